@@ -95,7 +95,7 @@ class Keeper(KeyController):
             (kind, self._cache(kind, names.WEBHOOKS)) for kind in WEBHOOK_CONFIGURATIONS
         ]
         self._trusted, self._loaded = Since(), Since()
-        self._told: list[str] = []
+        self._reported: list[str] = []
 
     def start(self) -> None:
         """Start the caches; a standby also has them, and reports when certificates expire."""
@@ -256,11 +256,11 @@ class Keeper(KeyController):
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
         PROBLEMS.set(len(found))
         for problem in found:
-            if problem not in self._told:
+            if problem not in self._reported:
                 log.warning("something is wrong with the certificates", what=problem, secret=self._options.secret)
                 if secret:
                     self._recorder.event(secret, "Warning", "CertificateProblem", problem)
-        self._told = found
+        self._reported = found
 
 
 def _bundles(configurations: Iterable[_Configuration]) -> _Bundles:

@@ -121,21 +121,21 @@ class Barrier:
         meeting = self._meetings.get(key)
         if meeting is None:
             meeting = self._meetings[key] = _Meeting(self._monotonic_s())
-            self._look_again(self._timeout_s, key, meeting)
+            self._check_again(self._timeout_s, key, meeting)
         meeting.arrived[slot] = pod_uid
         meeting.calls[slot, pod_uid] += 1
         return meeting
 
-    def _look_again(self, after_s: float, key: tuple[str, int], meeting: _Meeting) -> None:
+    def _check_again(self, after_s: float, key: tuple[str, int], meeting: _Meeting) -> None:
         loop = asyncio.get_running_loop()
-        meeting.timer = loop.call_later(after_s, self._look_at_the_clock, key, meeting)
+        meeting.timer = loop.call_later(after_s, self._check_deadline, key, meeting)
 
-    def _look_at_the_clock(self, key: tuple[str, int], meeting: _Meeting) -> None:
+    def _check_deadline(self, key: tuple[str, int], meeting: _Meeting) -> None:
         """End a meeting whose time is over; one timer serves all its members, and is set again as they add to it."""
         lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
         left = meeting.opened_at + lasts_s - self._monotonic_s()
         if left > 0 and meeting.outcome is None:
-            self._look_again(left, key, meeting)
+            self._check_again(left, key, meeting)
         else:
             self._end(key, meeting, MeetingOutcome.TIMED_OUT)
 

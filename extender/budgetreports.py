@@ -78,24 +78,24 @@ class BudgetReporter:
         if 0 <= self._next - now <= EVERY_S:
             return
         self._next = now + EVERY_S
-        standings = budgets_of(session.snapshot, session.now, session.inputs.usage)
-        if standings:
+        states = budgets_of(session.snapshot, session.now, session.inputs.usage)
+        if states:
             self._follow(session)
         self._ratios.set(
             {
                 (name, budget.resource, budget.period): ratio
-                for name, standing in standings.items()
-                for budget, ratio in standing.ratios.items()
+                for name, state in states.items()
+                for budget, ratio in state.ratios.items()
             }
         )
-        self._known.set({(name,): float(standing.known) for name, standing in standings.items()})
-        self._reported = {name: reason for name, reason in self._reported.items() if name in standings}
-        for name, standing in standings.items():
-            reason, budget = step(standing)
+        self._known.set({(name,): float(state.known) for name, state in states.items()})
+        self._reported = {name: reason for name, reason in self._reported.items() if name in states}
+        for name, state in states.items():
+            reason, budget = step(state)
             if reason == reasons.queues.BUDGET_UNKNOWN and now - self._began < _UNKNOWN_AFTER_S:
                 continue
             if reason and self._reported.get(name, "") != reason:
-                self._send(session.snapshot.queues[name], reason, budget, standing)
+                self._send(session.snapshot.queues[name], reason, budget, state)
             self._reported[name] = reason
 
     def _send(self, queue: Queue, reason: str, budget: UsageBudget | None, standing: BudgetStanding) -> None:

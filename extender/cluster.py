@@ -48,7 +48,7 @@ LOOKS = 1_000
 SLICE_LOOKS = 1_500
 SLICE_S = 0.002
 """Looks of a slice, and the pause after it; both take about as long."""
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), core.PodSpec(), core.PodStatus()
 
 log = structlog.get_logger()
@@ -176,8 +176,8 @@ class LiveCluster(Live):
         self._comparing = False
         self._first: frozenset[Mark] | None = None
         """The queries that were not compared yet when the caches were filled."""
-        told = next(self._teller(fed) for fed in FEED if fed.resource is core.NODES)
-        self._pool = PoolFeed(client, self.state, told, random.random)
+        on_node_change = next(self._teller(fed) for fed in FEED if fed.resource is core.NODES)
+        self._pool = PoolFeed(client, self.state, on_node_change, random.random)
         self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}
         self._synced = False
         self._later: asyncio.Task[None] | None = None
@@ -222,7 +222,7 @@ class LiveCluster(Live):
 
     async def _start_pods(self) -> None:
         while not all(self._reflectors[each].synced for each in (core.NODES, POD_GROUPS)):  # noqa: ASYNC110 - no event
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
         self._reflectors[core.PODS].start()
 
     def stop(self) -> None:

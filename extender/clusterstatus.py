@@ -63,16 +63,16 @@ class QueueStatusWriter(Writer):
             return
         why, waiting = first_refusals(session), waiting_by_queue(session)
         due = []
-        standings = session.hooks.queue_standings.call()
-        told = largest_told_at(session.snapshot)
+        shares_by_queue = session.hooks.queue_standings.call()
+        moments = largest_told_at(session.snapshot)
         spares = spares_by_queue(session.snapshot.gangs, parents_of(session.snapshot.queues))
-        for name in dict.fromkeys((*standings, *told)):
-            queue, standing = session.snapshot.queues.get(name), standings.get(name)
+        for name in dict.fromkeys((*shares_by_queue, *moments)):
+            queue, shares = session.snapshot.queues.get(name), shares_by_queue.get(name)
             patch: dict[str, object] = {}
-            if queue and standing:
+            if queue and shares:
                 kept = spares.get(name, {})
-                patch = queue_difference(queue, standing, why.get(name, ""), waiting[name], now, kept)
-            if queue and name in told:
+                patch = queue_difference(queue, shares, why.get(name, ""), waiting[name], now, kept)
+            if queue and name in moments:
                 patch |= largest_difference(queue, session.snapshot)
             if queue and patch:
                 due.append((name, patch))
@@ -153,7 +153,7 @@ class HyperNodeStatusWriter(Writer):
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._next = -inf
-        self._said: dict[str, tuple[object, float]] = {}
+        self._written: dict[str, tuple[object, float]] = {}
         """Name → UID and status as written last, and the time of that."""
         self._logged: frozenset[tuple[str, HyperNodeProblem]] = frozenset()
 
@@ -164,18 +164,18 @@ class HyperNodeStatusWriter(Writer):
         hyper_nodes = {
             name: each for name, each in snapshot.hyper_nodes.items() if pool_of(each.metadata) == snapshot.pool
         }  # one writer for each
-        if at < self._next or not (hyper_nodes or self._said):
+        if at < self._next or not (hyper_nodes or self._written):
             return
         found = session.hyper_nodes
         self._tell(found)
-        self._said = {name: said for name, said in self._said.items() if name in hyper_nodes}
+        self._written = {name: written for name, written in self._written.items() if name in hyper_nodes}
         due = []
         for name, hyper_node in hyper_nodes.items():
             count, problems = found.node_counts[name], found.problems.get(name, ())
             patch = hyper_node_difference(hyper_node, count, problems, now)
             words = (hyper_node.metadata.uid, count, problems)
-            said, said_at = self._said.get(name, (None, -inf))
-            if patch and (said != words or at - said_at >= AGAIN_S):
+            written, said_at = self._written.get(name, (None, -inf))
+            if patch and (written != words or at - said_at >= AGAIN_S):
                 due.append((hyper_node, patch, words))
         for hyper_node, patch, words in due[:MAX_AT_ONCE]:
             write = partial(self._patch, hyper_node, patch, words)
@@ -186,7 +186,7 @@ class HyperNodeStatusWriter(Writer):
         meta = hyper_node.metadata
         body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": patch}
         self._client.merge_patch(topology.HYPER_NODES, meta.name, body, subresource="status")
-        self._said[meta.name] = (words, self._monotonic_s())
+        self._written[meta.name] = (words, self._monotonic_s())
 
     def _tell(self, found: HyperNodes) -> None:
         """Count the problems, and log each once."""

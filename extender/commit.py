@@ -108,8 +108,8 @@ class Committer:
         scaling.heard(session)
         writes.all("provisioning-request", scaling.withdraw, decided(decisions.WithdrawRequest))
         writes.all("provisioning-request", scaling.request, decided(decisions.RequestNodes))
-        for tell in decided(decisions.TellEviction):
-            writes.start(Lane.WORDS, "annotation", tell.pod.uid, partial(scaling.tell_eviction, tell))
+        for decision in decided(decisions.TellEviction):
+            writes.start(Lane.WORDS, "annotation", decision.pod.uid, partial(scaling.tell_eviction, decision))
         for say in decided(decisions.Say):
             writes.start(Lane.WORDS, "condition", say.pod.uid, partial(scaling.say, say))
 

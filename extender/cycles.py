@@ -84,7 +84,7 @@ class Planner:
         self._arrived = arrived
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
-        self._told_aside: set[tuple[str, str, str]] = set()
+        self._reported_exclusions: set[tuple[str, str, str]] = set()
         """Kind, name and reason of excluded objects, as logged."""
         self._queue_metrics = QueueMetrics()
         self._was_active = False
@@ -150,7 +150,7 @@ class Planner:
 
         # 1. Snapshot: copy the arrays and the views of gangs. Only this is on the loop, since every event and every
         #    verb of kube-scheduler waits for it.
-        snapshot, arrived, unreadable = self._cluster.ask(self._look)
+        snapshot, arrived, unreadable = self._cluster.ask(self._take_snapshot)
 
         # 2. Decide: gather the other inputs, each once as two answers could differ; open a session, ask plugins, run
         #    actions (see extender.planner.cycle). Nothing outside changes.
@@ -171,7 +171,7 @@ class Planner:
 
         # 3. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
-        self._tell_set_aside(session, unreadable)
+        self._report_excluded(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
         SUSPECT.set(sum(fault.kind == "suspect" for fault in snapshot.faults.values()))
         self._queue_metrics.tell(session)
@@ -187,7 +187,9 @@ class Planner:
             self._cluster.ask(lambda state: state.ledger.reserved.replace(session.reserved_rooms, start_s))
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
 
-    def _look(self, state: PlannerState) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
+    def _take_snapshot(
+        self, state: PlannerState
+    ) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
         """Return snapshot, held members by gang, and reasons of unreadable objects by kind, all of one moment."""
         if self._replaced is not None:
             self._replaced.forget()
@@ -199,13 +201,13 @@ class Planner:
         self._committer.writes.snapshot_taken()
         return snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)}
 
-    def _tell_set_aside(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
+    def _report_excluded(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
         """Count the excluded objects, and log each once with its reason."""
         gangs = {gang.key: gang.set_aside for gang in session.snapshot.set_aside}
         seen = set()
         for kind, reasons in {**unreadable, "gang": gangs}.items():
             SET_ASIDE.labels(kind).set(len(reasons))
             seen |= {(kind, name, reason) for name, reason in reasons.items()}
-        for kind, name, reason in seen - self._told_aside:
+        for kind, name, reason in seen - self._reported_exclusions:
             log.warning("excluded, it cannot be evaluated", kind=kind, name=name, why=reason)
-        self._told_aside = seen
+        self._reported_exclusions = seen

@@ -123,9 +123,9 @@ class EvictionWriter(Evictor):
             if pod.uid not in room.budgeted
         ]
         self._writes.all("eviction", lambda one: evict(*one), others)
-        self._tell(gone)
+        self._report(gone)
 
-    def _tell(self, gone: list[_Eviction]) -> None:
+    def _report(self, gone: list[_Eviction]) -> None:
         """Notify the workloads of evicted pods, each once for all of its pods that are evicted for the same gang."""
         together: dict[tuple[str, str], list[_Eviction]] = {}
         for one in gone:

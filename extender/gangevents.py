@@ -49,7 +49,7 @@ class GangEvents:
         """The gang waits; `other_reason`: it did not before, or for a reason of another kind."""
         self._recorder.event(subject(gang.group), "Warning", "Unschedulable", message)
         if other_reason:
-            self._tell(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
+            self._report(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
 
     def scheduled(self, gang: GangView, message: str) -> None:
         """Enough members have a node; of a single pod kube-scheduler says so."""
@@ -59,14 +59,14 @@ class GangEvents:
     def reserved(self, gang: GangView, message: str) -> None:
         """Nodes are reserved for the gang."""
         self._recorder.event(subject(gang.group), "Normal", "Reserved", message)
-        self._tell(gang, "Normal", "Reserved", message)
+        self._report(gang, "Normal", "Reserved", message)
 
     def planned(self, gang: GangView, pod_sets: Sequence[PodSetPlacement], epoch: int, *, victims: int) -> None:
         """The gang has a placement, for which so many victims have to go first."""
         if _is_worth_telling(gang):
             nodes = dict.fromkeys(run.node for pod_set in pod_sets for run in pod_set.runs if run.node)
             pods = sum(run.count for pod_set in pod_sets for run in pod_set.runs if run.node)
-            self._tell(
+            self._report(
                 gang, "Normal", "Planned", reasons.placements.planned(pods, list(nodes), victims), kind=str(epoch)
             )
 
@@ -74,18 +74,18 @@ class GangEvents:
         """Members are to run on spares of other gangs."""
         message = reasons.placements.on_spares(nodes)
         self._recorder.event(subject(gang.group), "Normal", "BorrowsSpares", message)
-        self._tell(gang, "Normal", "BorrowsSpares", message, kind=f"spares {epoch}")
+        self._report(gang, "Normal", "BorrowsSpares", message, kind=f"spares {epoch}")
 
     def bound(self, gang: GangView, message: str) -> None:
         """All planned members have a node."""
         if _is_worth_telling(gang):
             epoch = gang.placement.spec.epoch if gang.placement else 0
-            self._tell(gang, "Normal", "Bound", message, kind=str(epoch))
+            self._report(gang, "Normal", "Bound", message, kind=str(epoch))
 
     def abandoned(self, gang: GangView, message: str) -> None:
         """The placement of the gang could not be carried out."""
         self._recorder.event(subject(gang.group), "Warning", "PlacementAbandoned", message)
-        self._tell(gang, "Warning", "PlacementAbandoned", message)
+        self._report(gang, "Warning", "PlacementAbandoned", message)
 
     def evicts(self, gang: GangView, pod: PodRecord, reason: Reason) -> None:
         """A pod of the gang is evicted for another gang."""
@@ -101,30 +101,30 @@ class GangEvents:
 
     def noticed(self, gang: GangView, message: str, kind: str) -> None:
         """Pods of the gang have a notice of eviction; `kind` distinguishes notices."""
-        self._tell_both(gang, "Warning", "EvictionNotice", message, kind)
+        self._report_to_both(gang, "Warning", "EvictionNotice", message, kind)
 
     def withdrawn(self, gang: GangView, message: str, kind: str) -> None:
         """The gang's notice was withdrawn: it stays; `kind` as above."""
-        self._tell_both(gang, "Normal", "EvictionWithdrawn", message, kind)
+        self._report_to_both(gang, "Normal", "EvictionWithdrawn", message, kind)
 
-    def _tell_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
+    def _report_to_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
         """Record it at the PodGroup and the workload, once each, though many cycles decide it before all pods know."""
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
-        self._tell(gang, type_, reason, message, kind=kind)
+        self._report(gang, type_, reason, message, kind=kind)
 
     def repairs(self, gang: GangView, reason: Reason) -> None:
         """Members of the gang are evicted for faults of their nodes."""
         self._recorder.event(subject(gang.group), "Warning", "NodeFault", str(reason))
-        self._tell(gang, "Warning", "NodeFault", str(reason))
+        self._report(gang, "Warning", "NodeFault", str(reason))
 
     def evicted(self, gang: GangView, pods: int, reason: Reason, kind: str) -> None:
         """So many pods of the gang are evicted; `kind` distinguishes evictions."""
         owner = gang.group.metadata.controller
         if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has its own Event
-            self._tell(gang, "Warning", "Evicted", reasons.placements.evicted(pods, reason), kind=kind)
+            self._report(gang, "Warning", "Evicted", reasons.placements.evicted(pods, reason), kind=kind)
 
-    def _tell(
+    def _report(
         self, gang: GangView, type_: _Type, reason: str, message: str, *, kind: str = "", by_controller: bool = False
     ) -> None:
         """Record it at the workload and the one above; `by_controller`: for a Volcano Job its controller does."""

@@ -47,18 +47,18 @@ class NoticeWriter(Writer):
 
     def write(self, session: Session) -> None:
         """Start the writes of a cycle, and record Events at the workloads of the gangs."""
-        told = session.decided(decisions.TellNotice)
-        for tell in told:
-            self._writes.start(Lane.PODS, "notice", tell.pod.uid, partial(self._tell, tell))
-        for tell in _of_each_gang(told):
-            words = reasons.placements.told(tell.pods, tell.evict_at, tell.reason)
-            self._events.noticed(tell.gang, words, kind=tell.evict_at)
+        notices = session.decided(decisions.TellNotice)
+        for notice in notices:
+            self._writes.start(Lane.PODS, "notice", notice.pod.uid, partial(self._write, notice))
+        for notice in _of_each_gang(notices):
+            words = reasons.placements.told(notice.pods, notice.evict_at, notice.reason)
+            self._events.noticed(notice.gang, words, kind=notice.evict_at)
         stays = session.decided(decisions.WithdrawNotice)
         for stay in stays:
             self._writes.start(Lane.PODS, "notice", stay.pod.uid, partial(self._withdraw, stay))
         for stay in _of_each_gang(stays):
-            self._events.withdrawn(stay.gang, reasons.placements.NOT_NEEDED, kind=_told(stay.pod))
-            self._count(stay.gang.uid, _told(stay.pod), "withdrawn")
+            self._events.withdrawn(stay.gang, reasons.placements.NOT_NEEDED, kind=_audience(stay.pod))
+            self._count(stay.gang.uid, _audience(stay.pod), "withdrawn")
 
     def ended(self, room: decisions.MakeRoom, gang_uid: str, gang: str, pods: int) -> None:
         """Count the eviction of a number of pods of a gang, by its key and UID."""
@@ -76,7 +76,7 @@ class NoticeWriter(Writer):
             self._counted[gang_uid, about] = None
             NOTICES.labels(outcome).inc()
 
-    def _tell(self, tell: decisions.TellNotice) -> None:
+    def _write(self, tell: decisions.TellNotice) -> None:
         words = reasons.placements.told(1, tell.evict_at, tell.reason)
         annotations = {names.EVICT_AT: tell.evict_at, names.EVICT_FOR: tell.queue}
         self._patch(tell.pod, self._condition("True", "Evicting", words), annotations)
@@ -110,5 +110,5 @@ def _of_each_gang(decided: Iterable[D]) -> list[D]:
     return list(found.values())
 
 
-def _told(pod: PodRecord) -> str:
+def _audience(pod: PodRecord) -> str:
     return pod.answer.evict_at if pod.answer else ""

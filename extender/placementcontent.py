@@ -170,8 +170,8 @@ def unreserved(unreserve: Unreserve, known: Placement) -> PlacementContent:
 
 def _waits_for(place: Place) -> Reason:
     until = latest_end(place.notices)
-    told = format_time(until) if until else ""
-    return reasons.placements.waits_for_victims(len(place.victims), told) if place.victims else NOTHING
+    ends = format_time(until) if until else ""
+    return reasons.placements.waits_for_victims(len(place.victims), ends) if place.victims else NOTHING
 
 
 def _started_at(gang: GangView, now: float) -> str:

@@ -37,7 +37,7 @@ class PoolFeed:
     def __init__(self, client: Client, state: PlannerState, tell: Tell, random: Callable[[], float]) -> None:
         self._client = client
         self._state = state
-        self._tell = tell
+        self._on_change = tell
         self._random = random
         self.pods: Mirror[Pod] | None = None
         """Set before the first event."""
@@ -73,14 +73,14 @@ class PoolFeed:
         name = (new or old or Node()).metadata.name
         if new is None:
             self._left(name)
-            self._tell(old, None)
+            self._on_change(old, None)
             return
         came = name not in self._nodes
         self._nodes[name] = new
         if came and (self._forgotten or name in self._elsewhere):
             self._coming[name] = asyncio.get_running_loop().create_task(self._bring(name), name=f"pods-of-{name}")
         elif name not in self._coming:
-            self._tell(old, new)
+            self._on_change(old, new)
 
     def stop(self) -> None:
         """Stop holding back nodes."""
@@ -127,7 +127,7 @@ class PoolFeed:
         if not self._coming:
             self._gone.clear()
         log.info("a node has come to the pool", node=name, pods=len(found))
-        self._tell(None, self._nodes[name])
+        self._on_change(None, self._nodes[name])
 
     def _note(self, node: str) -> None:
         if len(self._elsewhere) >= MOST_NAMES:

@@ -58,7 +58,7 @@ class ConfigPublisher:
         self._suspects = suspects
         self._timing = timing_text(timing)
         self._monotonic_s = monotonic_s
-        self._said: dict[str, str] = {}
+        self._published: dict[str, str] = {}
         self._memory_at, self._again = -inf, -inf
         """Times of the next write if the memory has changed, and of the next full write."""
         self._failed = ""
@@ -67,16 +67,16 @@ class ConfigPublisher:
     def write(self, session: Session) -> None:
         """Start a write after a cycle, if something has changed or a minute is over."""
         now, data = self._monotonic_s(), published(*self._config_file.told, self._suspects) | self._timing
-        changed = bool(data.items() - self._said.items())
+        changed = bool(data.items() - self._published.items())
         if not changed and now < self._memory_at:
             return
         memory = memory_text(memory_of(session))
-        if changed or memory.items() - self._said.items() or now >= self._again:
+        if changed or memory.items() - self._published.items() or now >= self._again:
             self._writes.start(Lane.WORDS, "configuration", self._name, lambda: self._patch(data | memory))
 
     def _patch(self, data: dict[str, str]) -> None:
         now = self._monotonic_s()
-        self._said, self._memory_at, self._again = data, now + MEMORY_S, now + AGAIN_S
+        self._published, self._memory_at, self._again = data, now + MEMORY_S, now + AGAIN_S
         try:
             self._client.merge_patch(PUBLISHED, self._name, {"data": data}, self._namespace)
         except APIError as error:  # not raised: it would be tried again in a second, and nothing waits for it

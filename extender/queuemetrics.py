@@ -51,17 +51,17 @@ class QueueMetrics:
 
     def __init__(self) -> None:
         self._waiting, self._oldest, self._spares, self._nodes = map(Series, (WAITING, OLDEST, SPARES, NODES))
-        self._told_at: float | None = None
+        self._updated_at: float | None = None
 
     def tell(self, session: Session) -> None:
         """Set the metrics from this cycle, unless they are recent."""
-        if self._told_at is not None and 0 <= session.now - self._told_at < RENEWED_S:
+        if self._updated_at is not None and 0 <= session.now - self._updated_at < RENEWED_S:
             return
-        self._told_at = session.now
-        self._tell_queues(session)
-        self._tell_resources(session)
+        self._updated_at = session.now
+        self._update_queues(session)
+        self._update_resources(session)
 
-    def _tell_queues(self, session: Session) -> None:
+    def _update_queues(self, session: Session) -> None:
         names, counts, oldest = session.snapshot.queues, Counter[str](), dict[str, str]()
         for gang in {each.gang.key: each.gang for each in session.decided(Unschedulable)}.values():
             if gang.started:  # it lacks no more than growth, or a member
@@ -72,10 +72,10 @@ class QueueMetrics:
         kept, lent = _spares(session)
         self._waiting.set({(name,): counts[name] for name in names})
         self._oldest.set({(name,): 0.0 if at is None else max(0.0, session.now - at) for name, at in since.items()})
-        seats = {"kept": kept, "lent": lent}
-        self._spares.set({(name, what): count[name] for name in names for what, count in seats.items()})
+        spares = {"kept": kept, "lent": lent}
+        self._spares.set({(name, what): count[name] for name in names for what, count in spares.items()})
 
-    def _tell_resources(self, session: Session) -> None:
+    def _update_resources(self, session: Session) -> None:
         snapshot = session.snapshot
         offered, free = snapshot.allocatable.sum(axis=1), snapshot.free.clip(min=0).sum(axis=1)
         rows = {name: row for name, row in snapshot.axis.items() if row < len(offered) and offered[row] > 0}
@@ -89,7 +89,7 @@ def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
     """Return queue → spare slots of its gangs, and the number of lent ones."""
     kept, lent = Counter[str](), Counter[str]()
     for gang in session.snapshot.gangs:
-        for seats, _ in seats_of(gang):
-            kept[gang.queue] += seats.count
-            lent[gang.queue] += min(seats.count, session.away[gang.uid, seats.pod_set, seats.node])
+        for run, _ in seats_of(gang):
+            kept[gang.queue] += run.count
+            lent[gang.queue] += min(run.count, session.away[gang.uid, run.pod_set, run.node])
     return kept, lent

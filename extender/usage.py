@@ -137,8 +137,8 @@ def _sum(
     for period, spent in since.items():
         of_period = sums[period] = {}
         for queue, usage in published.queues.items():
-            told = usage.within(period, names[period])
-            of_period[queue] = {each: told[each] for each in resources if each in told}
+            used = usage.within(period, names[period])
+            of_period[queue] = {each: used[each] for each in resources if each in used}
         for (queue, resource), seconds in spent.items():
             of_queue = of_period.setdefault(queue, {})
             of_queue[resource] = of_queue.get(resource, 0.0) + seconds

@@ -153,8 +153,8 @@ class Writes:
         except APIError as error:
             WRITES.labels(what, "failed").inc()
             self._rest(f"{what}/{key}", refused=isinstance(error, _REFUSALS))
-            tell = log.debug if isinstance(error, NamespaceEnds) else log.warning
-            tell("write failed; it is decided again", what=what, of=key, error=str(error))
+            write_log = log.debug if isinstance(error, NamespaceEnds) else log.warning
+            write_log("write failed; it is decided again", what=what, of=key, error=str(error))
         else:
             with self._lock:
                 self._refused.pop(f"{what}/{key}", None)

@@ -41,10 +41,10 @@ def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: f
     waiting = [row for row in rows if row.state in WAITING]
     asked = [row for row in waiting if not row.expected_start]
     played = starts(scene_of(cluster, waiting, now)) if cluster and asked else {}
-    return [_told(row, played.get("/".join(_key(row))), now) for row in waiting]
+    return [_with_forecast(row, played.get("/".join(_key(row))), now) for row in waiting]
 
 
-def _told(row: GangRow, interval: Interval | None, now: float) -> GangRow:
+def _with_forecast(row: GangRow, interval: Interval | None, now: float) -> GangRow:
     """Return the row with its interval, from its reservation or else from the simulation."""
     if row.expected_start:
         at = row.expected_start
@@ -136,9 +136,9 @@ def _runs(group: PodGroup, pods: Sequence[Pod], begun: float | None, now: float)
 
 def _begun(placement: Placement | None, pods: Sequence[Pod]) -> float | None:
     """Return the time when all members had started, or else when the first pod started."""
-    told = readable_time(placement.status.started_at) if placement else None
+    started = readable_time(placement.status.started_at) if placement else None
     times = [readable_time(pod.status.start_time) for pod in pods]
-    return told or min((each for each in times if each is not None), default=None)
+    return started or min((each for each in times if each is not None), default=None)
 
 
 def _life(group: PodGroup, pods: Sequence[Pod]) -> Life:

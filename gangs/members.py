@@ -59,8 +59,8 @@ def container_of(pod: Pod, wanted: str | None = None) -> str:
     there = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]
     if wanted is not None and wanted not in there:
         raise UnknownGangError(f"pod {pod.metadata.name} has no container {wanted}; it has {', '.join(there)}")
-    told = pod.metadata.annotations.get(_DEFAULT_CONTAINER, "")
-    return wanted or (told if told in there else there[0])
+    named = pod.metadata.annotations.get(_DEFAULT_CONTAINER, "")
+    return wanted or (named if named in there else there[0])
 
 
 def begun(pods: Iterable[Pod]) -> list[Pod]:

@@ -119,7 +119,7 @@ def rows(objects: RowSources) -> list[GangRow]:
         if job.metadata.uid not in ganged:
             owner = job_workload(job)
             ganged.add(owner.uid)
-            found.append(_as_told(_without_gang(job), trainings.get(owner.uid)))
+            found.append(_with_train_job(_without_gang(job), trainings.get(owner.uid)))
     found += [_without_job(each) for each in objects.train_jobs or () if each.metadata.uid not in ganged]
     return sorted(found, key=lambda row: (row.namespace, row.queue, row.created, row.kind, row.name))
 
@@ -216,11 +216,13 @@ def _as_refused(row: GangRow, job: Job | None, train_job: TrainJob | None) -> Ga
     )
 
 
-def _as_told(row: GangRow, train_job: TrainJob | None) -> GangRow:
+def _with_train_job(row: GangRow, train_job: TrainJob | None) -> GangRow:
     """Return the row of a Job, ended like its TrainJob: if the TrainJob fails, the Job is Terminated."""
-    told = _without_job(train_job) if train_job else row
+    result = _without_job(train_job) if train_job else row
     return (
-        structs.replace(row, state=told.state, reason=told.reason, message=told.message) if told.state in ENDED else row
+        structs.replace(row, state=result.state, reason=result.reason, message=result.message)
+        if result.state in ENDED
+        else row
     )
 
 

@@ -116,7 +116,7 @@ class _Play:
         self._holds = [self._on_nodes(each.holds) for each in scene.running]
         waiting = [(each, [self._pods(*need) for need in each.needs]) for each in scene.waiting[:TRIED]]
         free = self._free.copy()
-        fits = {id(each) for each, _ in _turns(free, waiting)}
+        fits = {id(each) for each, _ in _in_order(free, waiting)}
         self._waiting = [each for each in waiting if id(each[0]) not in fits]  # the planner knows why those wait
         self._past = {queue: sorted(runs) for queue, runs in scene.past.items()}
         self._random = Random(_SEED)  # noqa: S311 - the same answer for the same cluster
@@ -129,7 +129,7 @@ class _Play:
         heapify(ends)
         holds, now = dict(enumerate(self._holds)), 0.0
         while left and now < inf:
-            started = list(_turns(free, left))
+            started = list(_in_order(free, left))
             for waits, taken in started:
                 found[waits.key] = now
                 holds[len(holds)] = taken
@@ -168,7 +168,7 @@ class _Play:
         return _Pods(count, rows, np.array([*asked.values()], dtype=np.int64))
 
 
-def _turns(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Waits, Amounts]]:
+def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Waits, Amounts]]:
     """Yield the gangs that fit, with the capacity that they take from `free`.
 
     Like a reservation, a gang that does not fit holds its free capacity against later gangs.

@@ -57,8 +57,8 @@ def reason_of(group: PodGroup, state: State, message: str, placement: Placement 
 
 
 def _waits_for_room(group: PodGroup) -> PodGroupCondition | None:
-    told = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
-    return told if told is not None and told.status == "True" and told.reason == NO_ROOM else None
+    condition = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
+    return condition if condition is not None and condition.status == "True" and condition.reason == NO_ROOM else None
 
 
 def _lacks(waits: PodGroupCondition) -> dict[str, Any]:

@@ -152,9 +152,9 @@ class Entries:
     def save(self, gang: RecordedGang, meta: ObjectMeta, moment: ObservationTime) -> None:
         """Record the checkpoint that an object reports, if its time is plausible, because any user may write one."""
         text = meta.annotations.get(names.CHECKPOINT)
-        told = checkpoint_of(text) if text else None
-        if told is not None and gang.submitted <= told.at * MS <= moment.at:
-            at = round(told.at * MS)
+        checkpoint = checkpoint_of(text) if text else None
+        if checkpoint is not None and gang.submitted <= checkpoint.at * MS <= moment.at:
+            at = round(checkpoint.at * MS)
             if at > (gang.saved or 0):
                 gang.saved = at
                 self.touch(gang)

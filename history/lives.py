@@ -84,13 +84,13 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
     at = max(moment.of(stamp), run.submitted)
     if run.ended is None:
         run.ended = at
-    if gang.ended is None and not _is_told_by_job(entries, gang):
+    if gang.ended is None and not _is_reported_by_job(entries, gang):
         _end(entries, gang, run, at, "Deleted", "it was deleted")
     entries.touch(gang, run)
     entries.less_alive(gang.id)
 
 
-def _is_told_by_job(entries: Entries, gang: RecordedGang) -> bool:
+def _is_reported_by_job(entries: Entries, gang: RecordedGang) -> bool:
     """Return True if the gang's Volcano Job still exists: its PodGroup is also deleted at restarts."""
     return gang.owner_key in entries.of_owner
 
@@ -110,7 +110,7 @@ def refresh(entries: Entries, gang: RecordedGang, run: GangRun) -> None:
 
 def _state(entries: Entries, gang: RecordedGang, run: GangRun, group: PodGroup, moment: ObservationTime) -> None:
     """Set the state and the end of a gang from its PodGroup."""
-    facts, told_by_job = facts_of(group), _is_told_by_job(entries, gang)
+    facts, told_by_job = facts_of(group), _is_reported_by_job(entries, gang)
     if facts.members == "over":
         if run.ended is None:
             run.ended = max(moment.at if moment.live else _last_end(entries, run, moment), run.submitted)

@@ -150,7 +150,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     spares.settle(entries, holding.run, holding.ended)
     run = entries.runs.get(holding.run)
     if run is not None:
-        if (what := _TOLD.get(end.reason)) is not None:
+        if (what := _EVENT_OF_END.get(end.reason)) is not None:
             entries.happens(run, _of_member(what, holding, end))
         _members_gone(entries, run, ObservationTime(end.at, live=True))
     entries.less_alive(holding.gang)
@@ -192,7 +192,11 @@ def _members_gone(entries: Entries, run: GangRun, moment: ObservationTime) -> No
         lives.group_gone(entries, run.uid, moment)
 
 
-_TOLD = {MemberEnd.EVICTED: What.EVICTED_MEMBER, MemberEnd.FAILED: What.FAILED_MEMBER, MemberEnd.LOST: What.LOST_MEMBER}
+_EVENT_OF_END = {
+    MemberEnd.EVICTED: What.EVICTED_MEMBER,
+    MemberEnd.FAILED: What.FAILED_MEMBER,
+    MemberEnd.LOST: What.LOST_MEMBER,
+}
 """Maximum number of recorded ends of single members."""
 
 

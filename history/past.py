@@ -53,15 +53,17 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
     They happened between the times `since` and `now`.
     """
     with ThreadPoolExecutor(len(KINDS)) as pool:
-        told = pool.map(lambda kind: _between(client, kind, positions.get(kind.plural, ""), until[kind.plural]), KINDS)
-        found = [*told]
+        changes = pool.map(
+            lambda kind: _between(client, kind, positions.get(kind.plural, ""), until[kind.plural]), KINDS
+        )
+        found = [*changes]
     events = sorted((each for one in found for each in one or ()), key=lambda each: each.version)
-    looks = [
+    observations = [
         Observation(event.kind, meta.uid, event.obj, event.what == "DELETED", moment, meta.namespace)
         for event, moment in zip(events, moments(events, since, now), strict=True)
         for meta in [event.obj.metadata]
     ]
-    return Past(looks, tuple(kind.plural for kind, one in zip(KINDS, found, strict=True) if one is None))
+    return Past(observations, tuple(kind.plural for kind, one in zip(KINDS, found, strict=True) if one is None))
 
 
 def moments(events: Sequence[_Event], since: int, now: int) -> list[ObservationTime]:
@@ -134,8 +136,8 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
     It ended between the times `since` and `now`.
     """
     there: dict[str, set[str]] = defaultdict(set)
-    for look in listed:
-        there[look.kind].add(look.key if look.kind == RECORDED_JOBS.plural else look.uid)
+    for observation in listed:
+        there[observation.kind].add(observation.key if observation.kind == RECORDED_JOBS.plural else observation.uid)
     middle = ObservationTime((since + now) // 2, live=False)
     count = members.unseen(entries, known.pods - there[RECORDED_PODS.plural], since, now)
     for uid in known.groups - there[POD_GROUPS.plural]:

@@ -106,7 +106,7 @@ class HistoryRecorder:
             except (StoreError, APIError) as error:
                 self._failed(error)
         while not self._stopping.is_set():
-            self._turn()
+            self._pass()
         self.following.stop()
 
     # The start: what happened meanwhile
@@ -129,15 +129,15 @@ class HistoryRecorder:
             return
         listed = self.following.versions
         meanwhile = past(self._client, positions, listed, seen, self._now()) if seen else Past([], ())
-        versions, first = self._looked()
-        for look in meanwhile.looks:
-            self._apply(look)
+        versions, first = self._observe()
+        for observation in meanwhile.looks:
+            self._apply(observation)
         order = {name: number for number, name in enumerate(self.following.reflectors)}
-        for look in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
-            self._apply(look)
+        for observation in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
+            self._apply(observation)
         lost = close_unlisted(self.entries, known, first, seen, self._now())
         if seen:
-            self._tell_gap(seen, meanwhile, lost)
+            self._record_gap(seen, meanwhile, lost)
         gangs, holdings = len(self.entries.gangs), len(self.entries.holdings)
         log.info("recording", gangs=gangs, holdings=holdings, caughtUp=len(meanwhile.looks))
         self._write(versions)
@@ -163,7 +163,7 @@ class HistoryRecorder:
         add(totals, self._carried.get(begin, defaultdict(Amounts)))
         return totals
 
-    def _tell_gap(self, since: int, meanwhile: Past, lost: int) -> None:
+    def _record_gap(self, since: int, meanwhile: Past, lost: int) -> None:
         now = self._now()
         if lost or meanwhile.forgotten or now - since >= SHORT_MS:
             self._gap(since, now, gap_text(missing=bool(lost or meanwhile.forgotten)))
@@ -175,7 +175,7 @@ class HistoryRecorder:
 
     # Each turn
 
-    def _turn(self) -> None:
+    def _pass(self) -> None:
         """Wait for observations, collect further ones, and write."""
         try:
             first = self.following.looks.get(timeout=BEAT_S)
@@ -187,9 +187,9 @@ class HistoryRecorder:
             self._apply(first)
             self._stopping.wait(GATHER_S)
         self._watch_sight()
-        versions, more = self._looked()
-        for look in more:
-            self._apply(look)
+        versions, more = self._observe()
+        for observation in more:
+            self._apply(observation)
         self.entries.changes.happenings += self.entries.hourly.turn(self._now())
         beat = not 0 <= self._clock_s() - self._written_s < BEAT_S
         if self.entries.changes or beat:
@@ -205,17 +205,17 @@ class HistoryRecorder:
             LEFT_OUT.inc()
             log.exception("left out of the history", resource=look.kind, uid=look.uid)
 
-    def _looked(self) -> tuple[dict[str, str], list[Observation]]:
+    def _observe(self) -> tuple[dict[str, str], list[Observation]]:
         """Return all queued observations, and the versions up to which they are complete."""
         self._seen, versions = self._now(), self.following.versions
         found: list[Observation] = []
         while True:
             try:
-                look = self.following.looks.get_nowait()
+                observation = self.following.looks.get_nowait()
             except Empty:
                 return versions, found
-            if look is not None:
-                found.append(look)
+            if observation is not None:
+                found.append(observation)
 
     def _watch_sight(self) -> None:
         """Record since when a kind has been unreadable, and the gap once it can be read again."""

@@ -243,10 +243,10 @@ def failing_as(
 
             others = others_named(client, name, namespace, resource) if namespace else ""
             raise Failed(f"there is no {target}{f' in namespace {namespace}' if namespace else ''}{others}") from error
-        raise Failed(f"cannot {verb} {target}: {_told(error)}") from error
+        raise Failed(f"cannot {verb} {target}: {_error_text(error)}") from error
 
 
-def _told(error: APIError) -> str:
+def _error_text(error: APIError) -> str:
     """Return the message; of several mistakes, which it has in one line, a list."""
     causes = (error.details or {}).get("causes") or []
     if len(causes) < 2:  # noqa: PLR2004 - several

@@ -176,13 +176,13 @@ def alert_rules() -> Iterator[dict[str, Any]]:
 def alert_rows() -> Iterator[tuple[str, ...]]:
     """Yield a row per alert, with the cells of `ALERT_HEAD`."""
     for rule in alert_rules():
-        said = rule["annotations"]
+        annotations = rule["annotations"]
         yield (
             f"`{rule['alert']}`",
             rule["labels"]["severity"],
             rule.get("for", "at once"),
-            alert_text(said["summary"]),
-            alert_text(said["description"]),
+            alert_text(annotations["summary"]),
+            alert_text(annotations["description"]),
         )
 
 

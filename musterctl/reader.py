@@ -59,16 +59,16 @@ class ClusterReader(NamedTuple):
                     running.note_unknown(running.DEFAULT_TIMING, pool, f"{self.snapshot} has no other")
             return dump
         with closing(self.where.client()) as client:
-            told = running.published_by(client, pools)
+            published = running.published_by(client, pools)
             if any(names.BUDGET in queue.metadata.annotations for queue in dump.of(QUEUES)):
-                known = (one for one in told.values() if isinstance(one, PublishedConfig))
+                known = (one for one in published.values() if isinstance(one, PublishedConfig))
                 where = next((one.metadata.namespace for one in known), names.SYSTEM_NAMESPACE)
                 dump.usage = running.usage_in(client, where)
         if self.scheduler_config is None:
-            configs = {pool: running.config_of(told.get(pool), pool) for pool in pools}
+            configs = {pool: running.config_of(published.get(pool), pool) for pool in pools}
             dump.scheduler_config = configs.pop(DEFAULT_POOL)
             dump.pool_configs = configs
-        dump.suspects, dump.inputs = running.suspects_of(told, pools), running.inputs_of(told, pools)
+        dump.suspects, dump.inputs = running.suspects_of(published, pools), running.inputs_of(published, pools)
         return dump
 
     def namespace(self, given: str | None) -> str:

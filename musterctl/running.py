@@ -31,11 +31,11 @@ def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedCon
     found: dict[str, PublishedConfig | Forbidden] = {}
     for pool in pools:
         try:
-            told = published_in(client, pool)
+            published = published_in(client, pool)
         except Forbidden as error:
             found[pool] = error
         else:
-            found |= {pool: told} if told else {}
+            found |= {pool: published} if published else {}
     return found
 
 

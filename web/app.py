@@ -85,7 +85,7 @@ def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
     return Starlette(
         routes=routes,
         middleware=[Middleware(CountedResponses, pages=pages_of(routes)), Middleware(Guard, on_loopback=on_loopback)],
-        exception_handlers=dict.fromkeys((HTTPException, APIError, StoreError), _told(site)),
+        exception_handlers=dict.fromkeys((HTTPException, APIError, StoreError), _error_page(site)),
     )
 
 
@@ -155,7 +155,7 @@ _STATUS: Final[dict[type[APIError], HTTPStatus]] = {
 }
 
 
-def _told(site: Site) -> Callable[[Request, Exception], Response]:
+def _error_page(site: Site) -> Callable[[Request, Exception], Response]:
     """Show an error as a page, or as JSON below /api."""
 
     def told(request: Request, error: Exception) -> Response:

@@ -83,12 +83,12 @@ class PageCaches:
                 self.unread.append(_name(resource))
             if not may.at_all:
                 continue
-            told = partial(self._changed, resource)
+            handle = partial(self._changed, resource)
             where = None if may.everywhere else namespace
             self._reflectors[_name(resource)] = (
-                OptionalReflector(client, resource, partial(_into, store, told))
+                OptionalReflector(client, resource, partial(_into, store, handle))
                 if optional
-                else _reflector(client, resource, store, where, told, newer=newer)
+                else _reflector(client, resource, store, where, handle, newer=newer)
             )
         self.total = 0
         """Number of all changes."""

@@ -52,7 +52,7 @@ class TokenCallers:
         self.past: Callable[[], Iterable[str]] = lambda: ()
         """Returns the namespaces that the history knows, which may have no gangs any more."""
         self._answers, self._rights = Remembered(), Remembered()
-        self._turns = BoundedSemaphore(_AT_ONCE)
+        self._slots = BoundedSemaphore(_AT_ONCE)
         self._asking = ThreadPoolExecutor(_AT_ONCE, "rights")
 
     def caller_of(self, request: Request) -> Caller:
@@ -115,14 +115,14 @@ class TokenCallers:
         return self._answers.answer(("user", digest_of(token)), lambda: self._reviewed(token))
 
     def _reviewed(self, token: str) -> admission.UserInfo:
-        if not self._turns.acquire(timeout=_PATIENCE_S):
+        if not self._slots.acquire(timeout=_PATIENCE_S):
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, "too many sign in at this moment: try again")
         try:
             status = self._client.create(
                 reviews.TOKEN_REVIEWS, reviews.TokenReview(spec=reviews.TokenReviewSpec(token=token))
             ).status
         finally:
-            self._turns.release()
+            self._slots.release()
         if not status.authenticated:
             raise _unauthorized(f"the cluster does not accept this token, it may have expired; {_HOW}")
         return status.user

@@ -70,13 +70,13 @@ class Explainer:
         self._caches = caches
         self._prepare = prepare
         """Puts into a dump what the extenders run with."""
-        self._turns = Turns("are explained")
+        self._slots = Turns("are explained")
         self._cluster: Aged[_Cluster] = Aged()
         self._dump: Aged[ClusterDump] = Aged()
 
     def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
         """Return a report without the names of others; HTTPException 404, or 429 while others have their turn."""
-        with self._turns.taken(caller.account):
+        with self._slots.taken(caller.account):
             cluster = self._cluster.value(self._caches.total, self._read)
             if not self._has(cluster.dump, namespace, name):
                 cluster = self._cluster.renewed(self._caches.total, self._read)

@@ -40,7 +40,7 @@ PORT: Final = 8400
 """Default address of the page."""
 _HERE: Final = "127.0.0.1"
 _CONNECTIONS: Final = 48
-_LOOK_S: Final = 0.2
+_POLL_S: Final = 0.2
 
 
 def serve_locally(
@@ -57,16 +57,16 @@ def serve_locally(
     site = Site(
         caches, callers, history=history, prepare=lambda dump: put_configurations(dump, client, SYSTEM_NAMESPACE)
     )
-    told = threading.Event()
+    stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda _number, _frame: told.set())
+        signal.signal(number, lambda _number, _frame: stopped.set())
     caches.start()
     _warm(site)
     server = serve.Threaded("web", make_app(site, on_loopback=True), [listening])
     server.start()
     try:
         tell(f"http://localhost:{port}/?{KEY}={key}")
-        told.wait()
+        stopped.wait()
     finally:
         site.close()
         server.stop()
@@ -134,7 +134,7 @@ def _warm(site: Site) -> None:
 
     def make() -> None:
         while site.not_ready() and not site.closing:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         if not site.closing:
             warm(site)
 
@@ -163,8 +163,8 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
         log.warning("budgets of queues count as not used here", configmap=USAGE, why=str(error))
     for pool in pools_of(dump):
         with suppress(APIError):
-            told = client.get(PUBLISHED, name_for(pool), namespace)
-            text = told.text or ""
+            published = client.get(PUBLISHED, name_for(pool), namespace)
+            text = published.text or ""
             if text and report_of(text).errors:
                 log.warning("another configuration runs than is planned with here", pool=pool)
                 text = ""
@@ -172,9 +172,9 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
                 dump.scheduler_config = text
             else:
                 dump.pool_configs[pool] = text
-            if told.suspects is not None:
-                dump.suspects[pool] = told.suspects
-            dump.inputs[pool], problems = published_inputs(told.data or {})
+            if published.suspects is not None:
+                dump.suspects[pool] = published.suspects
+            dump.inputs[pool], problems = published_inputs(published.data or {})
             for problem in problems:
                 log.warning("published inputs of the planner cannot be used", pool=pool, why=problem)
 

@@ -75,22 +75,22 @@ class Reports:
         spec = {"token": reports.token_of(authorization), "audiences": [target.audience]}
         review = self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S)
         reports.admit(review.status, target)
-        told = reports.read(body)
-        if told is None:
+        status = reports.read(body)
+        if status is None:
             return {}
         manifest = {
             "apiVersion": TRAIN_JOBS.api_version,
             "kind": TRAIN_JOBS.kind,
             "metadata": {"name": target.name, "namespace": target.namespace},
-            "status": {"trainerStatus": to_builtins(told)},
+            "status": {"trainerStatus": to_builtins(status)},
         }
-        saved = reports.checkpoint(told)
+        saved = reports.checkpoint(status)
         self._client.apply(
             TRAIN_JOBS, manifest, field_manager=reports.FIELD_MANAGER, subresource="status", timeout_s=_CALL_S
         )
         if saved:
             self._note(target, saved)
-        return {"trainerStatus": to_builtins(told)}
+        return {"trainerStatus": to_builtins(status)}
 
     def _note(self, target: reports.ReportTarget, saved: str) -> None:
         """Write the checkpoint on the TrainJob's gang, where the planner reads it; ignore a gang that is gone."""
@@ -111,7 +111,7 @@ class ReportServer:
         self._address = (host, port)
         self._tls = tls
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="report")
-        self._turns = ReportLimit(OF_A_PEER)
+        self._limit = ReportLimit(OF_A_PEER)
         self._server: Threaded | None = None
 
     def start(self) -> None:
@@ -130,13 +130,13 @@ class ReportServer:
     def _app(self) -> Starlette:
         async def report(request: Request) -> Response:
             try:
-                said = request.scope["path"], request.headers.get("authorization", ""), await _body(request)
+                request_parts = request.scope["path"], request.headers.get("authorization", ""), await _body(request)
             except reports.RefusedError as refused:
                 return JSONResponse(reports.answer(refused), refused.status)
             except ClientDisconnect:  # before all of it came; the answer reaches no client
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
-            async with self._turns.of(request.client.host if request.client else ""):
-                work = asyncio.get_running_loop().run_in_executor(self._pool, self._reports.answer, *said)
+            async with self._limit.of(request.client.host if request.client else ""):
+                work = asyncio.get_running_loop().run_in_executor(self._pool, self._reports.answer, *request_parts)
                 status, content = await work
             return JSONResponse(content, status)
 

@@ -231,8 +231,8 @@ def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]
     placement, scheduled = gang.placement, pod.status.condition("PodScheduled")
     node, deadline = record.pin or "its node", placement.spec.deadline if placement else ""
     if record.refused:
-        says = (scheduled.message if scheduled else "") or "without a reason"
-        return "refused", reasons.members.refused(node=node, epoch=record.epoch, says=says)
+        message = (scheduled.message if scheduled else "") or "without a reason"
+        return "refused", reasons.members.refused(node=node, epoch=record.epoch, says=message)
     return "not-tried", reasons.members.pinned(node, record.epoch, gang.taken, deadline)
 
 
@@ -252,7 +252,7 @@ def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
 
 def _alone(pod: Pod, lacks: Shortage | None) -> str:
     scheduled = pod.status.condition("PodScheduled")
-    says = scheduled.message if scheduled else ""
+    message = scheduled.message if scheduled else ""
     if lacks is None:
-        return reasons.members.alone(0, 0, "", "", says)
-    return reasons.members.alone(lacks.roomy, lacks.nodes, lacks.lost, lacks.nearest, says)
+        return reasons.members.alone(0, 0, "", "", message)
+    return reasons.members.alone(lacks.roomy, lacks.nodes, lacks.lost, lacks.nearest, message)

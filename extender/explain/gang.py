@@ -82,7 +82,7 @@ class GangExplainer:
     def _queue(self, gang: GangView) -> GangQueueReport:
         queue = self._session.snapshot.queues.get(gang.queue)
         if not self._whole:
-            return _told_queue(gang, queue)
+            return _queue_report(gang, queue)
         siblings = [other for other in self._waiting if other.queue == gang.queue]
         place = _place(siblings, gang)
         overall = _place(self._waiting, gang)
@@ -104,21 +104,21 @@ class GangExplainer:
             return None
         expected = placement.status.expected_at if placement.status.phase == "Reserved" else ""
         deadline = parse_time(expected or placement.spec.deadline)
-        told = message_of(placement, self._reader)
+        message = message_of(placement, self._reader)
         return PlacementReport(
             epoch=placement.spec.epoch,
             phase=placement.status.phase,
             deadline=placement.spec.deadline,
             left_s=round(deadline - self._what_if.now, 1) if deadline is not None else 0.0,
-            message=str(told),
-            why=told.data,
+            message=str(message),
+            why=message.data,
             pod_sets={pod_set.name: pod_set.runs for pod_set in placement.spec.pod_sets},
             expected_at=expected,
         )
 
     def _spares(self, gang: GangView) -> list[str]:
         """Return the spares that the gang keeps, and those of others that it uses."""
-        kept, loans = [seats for seats, _ in seats_of(gang)], loans_of(gang)
+        kept, loans = [run for run, _ in seats_of(gang)], loans_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []
         if kept or wanted:
@@ -131,12 +131,12 @@ class GangExplainer:
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:
         """Return the nodes to avoid, from the placement's status and from this cycle."""
-        told = entries_of(gang, self._session.snapshot.remembered)
+        entries = entries_of(gang, self._session.snapshot.remembered)
         nodes = sorted(self._session.avoided.get(gang.key, ()))
-        return [told.get(node) or AvoidedNode(node=node) for node in nodes]
+        return [entries.get(node) or AvoidedNode(node=node) for node in nodes]
 
 
-def _told_queue(gang: GangView, queue: Queue | None) -> GangQueueReport:
+def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
     """Return the gang's place, from PodGroup and Queue; a Queue that may not be read adds nothing."""
     place = gang.group.status.place
     waiting = max(queue.status.waiting, place) if queue and place else 0
@@ -171,5 +171,5 @@ def _since(gang: GangView, cause: GangCause) -> str:
         if cause in {*RUNNING, "members-lost", "members-hindered", "finished", "failed"}
         else "Unschedulable"
     )
-    told = (each for each in gang.group.status.conditions if each.type == kind and each.status == "True")
-    return next((each.last_transition_time or "" for each in told), gang.created)
+    conditions = (each for each in gang.group.status.conditions if each.type == kind and each.status == "True")
+    return next((each.last_transition_time or "" for each in conditions), gang.created)

@@ -145,8 +145,8 @@ def members(what_if: WhatIf, gang: GangView) -> MemberProblems:
     """Return the problems of a gang's members."""
     pods = sorted(what_if.pods_of(gang.key), key=lambda pod: (pod.spec.node_name, pod.metadata.name))
     result = MemberProblems(lost=[pod for pod in pods if pod.spec.node_name and is_lost(what_if, pod)])
-    told = sentence(pods)
-    result.hindered = told[1] if told else ""
+    ended = sentence(pods)
+    result.hindered = ended[1] if ended else ""
     words = reasons.members
     lines = [
         words.told(pod=pod.metadata.name, what=text)

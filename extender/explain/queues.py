@@ -95,7 +95,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
     """Return the reports of all queues, each after its parent. Raises UnknownNameError if no plugin knows shares."""
     session = what_if.cycle()
     parents = parents_of(session.snapshot.queues)
-    told = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
+    refused = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
     placed = {each.gang.key for each in session.decided(decisions.Place)}
     first: dict[str, list[WaitingGang]] = {}
     counts: Counter[str] = Counter()
@@ -103,7 +103,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         if gang.key in placed:
             continue
         counts[gang.queue] += 1
-        why = told.get(gang.key)
+        why = refused.get(gang.key)
         if why is not None and len(first.setdefault(gang.queue, [])) < SHOWN:
             first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_words(gang)))
     session = what_if.session()  # the cluster as it is, without the cycle's decisions
@@ -120,8 +120,8 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
 
 
 def _budgets(queue: Queue, standing: BudgetStanding) -> tuple[BudgetUse, ...]:
-    said = limits_of(queue.metadata.annotations).budgets
-    return tuple(BudgetUse(each.resource, each.period, standing.ratios.get(each)) for each in said)
+    budgets = limits_of(queue.metadata.annotations).budgets
+    return tuple(BudgetUse(each.resource, each.period, standing.ratios.get(each)) for each in budgets)
 
 
 def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:

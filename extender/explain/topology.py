@@ -124,12 +124,14 @@ def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
     required = request.required if request is not None and session.snapshot.hyper_nodes else []
     if not any(near.topology == HYPER_NODES or isinstance(near.required, int) for near in required):
         return []
-    told = {problem.message: name for name, told in session.hyper_nodes.problems.items() for problem in told}
+    problems = {
+        problem.message: name for name, problems in session.hyper_nodes.problems.items() for problem in problems
+    }
     found = [
         reasons.topology.hyper_node_wrong(name=name, message=message)
-        for message, name in islice(told.items(), PROBLEMS)
+        for message, name in islice(problems.items(), PROBLEMS)
     ]
-    more = len(told) - len(found)
+    more = len(problems) - len(found)
     return found + ([reasons.topology.more_wrong(count=more, name=HYPER_NODES)] if more > 0 else [])
 
 
@@ -168,7 +170,9 @@ class _Reporter:
         )
         if tree.name == HYPER_NODES and snapshot.hyper_nodes:
             found = self._session.hyper_nodes
-            report.problems = {each: [problem.message for problem in told] for each, told in found.problems.items()}
+            report.problems = {
+                each: [problem.message for problem in problems] for each, problems in found.problems.items()
+            }
             report.missing = {each: list(names) for each, names in found.missing.items()}
             inhabited = {
                 tree.domains[level][number]
@@ -245,10 +249,10 @@ def spares_by_node(session: Session) -> dict[str, SparesThere]:
     """Return the spares on each node, with the gangs that keep and borrow them; nodes without spares are left out."""
     found: dict[str, SparesThere] = {}
     for gang in session.snapshot.gangs:
-        for seats, _ in seats_of(gang):
-            there = found.setdefault(seats.node, SparesThere())
-            there.seats += seats.count
-            there.lent += min(seats.count, session.away[gang.uid, seats.pod_set, seats.node])
+        for run, _ in seats_of(gang):
+            there = found.setdefault(run.node, SparesThere())
+            there.seats += run.count
+            there.lent += min(run.count, session.away[gang.uid, run.pod_set, run.node])
             there.keepers.append(gang_words(gang))
     for gang in session.snapshot.gangs:
         for loan in loans_of(gang):

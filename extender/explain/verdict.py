@@ -103,8 +103,10 @@ def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -
 
 def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
     """Return the verdict that the planner has written into the PodGroup, in its words."""
-    told = (each for each in gang.group.status.conditions if (each.type, each.status) == ("Unschedulable", "True"))
-    whys = ((each.reason, reader.reason(stored(each.why, each.message))) for each in told)
+    conditions = (
+        each for each in gang.group.status.conditions if (each.type, each.status) == ("Unschedulable", "True")
+    )
+    whys = ((each.reason, reader.reason(stored(each.why, each.message))) for each in conditions)
     waits = next((decisions.Unschedulable(gang, reason, why) for reason, why in whys), None)
     if facts.members:
         return _running(gang, waits)
@@ -149,8 +151,8 @@ def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Deci
     if awaits_room(gang) and gang.placement is not None:
         there, victims = len(victims_there(session, gang, gang.placement)), len(gang.placement.spec.victims)
         until = latest_end(gang.placement.spec.notices)
-        told = format_time(until) if until > what_if.now else ""
-        text = reasons.gangs.awaits_room(epoch, there, victims, told)
+        ends_at = format_time(until) if until > what_if.now else ""
+        text = reasons.gangs.awaits_room(epoch, there, victims, ends_at)
     return Verdict("starting", text, "", None, steps)
 
 
@@ -168,8 +170,8 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> Verdic
     if place:
         text = reasons.gangs.can_start(where(gang, place.pod_sets), len(place.victims), place.victims_reason)
         lent = list(dict.fromkeys(loan.node for loan in place.borrows or ()))
-        told = (reasons.placements.on_spares(lent),) if lent else ()
-        return Verdict("about-to-start", text, details=(*told, reasons.gangs.IS_EXTENDER_WELL))
+        reasons_why = (reasons.placements.on_spares(lent),) if lent else ()
+        return Verdict("about-to-start", text, details=(*reasons_why, reasons.gangs.IS_EXTENDER_WELL))
     placed = sum(each.new_slots for each in session.decisions if isinstance(each, decisions.Place))
     slots = session.snapshot.placed_slots + placed
     if slots and wants_nodes(session, gang):

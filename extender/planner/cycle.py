@@ -81,7 +81,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
         plugin.on_session_open(session)
     for action in actions:
         action.execute(session)
-    _tell_barred(session)
+    _report_barred(session)
     for gang in session.snapshot.set_aside:  # no action has decided anything for them
         session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, reasons.aside.set_aside(why=gang.set_aside)))
     for plugin in plugins:
@@ -134,7 +134,7 @@ class Planning:
         return session
 
 
-def _tell_barred(session: Session) -> None:
+def _report_barred(session: Session) -> None:
     """Report gangs whose queue is not for their namespace, or of another pool; no action has tried them.
 
     Nothing is reported if the namespace is being deleted.

@@ -87,7 +87,7 @@ def _other_format(file: Path, text: bytes) -> str:
         found = msgspec.json.decode(text, type=dict)
     except msgspec.DecodeError:
         found = {}
-    told = found.get("format")
-    if isinstance(told, str):
-        return f"{file}: its format is {told!r}; this version reads {FORMAT!r}"
+    format_read = found.get("format")
+    if isinstance(format_read, str):
+        return f"{file}: its format is {format_read!r}; this version reads {FORMAT!r}"
     return f"{file}: it is no file of a recording (`muster record`, or the extender's recordFolder)"

@@ -68,7 +68,7 @@ class PlannerRecorder:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
-        self._awake, self._looked_s = False, 0.0
+        self._awake, self._snapshot_s = False, 0.0
         """True while there are cycles, and the time of the last one."""
         self._writing, self._began_s = False, 0.0
         """True while a file is open, and the time of its beginning."""
@@ -143,7 +143,7 @@ class PlannerRecorder:
                 self._one(self._queue.popleft())
             self._pause()
         self._catch_up()
-        if self._awake and self._head.planner and self._wall_s() - self._looked_s > SLEEP_S:
+        if self._awake and self._head.planner and self._wall_s() - self._snapshot_s > SLEEP_S:
             self._end("no cycles any more: another replica leads")
             self._awake = False
         self._ring.flush()
@@ -157,7 +157,7 @@ class PlannerRecorder:
         if isinstance(line, lines.ConfigLine):
             self._head.config = line.text
         elif isinstance(line, lines.SnapshotLine):
-            self._awake, self._looked_s = True, line.at
+            self._awake, self._snapshot_s = True, line.at
         if self._awake and (not self._writing or self._due()):
             self._begin(line.at)
         if self._writing:

@@ -57,7 +57,7 @@ class Tap:
     def decided(self, session: Session) -> None:
         """Note the inputs of a cycle that no watch reports, and its decisions."""
         inputs = session.inputs
-        self._say_requests(inputs)
+        self._record_requests(inputs)
         self.recorder.say(
             lines.Cycle(
                 at=inputs.now,
@@ -70,7 +70,7 @@ class Tap:
             )
         )
 
-    def _say_requests(self, inputs: CycleInputs) -> None:
+    def _record_requests(self, inputs: CycleInputs) -> None:
         """Note the ProvisioningRequests that changed, which are listed and not watched."""
         now = {each.metadata.key: each for each in inputs.provisioning.values()}
         for key, each in now.items():

@@ -17,7 +17,7 @@ def words_of(session: Session) -> list[Words]:
     """Return what a cycle decided that changes the cluster, in order; reasons why gangs wait are left out."""
     found: list[Words] = []
     for decision in session.decisions:
-        words = _SAID.get(type(decision))
+        words = _DECISION_TEXTS.get(type(decision))
         if words is not None:
             verb, more = words
             found += [(verb, decision.gang.key, *rest) for rest in more(decision)]
@@ -43,7 +43,7 @@ def _placed(place: decisions.Place) -> Iterator[Words]:
     yield str(place.epoch), nodes_words(place.pod_sets), *(" ".join(each) for each in _victims(place))
 
 
-_SAID: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Words]]]] = {
+_DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Words]]]] = {
     decisions.AdmitGang: ("enqueue", lambda _: [()]),
     decisions.Place: ("place", _placed),
     decisions.ClosePlacement: ("close", lambda close: [(close.phase,)]),

@@ -73,7 +73,7 @@ class _Checking:
         self._report = report
         self._config = config
         self._session = ""
-        self._told = ReplayedWorld(lines.Head(format=lines.FORMAT))
+        self._world = ReplayedWorld(lines.Head(format=lines.FORMAT))
         self._planning = planning_of("", {})
         self._snapshot: Snapshot | None = None
 
@@ -88,22 +88,22 @@ class _Checking:
             case lines.ConfigLine(text=text) if self._config is None:
                 self._planning.configure(parse(text))
             case lines.SnapshotLine():
-                self._snapshot = take(self._told.state)
+                self._snapshot = take(self._world.state)
             case lines.Cycle() if self._snapshot is not None:
-                self._compare(line, decide(self._planning, self._snapshot, self._told, line))
+                self._compare(line, decide(self._planning, self._snapshot, self._world, line))
                 self._snapshot = None
             case lines.Lost(changes=changes):
                 report.lost += changes
                 self._snapshot = None
             case _:
-                self._told.take(line)
+                self._world.take(line)
 
     def _begin(self, head: lines.Head) -> None:
         """Begin a file; where the process had restarted, its planner remembers nothing, and its state is new."""
         if head.session == self._session:
             return
         self._session = head.session
-        self._told = ReplayedWorld(head)
+        self._world = ReplayedWorld(head)
         self._planning = planning_of(head.config if self._config is None else self._config, head.settings)
         self._snapshot = None
         if head.version not in self._report.versions:
@@ -128,7 +128,7 @@ class _Checking:
 
     def _remember(self, session: Session) -> None:
         """Count failures of members as the writer of placements does, which no watch reports."""
-        failures = self._told.state.failures
+        failures = self._world.state.failures
         for avoid in session.decided(decisions.Avoid):
             failures.remember(avoid.gang.key, avoid.avoided or ())
             failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])

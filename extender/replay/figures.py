@@ -87,24 +87,24 @@ class ReplayMeter:
 
 def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
     """Return what was in use by the recording itself; None if it never shows the whole cluster."""
-    told: ReplayedWorld | None = None
+    world: ReplayedWorld | None = None
     meter: ReplayMeter | None = None
     session = ""
     for line in recording:
         if isinstance(line, lines.Head) and line.session != session:
-            session, told = line.session, ReplayedWorld(line)
+            session, world = line.session, ReplayedWorld(line)
             if meter is not None:
                 meter.go_on(line.at)
-        elif told is not None:
+        elif world is not None:
             whole = isinstance(line, lines.ObjectsEndLine)
             if whole and meter is None:
-                meter = ReplayMeter(told.state, line.at)
-            elif whole and meter is not None and meter.state is not told.state:
+                meter = ReplayMeter(world.state, line.at)
+            elif whole and meter is not None and meter.state is not world.state:
                 meter.go_on(line.at)
-                meter.state = told.state
+                meter.state = world.state
             elif meter is not None and line.at:
                 meter.go_on(line.at)
-            told.take(line)
+            world.take(line)
     return meter
 
 

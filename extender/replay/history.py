@@ -295,6 +295,6 @@ def _since_s(pod: Pod, at: float) -> float:
     Conditions have whole seconds only, rounded down: a run that is computed from there is up to a second too long.
     """
     scheduled = pod.status.condition("PodScheduled")
-    told = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None
-    bound = readable_time(told) or readable_time(pod.status.start_time)
+    since = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None
+    bound = readable_time(since) or readable_time(pod.status.start_time)
     return at if bound is None or at - bound < _WHOLE_SECOND_S else bound

@@ -41,9 +41,9 @@ class History:
 
         That is their median, else that of all gangs; None: unknown, and it runs to the end.
         """
-        said = declared_s(workload.group.metadata.annotations)
-        if said is not None:
-            return said
+        declared = declared_s(workload.group.metadata.annotations)
+        if declared is not None:
+            return declared
         if not self._usual:
             ran: dict[str, list[float]] = {"": []}
             for each in self.workloads:

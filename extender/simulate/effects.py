@@ -52,9 +52,9 @@ class SimulatedEffects:
 
     def _write(self, known: Placement, wanted: PlacementContent) -> None:
         """Change a placement, as its writer patches it."""
-        self._tell(replace(known, spec=wanted.spec, status=wanted.status))
+        self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
-    def _tell(self, placement: Placement) -> None:
+    def _apply(self, placement: Placement) -> None:
         meta = replace(placement.metadata, resource_version=str(self._cluster.version()))
         self._cluster.world.tell(_PLACEMENTS, replace(placement, metadata=meta))
 
@@ -86,7 +86,7 @@ class SimulatedEffects:
     def _place(self, session: Session) -> None:
         for place in session.decided(decisions.Place):
             known = self._cluster.world.objects[_PLACEMENTS].get(place.gang.group.metadata.key)
-            self._tell(placement_after(known, place, session))
+            self._apply(placement_after(known, place, session))
             self._cluster.touched = True
 
     def _room(self, session: Session) -> None:
@@ -132,8 +132,8 @@ class SimulatedEffects:
             self._cluster.evict(key, pods)
 
     def _notices(self, session: Session) -> None:
-        for tell in session.decided(decisions.TellNotice):
-            self._note(tell, {names.EVICT_AT: tell.evict_at, names.EVICT_FOR: tell.queue})
+        for notice in session.decided(decisions.TellNotice):
+            self._note(notice, {names.EVICT_AT: notice.evict_at, names.EVICT_FOR: notice.queue})
         for stay in session.decided(decisions.WithdrawNotice):
             self._note(stay, dict.fromkeys((names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY)))
 

@@ -144,7 +144,7 @@ class Bind:
         if placement is None or record.slot is None:
             return VerbReason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
-        if not started and not self._goes_on(key, placement):
+        if not started and not self._still_valid(key, placement):
             outcome = await self._barrier.join(
                 gang_uid,
                 epoch,
@@ -167,10 +167,10 @@ class Bind:
         marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key)}
         if any(loan.node == args.node for loan in placement.spec.borrows):
             marks[RUNS_ON_SPARE] = "true"
-        told = {**extra, **self._for_autoscalers(record, key, session), **marks, **given}
-        return await self._post(args, told, devices)
+        annotations = {**extra, **self._for_autoscalers(record, key, session), **marks, **given}
+        return await self._post(args, annotations, devices)
 
-    def _goes_on(self, key: str, placement: Placement) -> bool:
+    def _still_valid(self, key: str, placement: Placement) -> bool:
         """Return True for a placement of lost members whose gang has since lost all other members.
 
         It has too few nodes for the whole minimum, so the barrier would never end. Its members continue as if the
@@ -195,8 +195,8 @@ class Bind:
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
-        told = eviction.annotations_for(evictable) if evictable and not record.evictable else {}
-        return {key: value for key, value in told.items() if value is not None} | consumption(request)
+        annotations = eviction.annotations_for(evictable) if evictable and not record.evictable else {}
+        return {key: value for key, value in annotations.items() if value is not None} | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> VerbReason | None:
         """Return the reason against binding this pod to this node now, if one is known."""

@@ -25,7 +25,7 @@ UNDECODABLE = Counter(
 )
 UNREADABLE = (msgspec.DecodeError, RecursionError)
 """Errors of msgspec for a text that does not match its type, or is nested about a thousand levels deep."""
-_MOST_TOLD = 10_000
+_MOST_REPORTED = 10_000
 _BETWEEN = rb'[^"{}\[\]]{0,65536}+'
 _BODY = rb'[^"\\]{0,65536}+(?:\\.[^"\\]{0,64}+){0,2048}+(?:(")(\s{0,64}+:)?' + _BETWEEN + rb")?+"
 """Matches a string up to its end (with a colon if it is a key), or up to a length, because the GIL is held
@@ -213,7 +213,7 @@ def text(value: bytes) -> str:
 def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> str:
     """Log and count once that a version of an object is left out, with the reason; return the object's key."""
     if not which.name or (res.plural, which) not in _told:
-        if len(_told) >= _MOST_TOLD:
+        if len(_told) >= _MOST_REPORTED:
             _told.clear()
         _told.add((res.plural, which))
         UNDECODABLE.labels(res.plural).inc()

@@ -170,7 +170,9 @@ def _of_files(files: str) -> ClientConfig:
     with _loaded(merger) as found:
         credentials = None
         if header := found.api_key.get(_TOKEN):
-            credentials = _Credentials(header, partial(_anew, merger) if given & _RENEWED else partial(_header, found))
+            credentials = _Credentials(
+                header, partial(_reload, merger) if given & _RENEWED else partial(_header, found)
+            )
         elif given and not found.cert_file:
             raise _UnusableError(f"{' and '.join(sorted(given))} of user {context.user!r} gave no credentials")
         return _config(found, credentials, context.namespace)
@@ -224,7 +226,7 @@ def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
         yield found
 
 
-def _anew(merger: KubeConfigMerger) -> str | None:
+def _reload(merger: KubeConfigMerger) -> str | None:
     """Return the Authorization header after loading everything again."""
     with _loaded(merger) as found:
         return _header(found)

@@ -34,7 +34,7 @@ _MAX_NAME_CHARS = 230
 _STOP_FLUSH_S = 2.0
 _FIRST_DELAY_S = 0.2
 _MAX_DELAY_S = 10.0
-_MAX_TRIES = 8
+_MAX_ATTEMPTS = 8
 
 
 class _Key(NamedTuple):
@@ -133,7 +133,7 @@ class EventWriter:
         """Write an event; a server that is away for a moment is asked again."""
         backoff = errors.Backoff(_FIRST_DELAY_S, _MAX_DELAY_S, random.random)
         name = f"{key.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}"
-        for _ in range(_MAX_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 self._write(key, pending, name)
             except (errors.Unreachable, errors.ServerError, errors.TooManyRequests) as error:

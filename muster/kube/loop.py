@@ -23,7 +23,7 @@ T = TypeVar("T")
 _STOP_S = 2.0
 ENDED = "Ended"
 """Reason of the error of a call whose loop ends with the process."""
-_LOOK_S = 1.0
+_POLL_S = 1.0
 """Interval at which a waiting caller checks whether the loop has ended."""
 _SLICE_S = 0.002
 _SWITCH_S = 0.001
@@ -109,7 +109,7 @@ def wait_for(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T],
             raise _ended(where) from error
         raise
     try:
-        while not concurrent.futures.wait([answer], _LOOK_S).done:
+        while not concurrent.futures.wait([answer], _POLL_S).done:
             if loop.is_closed():
                 raise _ended(where)
         return answer.result()

@@ -199,18 +199,18 @@ class Mirror(Generic[T]):
             UNDECODABLE.labels(self._plural).inc()
             log.exception("object left out, it cannot be indexed", resource=self._plural, name=key)
         else:
-            self._tell(old, new)
+            self._notify(old, new)
         return key
 
     def remove(self, key: str) -> None:
         """Process the deletion of an object."""
-        for tell in self.gone:
-            tell(key)
+        for listener in self.gone:
+            listener(key)
         if self.budget is not None:
             self.budget.drop(key)
         old = self.store.discard(key)
         if old is not None:
-            self._tell(old, None)
+            self._notify(old, None)
 
     def _within_budget(self, new: T, packed: Any) -> bool:
         """Return False if an object is left out; newer objects that must make space for it have been dropped."""
@@ -220,7 +220,7 @@ class Mirror(Generic[T]):
         for key in verdict.gone:
             gone = self.store.discard(key)
             if gone is not None:
-                self._tell(gone, None)
+                self._notify(gone, None)
                 self._refuse(gone, self.budget.refusal)
         if verdict.refusal:
             self._refuse(new, verdict.refusal)
@@ -230,10 +230,10 @@ class Mirror(Generic[T]):
         if self.budget is not None:
             meta = obj.metadata
             leave_out(self.budget.resource, Identity(meta.namespace, meta.name, meta.resource_version), why)
-        for tell in self.refused:
-            tell(obj, why)
+        for listener in self.refused:
+            listener(obj, why)
 
-    def _tell(self, old: T | None, new: T | None) -> None:
+    def _notify(self, old: T | None, new: T | None) -> None:
         for handler in self.handlers:
             try:
                 handler(old, new)

@@ -75,7 +75,7 @@ class Transport:
         if config.server.startswith("http:"):  # the proxy reads the request itself
             self._headers |= self._to_proxy
         self._credentials = _Credentials(config.authorization)
-        self._turns = asyncio.Semaphore(connections)
+        self._slots = asyncio.Semaphore(connections)
         self._session: aiohttp.ClientSession | None = None
         self._keeper: asyncio.Task[None] | None = None
 
@@ -105,7 +105,7 @@ class Transport:
         """Send one request and return the response body; raises an `APIError`."""
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        async with self._turns, _asking(f"{method} {path}", verb or method.lower(), resource, limit_s) as asked:
+        async with self._slots, _asking(f"{method} {path}", verb or method.lower(), resource, limit_s) as asked:
             answer = await self._send(method, path, query, headers, body)
             async with answer:
                 asked.code = answer.status

@@ -146,7 +146,7 @@ class LineCutter:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._pieces: list[bytes] = []
+        self._parts: list[bytes] = []
         self._held_bytes = 0
 
     def cut(self, chunk: bytes) -> list[bytes]:
@@ -155,15 +155,15 @@ class LineCutter:
         self._hold(first)
         lines = []
         for other in others:
-            lines.append(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
-            self._pieces.clear()
+            lines.append(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
+            self._parts.clear()
             self._held_bytes = 0
             self._hold(other)
         return [line for line in lines if line]
 
     def _hold(self, piece: bytes) -> None:
         if piece and self._held_bytes <= self._most_bytes:
-            self._pieces.append(piece)
+            self._parts.append(piece)
             self._held_bytes += len(piece)
 
 

@@ -28,7 +28,7 @@ CONNECTIONS = 1000
 """The most connections of a server without a complete request. Beyond this, the oldest connection of the address with
 the most connections is closed, so that no client keeps another out. Calls in progress are not counted: kube-scheduler
 has one for each member of a gang that waits for the others, and must not lose those it is about to use."""
-_LOOKS = 50
+_CHECKS = 50
 """The connections are counted each time that this fraction of `CONNECTIONS` has been added, because counting visits
 them all."""
 
@@ -61,7 +61,7 @@ class BoundedConnection(HttpToolsProtocol):
         self.begun_at_s = self.loop.time()
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
         beyond = len(self.connections) - CONNECTIONS
-        if beyond > 0 and beyond % max(1, CONNECTIONS // _LOOKS) == 0:
+        if beyond > 0 and beyond % max(1, CONNECTIONS // _CHECKS) == 0:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -183,10 +183,10 @@ def _app(health: Health, registry: CollectorRegistry, debug: Debug | None) -> St
         return Response(encode(registry), headers={"content-type": content_type})
 
     async def healthz(_: Request) -> Response:
-        return _said(health.alive())
+        return _response(health.alive())
 
     async def readyz(_: Request) -> Response:
-        return _said(health.ready())
+        return _response(health.ready())
 
     def page(request: Request) -> Response:  # in a thread: it may wait for the loop that it tells about
         if debug is None or not _is_local(request):
@@ -201,7 +201,7 @@ def _app(health: Health, registry: CollectorRegistry, debug: Debug | None) -> St
     return Starlette(routes=routes, exception_handlers={HTTPStatus.NOT_FOUND: not_found})
 
 
-def _said(reasons: Mapping[str, str]) -> Response:
+def _response(reasons: Mapping[str, str]) -> Response:
     text = "".join(f"{name}: {reason}\n" for name, reason in reasons.items()) or "ok\n"
     return PlainTextResponse(text, HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK)
 

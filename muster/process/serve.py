@@ -95,17 +95,17 @@ def run(
     prefer_the_loop()
 
     async def serve(listening: socket.socket) -> None:
-        told = asyncio.Event()
+        stopped = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, told.set)
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         on_start()
         log.info("serving", port=listening.getsockname()[1], tls=tls is not None)
         try:
             async with serving(app, listening, tls) as server:
                 try:
-                    waiting = (asyncio.ensure_future(told.wait()), server)
+                    waiting = (asyncio.ensure_future(stopped.wait()), server)
                     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                    if not told.is_set():
+                    if not stopped.is_set():
                         raise RuntimeError("the server has ended by itself")
                 finally:
                     on_stopping()

@@ -195,8 +195,8 @@ def _out_of_range(
     }
     asked = {words: (limit, holds) for words, (limit, holds) in limits.items() if limit is not None}
     if not all(holds(value, limit) for limit, holds in asked.values()):
-        told = " and ".join(f"{words} {limit:g}" for words, (limit, _) in asked.items())
-        yield FieldError(path, f"should be {told}", value)
+        bounds = " and ".join(f"{words} {limit:g}" for words, (limit, _) in asked.items())
+        yield FieldError(path, f"should be {bounds}", value)
 
 
 def _of_fields(value: dict[Any, Any], shape: inspect.StructType, path: str) -> Iterator[FieldError]:

@@ -55,12 +55,12 @@ def borrows(annotations: Mapping[str, str]) -> bool:
 
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
     """Yield the mistakes in these annotations, at this field path."""
-    said = annotations.get(names.BORROWS)
-    if said not in {None, "true", "false"}:
-        yield FieldError(f"{path}[{names.BORROWS}]", "must be true or false", said)
-    if said == "true" and annotations.get(names.PREEMPTABLE) == "false":
+    borrows_text = annotations.get(names.BORROWS)
+    if borrows_text not in {None, "true", "false"}:
+        yield FieldError(f"{path}[{names.BORROWS}]", "must be true or false", borrows_text)
+    if borrows_text == "true" and annotations.get(names.PREEMPTABLE) == "false":
         message = f"must be left out with {names.PREEMPTABLE}=false: who runs on spares leaves when they are needed"
-        yield FieldError(f"{path}[{names.BORROWS}]", message, said)
+        yield FieldError(f"{path}[{names.BORROWS}]", message, borrows_text)
     text = annotations.get(names.SPARES)
     if text is None:
         return

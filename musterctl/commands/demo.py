@@ -112,7 +112,7 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
         client = plane.client()
         _clear(client)
         faultstory.clear(client)
-        ok = faultstory.tell(client, console) if faults else _gangs_story(plane, client, console)
+        ok = faultstory.tell(client, console) if faults else _show_gangs(plane, client, console)
     finally:
         if not keep:
             _leave(plane, ran=ran)
@@ -127,7 +127,7 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
     sys.exit(0 if ok else 1)
 
 
-def _gangs_story(plane: Plane, client: Client, console: Console) -> bool:
+def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
     """Submits the examples and shows them to their end; True if all came true."""
     _submit(plane, console)
     story = _show(client, console)

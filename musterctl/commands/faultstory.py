@@ -45,7 +45,7 @@ def clear(client: Client) -> None:
             continue
     for node in client.list(_RAW_NODES):
         if any(each["type"] == FAULT for each in node["status"].get("conditions", ())):
-            _says(client, node["metadata"]["name"], "False")
+            _report_node(client, node["metadata"]["name"], "False")
     deadline = time.monotonic() + TIMEOUT_S
     while any(_of(pod) for pod in client.list(core.PODS, NAMESPACE)):
         if time.monotonic() > deadline:
@@ -55,7 +55,7 @@ def clear(client: Client) -> None:
 
 def tell(client: Client, console: Console) -> bool:
     """Play the demo; return True if all of it came true."""
-    story = _Story(client, console)
+    story = _FaultDemo(client, console)
     for name, value in _PRIORITIES.items():
         body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         client.apply(core.PRIORITY_CLASSES, body | {"value": value})
@@ -69,7 +69,7 @@ def tell(client: Client, console: Console) -> bool:
     return True
 
 
-def _loses_a_node(story: "_Story") -> None:
+def _loses_a_node(story: "_FaultDemo") -> None:
     story.submit(TRAIN, 16, 2, {names.SPARES: "1"}, "demo-high")
     story.wait(f"{TRAIN} runs", lambda: story.bound(TRAIN) == 16)  # noqa: PLR2004 - its members
     [spare] = story.wait("its spare", lambda: [each.node for each in story.placement(TRAIN).spec.spares])
@@ -84,7 +84,7 @@ def _loses_a_node(story: "_Story") -> None:
     node = next(pod.spec.node_name for pod in story.pods(TRAIN))
     story.say(f"{node} reports {FAULT}=True, as node-problem-detector would")
     began = time.monotonic()
-    _says(story.client, node, "True")
+    _report_node(story.client, node, "True")
     story.wait(f"{GUEST} leaves", lambda: story.bound(GUEST) == 0)
     story.say(f"{GUEST}: evicted {time.monotonic() - began:.1f} s after the fault")
     story.wait(f"{TRAIN} is whole on healthy nodes", lambda: story.bound(TRAIN, without=node) == 16)  # noqa: PLR2004
@@ -94,19 +94,19 @@ def _loses_a_node(story: "_Story") -> None:
     story.say(f"{TRAIN}: {came} members are back on {spare} {took:.1f} s after the fault, {16 - came} were not touched")
 
 
-def _asks_for_a_checkpoint(story: "_Story") -> None:
+def _asks_for_a_checkpoint(story: "_FaultDemo") -> None:
     story.submit(URGENT, 3, 8, {}, "demo-high")
-    told = story.wait(f"{BATCH} has a notice", lambda: [pod for pod in story.pods(BATCH) if _told(pod)])
-    story.say(f"{BATCH}: has a notice of its eviction at {_told(told[0])}, or as soon as it has answered")
+    notified = story.wait(f"{BATCH} has a notice", lambda: [pod for pod in story.pods(BATCH) if _notice_text(pod)])
+    story.say(f"{BATCH}: has a notice of its eviction at {_notice_text(notified[0])}, or as soon as it has answered")
     began = time.monotonic()
     note = {names.CHECKPOINT: f"step={STEP},at={meta.format_time(time.time())}"}
-    story.client.merge_patch(core.PODS, told[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
+    story.client.merge_patch(core.PODS, notified[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
     story.say(f"{BATCH}: answers that it has saved step {STEP}")
     story.wait(f"{URGENT} runs", lambda: story.bound(URGENT) == 3)  # noqa: PLR2004 - its members
     story.say(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {story.where(URGENT)}")
 
 
-class _Story:
+class _FaultDemo:
     """Queries of the steps to the plane; times count from the beginning."""
 
     def __init__(self, client: Client, console: Console) -> None:
@@ -166,11 +166,11 @@ def _of(pod: core.Pod) -> str:
     return name if name in {TRAIN, GUEST, BATCH, URGENT} else ""
 
 
-def _told(pod: core.Pod) -> str:
+def _notice_text(pod: core.Pod) -> str:
     return pod.metadata.annotations.get(names.EVICT_AT, "")
 
 
-def _says(client: Client, node: str, status: str) -> None:
+def _report_node(client: Client, node: str, status: str) -> None:
     """Have a node say of itself whether it is faulty."""
     known = client.get(_RAW_NODES, node)["status"].get("conditions", [])
     mine = {"type": FAULT, "status": status, "reason": "Demo", "lastTransitionTime": meta.format_time(time.time())}

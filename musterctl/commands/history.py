@@ -84,7 +84,7 @@ def tell(source: Source, namespace: str, name: str, output: str) -> None:
     elif not story:
         raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}")
     else:
-        show_rows(_STORY, story)
+        show_rows(_EVENT_COLUMNS, story)
         tell_silence(source, NO_GANGS)
 
 
@@ -117,7 +117,7 @@ _COLUMNS: list[tuple[str, Callable[[GangHistory], str]]] = [
     ("GPU-HOURS", lambda gang: f"{gang.gpu_seconds / 3600:.2f}"),
     ("NODES", lambda gang: nodes_words(gang.nodes)),
 ]
-_STORY: list[tuple[str, Callable[[GangEvent], str]]] = [
+_EVENT_COLUMNS: list[tuple[str, Callable[[GangEvent], str]]] = [
     ("TIME", lambda one: clock(one.at)),
     ("EPOCH", lambda one: str(one.epoch or "-")),
     ("WHAT", lambda one: one.what),

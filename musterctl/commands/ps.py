@@ -151,7 +151,7 @@ def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> 
                 if kind is POD_GROUPS:
                     raise
         for watch in watches:
-            Thread(target=_tell, args=(watch, news), name="watch", daemon=True).start()
+            Thread(target=_forward, args=(watch, news), name="watch", daemon=True).start()
         error = news.get()
     except Gone as gone:
         error = gone
@@ -162,7 +162,7 @@ def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> 
         raise error
 
 
-def _tell(watch: LoopIterator[Any], news: SimpleQueue[APIError | None]) -> None:
+def _forward(watch: LoopIterator[Any], news: SimpleQueue[APIError | None]) -> None:
     """Put None once the watch shows a change or has ended, or else the error."""
     try:
         next((kind for kind, _ in watch if kind != "BOOKMARK"), None)

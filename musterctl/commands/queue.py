@@ -47,8 +47,8 @@ def _shown(quantities: JSON) -> str:
 
 def _namespaces(queue: JSON) -> str:
     """Return the selector of the namespaces that may use a queue, as far as it says so itself."""
-    said = queue.get("metadata", {}).get("annotations") or {}
-    return said.get(NAMESPACE_SELECTOR) or "all"
+    annotations = queue.get("metadata", {}).get("annotations") or {}
+    return annotations.get(NAMESPACE_SELECTOR) or "all"
 
 
 COLUMNS = (
@@ -117,12 +117,12 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
 
 def _limits(found: JSON) -> Iterator[tuple[str, str]]:
     """Yield the limits of a queue beyond its capability, as they are written; `muster queue explain` says more."""
-    said = found.get("metadata", {}).get("annotations") or {}
+    annotations = found.get("metadata", {}).get("annotations") or {}
     for title, key in (("Per user", names.MAX_PER_USER), ("By model", names.MAX_BY_MODEL), ("Windows", names.WINDOWS)):
-        if key in said:
-            yield title, said[key]
-    if names.BUDGET in said:
-        yield "Budget", f"{said[names.BUDGET]} ({said.get(names.BUDGET_MODE) or 'warn'})"
+        if key in annotations:
+            yield title, annotations[key]
+    if names.BUDGET in annotations:
+        yield "Budget", f"{annotations[names.BUDGET]} ({annotations.get(names.BUDGET_MODE) or 'warn'})"
 
 
 def _restrictions(name: str, queues: Mapping[str, Queue]) -> Iterator[str]:

@@ -27,7 +27,7 @@ from musterctl.output.report import print_report
 from musterctl.running import config_of, inputs_of, published_by, suspects_of
 
 MIB = 1024 * 1024
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _PATIENCE_S = 60.0
 
 
@@ -73,11 +73,11 @@ def record(
 
 def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
     """Record until the time is over, or the user interrupts."""
-    told = published_by(client, [pool])
-    suspects, inputs = suspects_of(told, [pool]), inputs_of(told, [pool])
+    published = published_by(client, [pool])
+    suspects, inputs = suspects_of(published, [pool]), inputs_of(published, [pool])
     settings = settings_of(suspects[pool]) if pool in suspects else {}
     settings |= to_builtins(inputs[pool].timing) if pool in inputs else {}
-    config = config_of(told.get(pool), pool)
+    config = config_of(published.get(pool), pool)
     head = Head(format=FORMAT, version=version("muster"), pool=pool, config=config, settings=settings, planner=False)
     recorder = PlannerRecorder(ring, head, wall_s=time.time)
     tap = Tap(recorder)
@@ -103,5 +103,5 @@ def _wait(done: Callable[[], bool], timeout_s: float) -> bool:
     while not done():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     return True

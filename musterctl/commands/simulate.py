@@ -97,9 +97,9 @@ def simulate(
     olds = [WhatIf(in_pool(dump, pool)) for pool in pools] if queues else []
     before = [report for each in olds for report in queue_reports(each)]
     gangs_after = [gang for each in worlds for gang in run(each, new)]
-    told = {"queues": shares} if queues else {}
+    more = {"queues": shares} if queues else {}
     lines: list[TextLine | str] = [*changed_shares(before, shares), *simulated_lines(gangs_after, submission.ignored)]
-    print_report({"ignored": submission.ignored, "gangs": gangs_after} | told, lines, output)
+    print_report({"ignored": submission.ignored, "gangs": gangs_after} | more, lines, output)
 
 
 def _read(

@@ -151,7 +151,7 @@ def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str],
     """Print progress until the end, and return True for success; ClickException if the TrainJob is deleted."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     printer = Logs(client, namespace)
-    said = ""
+    printed = ""
     while True:
         with suppress(Unreachable):  # the training does not depend on this connection
             try:
@@ -164,9 +164,9 @@ def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str],
                 printer.follow(pod)
             if ended:
                 printer.finish()
-            if now != said:
+            if now != printed:
                 click.echo(f"{name}: {now}", err=True)
-                said = now
+                printed = now
             if ended:
                 return ended.type == "Complete"
         time.sleep(POLL_S)

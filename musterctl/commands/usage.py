@@ -72,8 +72,8 @@ def _csv(by: tuple[str, ...], found: list[UsageRow]) -> None:
     writer.writerow([*by, "resource", *(f"{name}_hours" for name in _AMOUNTS)])
     for row in found:
         for resource, amounts in row.resources.items():
-            told = (f"{hours(resource, getattr(amounts, name)):.4f}" for name in _AMOUNTS)
-            writer.writerow([*map(cell, row.key), resource, *told])
+            cells = (f"{hours(resource, getattr(amounts, name)):.4f}" for name in _AMOUNTS)
+            writer.writerow([*map(cell, row.key), resource, *cells])
 
 
 def _table(by: tuple[str, ...], found: list[UsageRow]) -> None:
@@ -87,8 +87,10 @@ def _table(by: tuple[str, ...], found: list[UsageRow]) -> None:
         if resource != PODS
     ]
     keys = [(name.upper(), lambda row, place=place: row[0][place] or "-") for place, name in enumerate(by)]
-    told = [(name.upper(), lambda row, name=name: f"{hours(row[1], getattr(row[2], name)):.2f}") for name in _AMOUNTS]
-    show_rows([*keys, ("RESOURCE-HOURS", lambda row: row[1]), *told], shown)
+    columns = [
+        (name.upper(), lambda row, name=name: f"{hours(row[1], getattr(row[2], name)):.2f}") for name in _AMOUNTS
+    ]
+    show_rows([*keys, ("RESOURCE-HOURS", lambda row: row[1]), *columns], shown)
 
 
 def _rank(resource: str) -> tuple[int, str]:

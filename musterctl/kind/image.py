@@ -58,16 +58,16 @@ def run(command: list[str], *, stdin: str = "", environment: Mapping[str, str] |
         command, input=stdin, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
     )
     if result.returncode:
-        told = "\n".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-_TAIL_LINES:])
+        output = "\n".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-_TAIL_LINES:])
         shown = " ".join([Path(command[0]).name, *command[1:]])
-        raise LocalError(f"`{shown}` failed with exit code {result.returncode}:\n{told}")
+        raise LocalError(f"`{shown}` failed with exit code {result.returncode}:\n{output}")
     return result.stdout
 
 
 def find() -> Engine:
     """The engine that answers; the one that kind's variable names, if it is set."""
-    told = os.environ.get(PROVIDER_VARIABLE, "")
-    wanted = (told,) if told in ENGINES else ENGINES
+    named = os.environ.get(PROVIDER_VARIABLE, "")
+    wanted = (named,) if named in ENGINES else ENGINES
     silent = []
     for name in wanted:
         program = shutil.which(name)

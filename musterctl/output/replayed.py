@@ -24,8 +24,8 @@ def check_lines(report: CheckReport) -> Iterator[TextLine]:
     versions = ", ".join(report.versions) or "unknown"
     yield _line("title", f"Recorded from {report.since} to {report.until} by Muster {versions}")
     yield _line("plain", many(report.cycles, "cycle"), "cycles")
-    said = ", ".join(f"{count} {verb}" for verb, count in sorted(report.decisions.items()))
-    yield _line("plain", f"{total}{f': {said}' if said else ''}", "decisions")
+    counts = ", ".join(f"{count} {verb}" for verb, count in sorted(report.decisions.items()))
+    yield _line("plain", f"{total}{f': {counts}' if counts else ''}", "decisions")
     tone: Tone = "good" if not report.different_cycles else "bad"
     yield _line(tone, f"{report.equal} of {total} are the same now")
     if report.different_cycles:

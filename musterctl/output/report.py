@@ -236,15 +236,15 @@ def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
         yield f"without nodes: {_names(report.empty)}"
     for name, members in report.missing.items():
         yield f"HyperNode {name} names members that do not exist: {_names(members)}"
-    told: dict[str, list[str]] = {}
+    problems: dict[str, list[str]] = {}
     for name, messages in report.problems.items():
         for message in messages:
-            told.setdefault(message, []).append(name)
-    for message, names in told.items():
+            problems.setdefault(message, []).append(name)
+    for message, names in problems.items():
         yield f"! {_names(names)}: {message}"
 
 
-def _spares_words(there: SparesThere) -> str:
+def _spares_text(there: SparesThere) -> str:
     """Return spares as text: `8 of Job ns/train, 4 lent to Job ns/guest`; empty for none."""
     if not there.seats:
         return ""
@@ -263,7 +263,7 @@ def _rows(
         room = [f"{amount_words(name, one.free)}/{amount_words(name, one.all)}" for name, one in each.room.items()]
         share = "-" if each.fragmented is None else f"{each.fragmented:.0%}"
         cells = [branch + each.name, each.level, str(each.nodes), str(each.unused), *room, share]
-        more = [*([_spares_words(each.spares)] if spares else []), *([ranks_words(each.ranks)] if gang else [])]
+        more = [*([_spares_text(each.spares)] if spares else []), *([ranks_words(each.ranks)] if gang else [])]
         yield [*cells, *more]
         yield from _rows(each.domains, below, gang=gang, spares=spares)
 

@@ -190,10 +190,10 @@ def _history(commandlines: CommandLines, part: str) -> list[str]:
 
 def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]:
     """The arguments of every process of Muster's: its kubeconfig, and the file with its settings, which is written."""
-    told = text_of(settings, commandlines.settings.get(state.base_of(part), {}))
+    text = text_of(settings, commandlines.settings.get(state.base_of(part), {}))
     return [
         f"--kubeconfig={commandlines.kubeconfig(part)}",
-        f"--settings={commandlines.write(f'{part}-settings.yaml', told)}",
+        f"--settings={commandlines.write(f'{part}-settings.yaml', text)}",
     ]
 
 

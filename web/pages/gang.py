@@ -59,8 +59,8 @@ class _Found(NamedTuple):
 def listed(asked: RequestContext) -> Response:
     """Return one part of the list of the gangs that the caller may see."""
     rows = asked.view.rows()
-    told = asked.site.forecasts.told(rows) if asked.caller.everything else rows
-    shown = gangs_view(told, asked.caller.scope, filters(asked.query), asked.site.now())
+    with_starts = asked.site.forecasts.told(rows) if asked.caller.everything else rows
+    shown = gangs_view(with_starts, asked.caller.scope, filters(asked.query), asked.site.now())
     return asked.page("gangs.html", view=shown, everything=Filters(ended=True).address(), live="gangs")
 
 
@@ -80,7 +80,7 @@ def show(asked: RequestContext) -> Response:
         placement=found.placement,
         pods=found.pods,
         events=_events(asked, found),
-        report=_told(found, now),
+        report=_report(found, now),
         happened=_happened(asked, found.row, now),
         user=found.group.metadata.annotations.get(names.CREATED_BY, "") if found.group else "",
         buttons=[
@@ -205,7 +205,7 @@ def _happened(asked: RequestContext, row: GangRow, now: float) -> list[GangStep]
     return steps_of(happened, now) or None
 
 
-def _told(found: _Found, now: float) -> GangReport | None:
+def _report(found: _Found, now: float) -> GangReport | None:
     """Return what the gang's own objects say, as `muster explain` does for who may not see more."""
     dump = ClusterDump(now)
     dump.unread = frozenset({"nodes"})

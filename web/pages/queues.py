@@ -40,8 +40,12 @@ def _tree(asked: RequestContext, now: float) -> QueuesView:
         replace(each, limits=limit_words(objects[each.queue], now)) if each.queue in objects else each
         for each in view.queues()
     ]
-    limits = {name: said for name, each in objects.items() if (said := limits_of(each.metadata.annotations))}
-    periods = {budget.period for said in limits.values() for budget in said.budgets}
+    limits = {
+        name: limits_of_queue
+        for name, each in objects.items()
+        if (limits_of_queue := limits_of(each.metadata.annotations))
+    }
+    periods = {budget.period for limits_of_queue in limits.values() for budget in limits_of_queue.budgets}
     used = _used(asked, now, periods) if periods else None
     gone = "" if used is None or asked.site.history is None else _silence(asked.site.history, now)
     page = page_number(asked.query.get("page", ""))

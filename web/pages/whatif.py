@@ -12,7 +12,7 @@ from web.asked import RequestContext
 from web.slow import Turns
 from web.views.whatif import OBJECTS, YAML_BYTES, Trial, TrialResult, trial, tried
 
-_turns: Final = Turns("try something")
+_slots: Final = Turns("try something")
 """One trial at a time: each may think for seconds, and other pages want the processor, too."""
 
 
@@ -26,7 +26,7 @@ def answer(asked: RequestContext) -> Response:
     found, namespaces = None, _namespaces(asked)
     wanted = trial(asked.form, namespaces)
     if not wanted.errors:
-        with _turns.taken(asked.caller.account):
+        with _slots.taken(asked.caller.account):
             whole = asked.caller.everything
             found = tried(wanted, namespaces, _dump(asked), asked.caller.scope, whole=whole)
     return _page(asked, wanted, found)

@@ -128,13 +128,13 @@ def gang_view(
     """
     here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
     shown, part = part_of(of.pods, MEMBERS, page, lambda number: f"{here}?page={number}#members")
-    told = lines_of(of.report, now) if of.report else []
+    lines = lines_of(of.report, now) if of.report else []
     return GangPage(
         line=line(of.row, now),
         message=plain(of.row.message),
         user=of.user,
         epoch=of.placement.spec.epoch if of.placement else 0,
-        told=[replace(each, text=plain(each.text)) for each in told if each.label != "would help"],
+        told=[replace(each, text=plain(each.text)) for each in lines if each.label != "would help"],
         help=[plain(each.sentence) for each in of.report.relief] if of.report else [],
         steps=list(_steps(of, now)) if of.happened is None else list(of.happened),
         racks=racks(of.pods, of.placement, of.row.state, rack_of_node),

@@ -42,12 +42,12 @@ class Filters(Struct, frozen=True):
 
     def address(self, **changes: str | int | bool) -> str:
         """Return the address of the list with these filters after changes, without what is not set."""
-        told = {name: getattr(self, name) for name in _FIELDS} | {
+        fields = {name: getattr(self, name) for name in _FIELDS} | {
             "ended": "on" if self.ended else "",
             "page": self.page,
         }
-        told |= {name: "on" if value is True else value for name, value in changes.items()}
-        kept = {name: value for name, value in told.items() if value and (name, value) != ("page", 1)}
+        fields |= {name: "on" if value is True else value for name, value in changes.items()}
+        kept = {name: value for name, value in fields.items() if value and (name, value) != ("page", 1)}
         return f"/gangs?{urlencode(kept)}" if kept else "/gangs"
 
 

@@ -78,14 +78,14 @@ def bar(resource: str, used: int, marks: Mapping[str, int | None], *, part: int 
     longest = max(used, *there.values(), 1)
     drawn = [Mark(name, _length(amount, longest), amount_words(resource, amount)) for name, amount in there.items()]
     words = amount_words(resource, used)
-    told = "".join(f", {mark.name} {mark.words}" for mark in drawn)
+    marks_text = "".join(f", {mark.name} {mark.words}" for mark in drawn)
     return Bar(
         resource,
         _length(used, longest),
         words,
         _length(min(part, used), longest),
         drawn,
-        f"{resource}: used {words}{told}",
+        f"{resource}: used {words}{marks_text}",
     )
 
 

@@ -47,9 +47,9 @@ class Period(Struct, frozen=True):
     @property
     def query(self) -> str:
         """The same as the query of an address."""
-        told = [("days", str(self.days)), *(("by", each) for each in self.by)]
-        told += [(name, value) for name, value in (("queue", self.queue), ("namespace", self.namespace)) if value]
-        return urlencode(told)
+        fields = [("days", str(self.days)), *(("by", each) for each in self.by)]
+        fields += [(name, value) for name, value in (("queue", self.queue), ("namespace", self.namespace)) if value]
+        return urlencode(fields)
 
 
 class PastGang(Struct, frozen=True):
@@ -186,8 +186,8 @@ def usage_csv(rows: Sequence[UsageRow], by: Sequence[str]) -> str:
     writer.writerow([*by, "resource", "unit", "asked", "held", "used", "lost"])
     for row in rows:
         for resource in sorted(row.resources, key=_order):
-            told = [f"{amount:.6f}" for amount in _hours(resource, row.resources[resource])]
-            writer.writerow([*map(cell, row.key), resource, unit_of(resource), *told])
+            cells = [f"{amount:.6f}" for amount in _hours(resource, row.resources[resource])]
+            writer.writerow([*map(cell, row.key), resource, unit_of(resource), *cells])
     return out.getvalue()
 
 

@@ -71,6 +71,6 @@ def racks(
 
 
 def _node(name: str, ranks: Mapping[str, set[int]], running: int, state: str) -> NodeOfGang:
-    told = {pod_set: sorted(numbers) for pod_set, numbers in sorted(ranks.items())}
+    numbers_by_set = {pod_set: sorted(numbers) for pod_set, numbers in sorted(ranks.items())}
     how = "ended" if state in ENDED else "reserved" if state == "Reserved" else "runs" if running else "starts"
-    return NodeOfGang(name, ranks_words(told), sum(map(len, told.values())), running, how)
+    return NodeOfGang(name, ranks_words(numbers_by_set), sum(map(len, numbers_by_set.values())), running, how)

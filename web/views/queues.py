@@ -146,14 +146,14 @@ def _line(
     twice: frozenset[tuple[str, str]],
     now: float,
 ) -> QueueLine:
-    told = {each.gang: each.message for each in report.first if scope.has(each.gang.partition("/")[0])}
+    messages = {each.gang: each.message for each in report.first if scope.has(each.gang.partition("/")[0])}
     named = [
         Waiter(
             row.title,
             address(row, twice),
             moment(row.created, now),
             moment(row.expected_start, now),
-            plain(told.get(f"{row.namespace}/{row.gang}") or row.message or row.reason),
+            plain(messages.get(f"{row.namespace}/{row.gang}") or row.message or row.reason),
         )
         for row in waiters[:WAITERS]
     ]
@@ -188,12 +188,12 @@ def spent_below(reports: Sequence[QueueReport], used: Mapping[str, Vector]) -> d
 def _budgets(
     queue: str, limits: Mapping[str, QueueLimits], spent: Mapping[Period, Mapping[str, Vector]] | None
 ) -> Iterator[BudgetLine]:
-    said = limits.get(queue, NONE)
-    for resource, period, most in said.budgets:
+    own = limits.get(queue, NONE)
+    for resource, period, most in own.budgets:
         size = unit(resource) * _HOUR_S * (_GIB if resource == _MEMORY else 1)
         name = f"{resource} {'GiB ' if resource == _MEMORY else ''}hours"
         words = f"budget of {most / size:,.6g} {name} a {period}"
-        words += ", beyond which gangs wait" if said.enforced else ""
+        words += ", beyond which gangs wait" if own.enforced else ""
         if spent is None:
             yield BudgetLine(f"{words}; there is no history here to say what is used", full=False)
         else:

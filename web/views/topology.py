@@ -201,16 +201,16 @@ def _number(amount: float) -> str:
 
 def _topology(report: TopologyReport, scope: Scope) -> TopologyLine:
     lines = list(_domains(report.domains, 0, scope))
-    told = [f"HyperNode {name}: {text}" for name, texts in report.problems.items() for text in texts]
-    told += [
+    problems = [f"HyperNode {name}: {text}" for name, texts in report.problems.items() for text in texts]
+    problems += [
         f"HyperNode {name} names members that do not exist: {', '.join(names)}"
         for name, names in report.missing.items()
     ]
     if report.outside:
-        told.append(f"in no domain: {nodes_words(report.outside, _NODE_CHARS)}")
+        problems.append(f"in no domain: {nodes_words(report.outside, _NODE_CHARS)}")
     resources = list(report.domains[0].room) if report.domains else []
     return TopologyLine(
-        report.name, ", ".join(report.levels), resources, lines[:DOMAINS], max(0, len(lines) - DOMAINS), told
+        report.name, ", ".join(report.levels), resources, lines[:DOMAINS], max(0, len(lines) - DOMAINS), problems
     )
 
 

@@ -52,7 +52,7 @@ def unknown_resources(queue: Queue, queues: QueueTreeView, before: Queue | None 
         if not (_is_of_kubernetes(name) or name in there | above or ("/" in name and not there))
         and (path, name) not in known
     )
-    return [_unknown_words(*each, there | above) for each in islice(unknown, MOST_WARNINGS)]
+    return [_unknown_text(*each, there | above) for each in islice(unknown, MOST_WARNINGS)]
 
 
 def _named(queue: Queue) -> list[tuple[str, str]]:
@@ -66,7 +66,7 @@ def _is_of_kubernetes(name: str) -> bool:
     return name in {*EVERYWHERE, UNNAMED} or name.startswith(_PREFIXES)
 
 
-def _unknown_words(path: str, name: str, there: AbstractSet[str]) -> str:
+def _unknown_text(path: str, name: str, there: AbstractSet[str]) -> str:
     near = near_resource(name, EVERYWHERE | there)
     own = "it must be cpu, memory, pods, ephemeral-storage, or have a domain"
     hint = "it counts once a node has it" if "/" in name else own

@@ -40,7 +40,7 @@ LAST_OF_USERS = 127
 FOLLOWS_S = 600.0
 """Time after a pod's disruption during which other failures are attributed to it; timeouts of collective operations are
 this long."""
-_WORDS_CHARS = 64
+_MESSAGE_CHARS = 64
 
 
 class Restarts(msgspec.Struct, omit_defaults=True):
@@ -74,7 +74,7 @@ def charged(job: Job, status: JobStatus, request: JobEvent, fault: Fault, now_s:
     past = [(at, why) for at, why in known.past if at > now_s - budget.within_s]
     why = _cause(request)
     if len(past) >= budget.restarts:
-        return _noted(status, Restarts(past, _words(budget, [*past, (now_s, why)])))
+        return _noted(status, Restarts(past, _message(budget, [*past, (now_s, why)])))
     counted = Restarts([*past, (round(now_s, 3), why)])
     return _noted(structs.replace(status, retry_count=status.retry_count + 1), counted)
 
@@ -105,10 +105,10 @@ def _noted(status: JobStatus, restarts: Restarts) -> JobStatus:
 def _cause(request: JobEvent) -> str:
     codes = ", ".join(map(str, request.exit_codes))
     words = f"exit code {codes}" if codes else request.event
-    return (f"{words} ({request.reason})" if request.reason else words)[:_WORDS_CHARS]
+    return (f"{words} ({request.reason})" if request.reason else words)[:_MESSAGE_CHARS]
 
 
-def _words(budget: RestartBudget, past: list[tuple[float, str]]) -> str:
+def _message(budget: RestartBudget, past: list[tuple[float, str]]) -> str:
     causes = Counter(why for _, why in past)
     told = ", ".join(f"{why} ({times} times)" if times > 1 else why for why, times in causes.items())
     return f"the restart budget is spent, {budget}, and it failed once more: {told}"
@@ -137,14 +137,16 @@ def fault_of(
 
 def disrupted(pod: Pod) -> bool:
     """Return True if a cause other than its program ended a pod, or is about to end it."""
-    told = any(each.type == DISRUPTED and each.status == "True" for each in pod.status.conditions)
-    return told or (pod.status.phase == "Failed" and pod.status.reason in INFRASTRUCTURE_REASONS)
+    found = any(each.type == DISRUPTED and each.status == "True" for each in pod.status.conditions)
+    return found or (pod.status.phase == "Failed" and pod.status.reason in INFRASTRUCTURE_REASONS)
 
 
 def _lately(pods: Iterable[Pod], now_s: float) -> bool:
     """Return True if one of the pods was disrupted a short time ago."""
-    told = (each for pod in pods for each in pod.status.conditions if each.type == DISRUPTED and each.status == "True")
-    since = (readable_time(each.last_transition_time) for each in told)
+    conditions = (
+        each for pod in pods for each in pod.status.conditions if each.type == DISRUPTED and each.status == "True"
+    )
+    since = (readable_time(each.last_transition_time) for each in conditions)
     return any(at is not None and at > now_s - FOLLOWS_S for at in since)
 
 

@@ -107,5 +107,5 @@ def checkpoint(told: TrainerStatus) -> str:
 def answer(refused: RefusedError) -> dict[str, Any]:
     """Return a refusal as the API server writes one (meta/v1 Status)."""
     reason = _REASONS.get(refused.status, refused.status.phrase.replace(" ", ""))
-    told = {"status": "Failure", "message": str(refused), "reason": reason, "code": int(refused.status)}
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **told}
+    body = {"status": "Failure", "message": str(refused), "reason": reason, "code": int(refused.status)}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **body}

@@ -69,7 +69,7 @@ class Allocate:
     def __init__(self) -> None:
         self._failures: dict[Hashable, _Failure] = {}
         """By the shape of a gang that did not fit."""
-        self._looked: Looks = {}
+        self._searched: Looks = {}
         """Searches for reservations that found nothing."""
         self._version: int | None = None
         self._limited: dict[str, float] = {}
@@ -100,11 +100,11 @@ class Allocate:
         if self._version != session.snapshot.version or len(self._failures) > _KNOWN + 4 * len(gangs):
             self._failures.clear()
             self._version = session.snapshot.version
-        self._looked = {gang.uid: self._looked[gang.uid] for gang in gangs if gang.uid in self._looked}
+        self._searched = {gang.uid: self._searched[gang.uid] for gang in gangs if gang.uid in self._searched}
         placed = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.placed]
         self._placed_since = {uid: min(self._placed_since.get(uid, session.now), session.now) for uid in placed}
         limit = SlotLimit(session.snapshot, self._placed_since, session.now)
-        found = _Found(limit, Book(session, gangs, self._looked), self._limited)
+        found = _Found(limit, Book(session, gangs, self._searched), self._limited)
         self._limited = {}
         return found
 

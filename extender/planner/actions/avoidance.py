@@ -39,7 +39,7 @@ def note_failures(session: Session, gang: GangView) -> None:
         return
     first_s = seconds_of(gang.said, names.AVOID_FAILED_NODE)
     if first_s is None:
-        first_s = FIRST_S if _told_apart(gang, failed.keys()) else 0.0
+        first_s = FIRST_S if _distinguishable(gang, failed.keys()) else 0.0
     entries = entries_of(gang, session.snapshot.remembered)
     new = {node: pod for node, pod in failed.items() if first_s and not _counted(entries, node, pod)}
     for node, pod in new.items():
@@ -78,7 +78,7 @@ def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool
     return (readable_time(pod.created) or 0.0) <= (readable_time(known.failed_at) or 0.0)
 
 
-def _told_apart(gang: GangView, failed: Collection[str]) -> bool:
+def _distinguishable(gang: GangView, failed: Collection[str]) -> bool:
     """Return True if the gang is on several nodes, and failures were on at most half of them."""
     runs = (run for pod_set in gang.placement.spec.pod_sets for run in pod_set.runs) if gang.placement else ()
     nodes = {run.node for run in runs if run.node}

@@ -101,14 +101,14 @@ class Reclaim(Evicting):
     def why_not(self, session: Session, gang: GangView) -> Reason:
         """Return the rule that keeps from a gang what its queue deserves; empty if it has that, or would have more."""
         amounts = session.amounts(session.ask(gang))
-        standing = session.hooks.reclaim_standing.call(gang, amounts)
-        if standing is None or not standing.owed:
+        state = session.hooks.reclaim_standing.call(gang, amounts)
+        if state is None or not state.owed:
             return NOTHING
         if not session.hooks.can_reclaim_resources.call(gang, amounts):
             return reasons.queues.OVER_FAIR
-        if not standing.above:
+        if not state.above:
             return reasons.queues.NOBODY_ABOVE
-        others = [victim for victim in self.running if victim.queue in standing.above]
+        others = [victim for victim in self.running if victim.queue in state.above]
         giving = [
             victim for victim in others
             if gives(session, gang, victim) and (victim.preemptable or ignores_marks(session, victim, "reclaim"))
@@ -191,7 +191,7 @@ class Recall(Evicting):
         """Return the spare slots on nodes that get no member."""
         taken = {session.snapshot.name(operation.column) for operation in operations}
         kept = gang.placement.spec.spares if gang.placement else []
-        return [seats for seats in kept if seats.node not in taken]
+        return [run for run in kept if run.node not in taken]
 
 
 def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[EvictableUnit]:

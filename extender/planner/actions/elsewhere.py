@@ -88,6 +88,6 @@ class WithdrawNotices:
                 asked.update(victim.uid for victim in gang.placement.spec.victims)
         stays = (pod for pod in session.snapshot.told.values() if pod.uid not in asked)
         for pod, _ in zip(stays, range(AT_ONCE), strict=False):
-            told = session.gang(pod.gang or "")
-            if told is not None:
-                session.decide(decisions.WithdrawNotice(told, pod))
+            gang_of_pod = session.gang(pod.gang or "")
+            if gang_of_pod is not None:
+                session.decide(decisions.WithdrawNotice(gang_of_pod, pod))

@@ -52,9 +52,9 @@ class Enqueue:
             if gang.group.status.phase in {"", "Pending"} and gang.key not in barred
         ]
         for gang in session.ordered_gangs(waiting):
-            session.attempt(gang, self._look)
+            session.attempt(gang, self._check)
 
-    def _look(self, session: Session, gang: GangView) -> None:
+    def _check(self, session: Session, gang: GangView) -> None:
         why = None if gang.started else self._refused(session, gang)
         if why is not None:
             session.decide(why)
@@ -69,7 +69,7 @@ class Enqueue:
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)
             return decisions.Unschedulable(gang, reasons.queues.NOT_FOUND, words)
-        if gang.queue == ROOT_QUEUE or not (queue.open or self._goes_on(session, gang, queue)):
+        if gang.queue == ROOT_QUEUE or not (queue.open or self._stays_admitted(session, gang, queue)):
             closed = reasons.queues.closed(queue=gang.queue, state=queue.status.state)
             words = reasons.queues.ROOT if gang.queue == ROOT_QUEUE else closed
             return decisions.Unschedulable(gang, reasons.queues.NOT_OPEN, words)
@@ -82,7 +82,7 @@ class Enqueue:
             return decisions.Unschedulable(gang, full.reason, reason_of(full.message))
         return decisions.Unschedulable(gang, vote.reason, reason_of(vote.message)) if vote and not vote.admit else None
 
-    def _goes_on(self, session: Session, gang: GangView, queue: Queue) -> bool:
+    def _stays_admitted(self, session: Session, gang: GangView, queue: Queue) -> bool:
         """Return True for new pods of a workload whose former ones still run in a queue that is Closing.
 
         Else a Deployment that is updated meanwhile would wait without end: it ends its old pods only for new ones.

@@ -81,7 +81,7 @@ class Evicting:
         """Queue → lowest priority of its running gangs."""
         self._ending = InTurn()
         self._attempts = Attempts()
-        self._told: Told = {}
+        self._known_failures: Told = {}
         self._keys: dict[str, Key] = {}
         """By key of a gang, of this cycle."""
 
@@ -97,7 +97,7 @@ class Evicting:
         for gang in self.running:
             self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
         self._ending = in_turn(session, [why.gang for why in waiting if why.reason == NO_ROOM])
-        before, self._told = self._told, {}
+        before, self._known_failures = self._known_failures, {}
         tried = self._try_some(session, waiting)
         more: dict[int, decisions.Unschedulable] = {}
         for why in waiting if before or tried else ():
@@ -107,7 +107,7 @@ class Evicting:
                 if words is None:  # they last until it is tried again
                     words = before.get(queue, {}).get(shape, NOTHING)
                 if words:
-                    self._told.setdefault(queue, {})[shape] = words
+                    self._known_failures.setdefault(queue, {})[shape] = words
                     more[id(why)] = replace(why, why=why.why.also(words))
         session.decisions = [more.get(id(each), each) for each in session.decisions]  # in their order, which counts
 

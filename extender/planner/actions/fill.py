@@ -216,7 +216,7 @@ class PartSearch:
         if self._usual(part, nodes) and self._place_all(rest):
             return True
         self.statement.rollback(before)
-        pieces = [] if part.slices else _pieces(self.gang, part)
+        pieces = [] if part.slices else _parts(self.gang, part)
         if not pieces or (len(pieces) == 1 and not rest):
             return False
         orders = (pieces, pieces[::-1]) if len(pieces) > 1 else (pieces,)
@@ -249,7 +249,7 @@ class PartSearch:
         )
 
 
-def _pieces(gang: GangView, part: SlotGroup) -> list[SlotGroup]:
+def _parts(gang: GangView, part: SlotGroup) -> list[SlotGroup]:
     """Return a part without children in pieces of one class of pods, single pods first; none if there are many."""
     found = []
     for pod_set in gang.pod_sets:

@@ -130,12 +130,12 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
         uids = frozenset(pod.uid for pod in counted if pod.uid in now)
         room = room_for(session, gang, placement.spec.epoch, going, reason, budgeted=uids, notices=notices)
         session.decide(room)
-        _tell_owners(session, room)
+        _notify_owners(session, room)
     pods = Counter(victim.key for victim, _ in staying)
     for victim, pod in staying:
         notice = notices.get(victim.key)
-        told = pod.answer.evict_at if pod.answer else ""
-        if notice is not None and notice.evict_at != told and pod.uid not in now:
+        evict_at = pod.answer.evict_at if pod.answer else ""
+        if notice is not None and notice.evict_at != evict_at and pod.uid not in now:
             words, count = decisions.asked_by(gang, reason, victim), pods[victim.key]
             session.decide(decisions.TellNotice(victim, pod, notice.evict_at, gang.queue, words, count))
     return None
@@ -190,7 +190,7 @@ def evict_at_once(
         session.decide(evicted_whole(session, room, victim, pods[victim.key]))
 
 
-def _tell_owners(session: Session, room: decisions.MakeRoom) -> None:
+def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
     """Report that entirely evicted gangs wait for their owners, which their notice did not mention."""
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}

@@ -41,7 +41,7 @@ ORPHAN_AGE_S = 10.0
 """Age after which a pinned pod without any placement is deleted; longer than a watch can lag."""
 
 
-class _Look(NamedTuple):
+class _Check(NamedTuple):
     """The inputs of a check that led to no decision."""
 
     gang: GangView
@@ -68,7 +68,7 @@ class TrackPlacements:
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
         """UID of an incomplete gang → since when it is, or its last eviction (seconds since the epoch)."""
-        self._looks: dict[str, _Look] = {}
+        self._looks: dict[str, _Check] = {}
         """Key of a gang → its last check, if it led to no decision."""
 
     def execute(self, session: Session) -> None:
@@ -79,10 +79,10 @@ class TrackPlacements:
                 session.attempt(hurt, note_failures)
         before, self._looks = self._looks, {}
         for gang in session.snapshot.gangs:
-            look = before.get(gang.key)
-            same = look is not None and look.gang is gang and look.generation == session.snapshot.generation
-            if same and look and look.at <= session.now < look.at + LOOK_S:
-                self._looks[gang.key] = look
+            check = before.get(gang.key)
+            same = check is not None and check.gang is gang and check.generation == session.snapshot.generation
+            if same and check and check.at <= session.now < check.at + LOOK_S:
+                self._looks[gang.key] = check
                 continue
             decided = len(session.decisions)
             session.attempt(gang, self._track)
@@ -90,7 +90,7 @@ class TrackPlacements:
             placement = gang.placement
             by_others = placement is not None and (placement.spec.victims or holds_back(placement))
             if nothing and not gang.at_rest and not by_others:
-                self._looks[gang.key] = _Look(gang, session.snapshot.generation, session.now)
+                self._looks[gang.key] = _Check(gang, session.snapshot.generation, session.now)
 
     def _track(self, session: Session, gang: GangView) -> None:
         if not gang.incomplete:

@@ -111,7 +111,7 @@ class Repair:
         there = [pod for pod in gang.pods if pod.alive]
         gone = {pod.uid for pod in lost}
         leaving = [*lost, *(pod for pod in there if pod.uid not in gone and _refuses(session, pod))]
-        words, dead = _words(due), any(map(is_dead, due.values()))
+        words, dead = _nodes_text(due), any(map(is_dead, due.values()))
         reason = reasons.repairs.restarts(words, len(leaving), len(there), why, dead=dead)
         if _place(session, gang, "restart", there, leaving, worst(due), reason, told=not dead):
             return True
@@ -192,14 +192,14 @@ def told(session: Session, gang: GangView) -> str:
     """Return a message for the owner about members on faulty nodes; empty if there are none."""
     faults = faulty_nodes(session, gang) if gang.started else {}
     lost = [pod for pod in gang.pods if pod.alive and pod.node in faults]
-    return reasons.repairs.policy(_words(faults), len(lost), *chosen_policy(gang, lost)) if lost else ""
+    return reasons.repairs.policy(_nodes_text(faults), len(lost), *chosen_policy(gang, lost)) if lost else ""
 
 
-def _words(faults: Faults) -> str:
-    return reasons.repairs.nodes_with({node: _says(fault) for node, fault in faults.items()})
+def _nodes_text(faults: Faults) -> str:
+    return reasons.repairs.nodes_with({node: _fault_text(fault) for node, fault in faults.items()})
 
 
-def _says(fault: Fault | None) -> str:
+def _fault_text(fault: Fault | None) -> str:
     if fault is None:
         return reasons.repairs.GONE
     suspect = fault.kind == "suspect"
@@ -208,7 +208,7 @@ def _says(fault: Fault | None) -> str:
 
 def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
     """Replace members; without free capacity, only evict those that no longer run."""
-    words, dead = _words(due), [pod for pod in lost if is_dead(due[pod.node])]
+    words, dead = _nodes_text(due), [pod for pod in lost if is_dead(due[pod.node])]
     reason = reasons.repairs.replaces(words, len(lost), why, dead=bool(dead))
     if _place(session, gang, "replace", lost, lost, worst(due), reason):
         return True

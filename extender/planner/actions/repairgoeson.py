@@ -45,7 +45,7 @@ def go_on(session: Session, gang: GangView) -> None:
     if not begun and not faults and known:
         give_up(session, gang, placement, reasons.repairs.HEALTHY)
     elif not begun and still_saves(session, gang, placement, pods):
-        _tell(session, gang, placement, pods)
+        _notify(session, gang, placement, pods)
     else:
         outcome = "answered" if answered(gang, placement.spec.notices[0], session.now) else "silent"
         session.decide(
@@ -53,7 +53,7 @@ def go_on(session: Session, gang: GangView) -> None:
         )
 
 
-def _tell(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
+def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
     """Notify the members without a notice of their deadline."""
     until, reason = placement.spec.notices[0].evict_at, victims_reason(placement)
     for pod in pods:

@@ -40,7 +40,7 @@ SEARCHES = 8
 class Spares:
     """Memory of spares from one cycle to the next."""
 
-    _looked: dict[str, float] = field(default_factory=dict)
+    _searched: dict[str, float] = field(default_factory=dict)
     """UID of a gang → time of the last failed search for its spares, in seconds since the epoch."""
     _per_node: dict[bytes, int] = field(default_factory=dict)
     """Class of a pod → maximum number of such pods on an empty node."""
@@ -63,11 +63,11 @@ class Spares:
         for pod_set in gang.pod_sets:
             nodes = asked[pod_set.name] + (asked[""] if pod_set is largest else 0)
             if nodes and _countable(pod_set):
-                seats = min(nodes * self._seats(session, pod_set), _members(pod_set))
-                found[pod_set.name] = range(pod_set.replicas, pod_set.replicas + seats)
+                wanted = min(nodes * self._wanted_spares(session, pod_set), _members(pod_set))
+                found[pod_set.name] = range(pod_set.replicas, pod_set.replicas + wanted)
         return found
 
-    def _seats(self, session: Session, pod_set: PodSetView) -> int:
+    def _wanted_spares(self, session: Session, pod_set: PodSetView) -> int:
         """Return the number of members of a pod set that an empty node can take."""
         cls = pod_set.cls
         if cls is None:
@@ -81,7 +81,7 @@ class Spares:
         """Decide KeepSpares for running gangs whose spare slots differ from the desired ones."""
         away = {place.gang.key for place in session.decided(decisions.Place)} | session.evicted
         due = [gang for gang in session.snapshot.gangs if _is_due(gang) and gang.key not in away]
-        self._looked = {gang.uid: self._looked[gang.uid] for gang in due if gang.uid in self._looked}
+        self._searched = {gang.uid: self._searched[gang.uid] for gang in due if gang.uid in self._searched}
         searches = 0
         for gang in due:
             if searches >= SEARCHES:
@@ -96,11 +96,11 @@ class Spares:
         lacking = Counter(wanted)
         for each in kept:
             lacking[each.pod_set] -= each.count
-        last = self._looked.get(gang.uid)
+        last = self._searched.get(gang.uid)
         search = any(lacking.values()) and (last is None or session.now >= last + LOOK_AGAIN_S)
         if search:
             kept = joined([*kept, *_found(session, gang, lacking, book)])
-            self._looked[gang.uid] = session.now
+            self._searched[gang.uid] = session.now
         if kept != before:
             missing = sum(wanted.values()) - sum(each.count for each in kept)
             session.decide(decisions.KeepSpares(gang, kept, max(missing, 0)))
@@ -150,35 +150,35 @@ class SpareSlots:
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
         self._session = session
-        self._seats: list[tuple[GangView, SpareSeats, int, Amounts]] = []
+        self._wanted_spares: list[tuple[GangView, SpareSeats, int, Amounts]] = []
         self.left: list[SpareSeats] = []
         """The spare slots that were not taken."""
         self.loans: list[Loan] = []
         """The spare slots that were taken, as loans of their gangs."""
         for gang in gangs:
-            for seats, cls, column in unused_seats(session, gang):
-                self._seats.append((gang, seats, column, session.snapshot.row_of(cls)))
+            for run, cls, column in unused_seats(session, gang):
+                self._wanted_spares.append((gang, run, column, session.snapshot.row_of(cls)))
 
     def __bool__(self) -> bool:
         """True if there are any spare slots."""
-        return bool(self._seats)
+        return bool(self._wanted_spares)
 
     @contextmanager
     def free(self) -> Iterator[None]:
         """Have the spare slots free in the block."""
         free = self._session.snapshot.free
-        for _, seats, column, row in self._seats:
-            free[:, column] += row * seats.count
+        for _, run, column, row in self._wanted_spares:
+            free[:, column] += row * run.count
         try:
             yield
         finally:
-            for gang, seats, column, row in self._seats:
-                count = min(seats.count, _fits(free[:, column], row))
+            for gang, run, column, row in self._wanted_spares:
+                count = min(run.count, _fits(free[:, column], row))
                 free[:, column] -= row * count
                 if count:
-                    self.left.append(SpareSeats(seats.pod_set, seats.node, count))
-                if count < seats.count:
-                    self.loans.append(Loan(gang.uid, seats.pod_set, seats.node, seats.count - count))
+                    self.left.append(SpareSeats(run.pod_set, run.node, count))
+                if count < run.count:
+                    self.loans.append(Loan(gang.uid, run.pod_set, run.node, run.count - count))
             self._session.away.update(lent(self.loans))
 
 
@@ -260,17 +260,17 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
     """Return the usable spare slots, with a maximum per pod set."""
     left, kept = Counter(wanted), list[SpareSeats]()
     avoided = session.avoided.get(gang.key, ())
-    for seats, cls in seats_of(gang):
-        column = session.snapshot.index.get(seats.node)
-        if column is None or seats.node in avoided or session.node_codes(cls)[column]:
+    for run, cls in seats_of(gang):
+        column = session.snapshot.index.get(run.node)
+        if column is None or run.node in avoided or session.node_codes(cls)[column]:
             continue
         row = session.snapshot.row_of(cls)
         if bool((session.snapshot.free[np.flatnonzero(row), column] < 0).any()):
             continue
-        count = min(seats.count, left[seats.pod_set])
+        count = min(run.count, left[run.pod_set])
         if count:
-            left[seats.pod_set] -= count
-            kept.append(SpareSeats(seats.pod_set, seats.node, count))
+            left[run.pod_set] -= count
+            kept.append(SpareSeats(run.pod_set, run.node, count))
     return kept
 
 

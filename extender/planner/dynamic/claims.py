@@ -108,8 +108,10 @@ class DeviceKind:
         """Name of its resource: that of the class as Kubernetes calls it, with further demands in brackets."""
         words = " or ".join(map(str, self.alternatives))
         first = self.alternatives[0]
-        told = len(self.alternatives) == 1 and len(first.selectors) <= 1 and not (first.tolerations or first.attributes)
-        if told and len(words) <= MOST_NAME_CHARS:
+        is_plain = (
+            len(self.alternatives) == 1 and len(first.selectors) <= 1 and not (first.tolerations or first.attributes)
+        )
+        if is_plain and len(words) <= MOST_NAME_CHARS:
             return f"{DEVICE_CLASS_RESOURCE}{words}"
         mark = sha256(repr(self.alternatives).encode()).hexdigest()[:8]  # other kinds may have the same words
         return f"{DEVICE_CLASS_RESOURCE}{words[:MOST_NAME_CHARS]} ({mark})"

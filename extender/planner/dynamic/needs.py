@@ -84,7 +84,7 @@ class Sums:
         self.problems: list[Reason] = []
         self.of_group: list[str] = []
         self._unseen: list[str] = []
-        self._told: Counter[str] = Counter()
+        self._shown: Counter[str] = Counter()
 
     def needs(self) -> ClaimNeeds:
         """Return the sum."""
@@ -98,7 +98,7 @@ class Sums:
             tuple(self.problems),
             tuple(self.of_group),
             tuple(dict.fromkeys(self._unseen)),
-            tuple(sorted(self._told.items())),
+            tuple(sorted(self._shown.items())),
         )
 
     def add(self, demand: DeviceDemand, what: str) -> None:
@@ -109,7 +109,7 @@ class Sums:
         self, demand: DeviceDemand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
         """Add the devices of a pod's own claim; before the pod is on a node, the claim counts by itself."""
-        self._tell(demand)
+        self._show(demand)
         if on_node:
             self._rows.update(self._inventory.used(devices))
         elif nodes is not None:
@@ -139,14 +139,14 @@ class Sums:
         if rows.name_of.get(kind) != resource:
             self.replaced.append(resource)
             self._rows.update(rows.asked(kind, devices))
-            self._told[resource] += devices
+            self._shown[resource] += devices
         else:
             self._rows.update({name: devices * unit(name) for name in rows.taken[kind][1:]})
 
     def _asked(self, demand: DeviceDemand, what: str) -> Counter[str]:
         rows, asked = self._inventory.rows, Counter[str]()
         self._unseen += [f"{what}: {why}" for why in demand.unseen]
-        self._tell(demand)
+        self._show(demand)
         for kind, count in demand.counts:
             if self._countable(kind, what):
                 asked.update(rows.asked(kind, count))
@@ -162,12 +162,12 @@ class Sums:
                 self._unseen.append(reasons.devices.alike(what=what, attribute=alike.attribute))
         return asked
 
-    def _tell(self, demand: DeviceDemand) -> None:
+    def _show(self, demand: DeviceDemand) -> None:
         names = self._inventory.rows.name_of
         for kind, count in demand.counts:
-            self._told[names.get(kind, kind.name)] += count
+            self._shown[names.get(kind, kind.name)] += count
         for kind in demand.all_of:
-            self._told[f"{names.get(kind, kind.name)} (all of a node)"] += 1
+            self._shown[f"{names.get(kind, kind.name)} (all of a node)"] += 1
 
     def _countable(self, kind: DeviceKind, what: str) -> bool:
         missing = [name for name in kind.classes if name not in self._inventory.classes]

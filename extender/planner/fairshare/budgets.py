@@ -34,10 +34,10 @@ def spent_budgets(
     Those of queues that are left out end with infinity.
     """
     found: dict[str, list[tuple[UsageBudget, float]]] = {}
-    for name, standing in budgets_of(snapshot, now, usage).items():
-        full = [budget for budget, ratio in standing.ratios.items() if ratio >= 1 and standing.enforced]
+    for name, state in budgets_of(snapshot, now, usage).items():
+        full = [budget for budget, ratio in state.ratios.items() if ratio >= 1 and state.enforced]
         ends = [(budget, period_of(budget.period, now).end) for budget in full]
-        if standing.left_out and standing.enforced:
+        if state.left_out and state.enforced:
             ends += [(budget, np.inf) for budget in snapshot.limited.limits.bounds[name].annotated.budgets]
         found[name] = sorted(ends, key=lambda each: each[1], reverse=True)
     return found

@@ -128,12 +128,12 @@ def _weights(
     """Return the weight of each queue for each resource; of an annotation that cannot be read, the spec's counts."""
     weights: Shares = np.repeat(np.array([[spec.weight] for spec in specs], dtype=np.float64), len(quoted), axis=1)
     for row, name in enumerate(names):
-        said: dict[str, float] = {}
+        found: dict[str, float] = {}
         with suppress(ValueError):  # admission refuses it
-            said = read_weights(queues[name].metadata.annotations.get(QUEUE_WEIGHTS, "")) if name in queues else {}
-        if UNNAMED in said:
-            weights[row, quoted if quoted.any() else slice(None)] = said[UNNAMED]
-        for resource, weight in said.items():
+            found = read_weights(queues[name].metadata.annotations.get(QUEUE_WEIGHTS, "")) if name in queues else {}
+        if UNNAMED in found:
+            weights[row, quoted if quoted.any() else slice(None)] = found[UNNAMED]
+        for resource, weight in found.items():
             if resource in axis:
                 weights[row, axis[resource]] = weight
     return weights

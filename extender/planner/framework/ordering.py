@@ -66,8 +66,8 @@ class Ordering:
         """Return the key of a gang within its queue: plugins' keys, then the smaller surplus, then age."""
         known = self._known.get(gang.key)
         if known is None:
-            said = tuple(key(gang) for key in self._of_jobs)
-            known = self._known[gang.key] = *said, self._surplus(gang), gang.created, gang.arrival
+            keys = tuple(key(gang) for key in self._of_jobs)
+            known = self._known[gang.key] = *keys, self._surplus(gang), gang.created, gang.arrival
         return known
 
     def job_again(self, gang: GangView) -> Key:
@@ -77,8 +77,8 @@ class Ordering:
 
     def queue(self, name: str, gang: GangView) -> Key:
         """Return the key of a queue among its siblings, by its best gang."""
-        said = [fn.key(name, gang) if isinstance(fn, Keyed) else cmp_to_key(fn)(gang) for fn in self._of_queues]
-        return *said, self.job(gang)
+        keys = [fn.key(name, gang) if isinstance(fn, Keyed) else cmp_to_key(fn)(gang) for fn in self._of_queues]
+        return *keys, self.job(gang)
 
     def compared(self, gang: GangView) -> Key:
         """Return the key of a queue for comparisons between a queue and its ancestor."""
@@ -131,12 +131,12 @@ class _Branch:
 
     def settle(self) -> None:
         """Put everything below in order, recursively."""
-        self._mixed = any(turn.queue == self.queue for turn in self.below)
-        for position, turn in enumerate(self.below):
-            if isinstance(turn, _Branch):
-                turn.settle()
-            if turn.head is not None:
-                self._heap.append((self._key(turn, turn.head), position, turn))
+        self._mixed = any(child.queue == self.queue for child in self.below)
+        for position, child in enumerate(self.below):
+            if isinstance(child, _Branch):
+                child.settle()
+            if child.head is not None:
+                self._heap.append((self._key(child, child.head), position, child))
         heapq.heapify(self._heap)
         self._take_head()
 

@@ -254,7 +254,7 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
         if gang.group.metadata.namespace in ending:
             barred[gang.key] = None
             continue
-        if _let_in_before(gang) or (gang.started and not any(gang.open_slots.values())):
+        if _admitted_before(gang) or (gang.started and not any(gang.open_slots.values())):
             continue
         pair = gang.queue, gang.group.metadata.namespace
         if pair not in known:
@@ -264,7 +264,7 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
     return barred
 
 
-def _let_in_before(gang: GangView) -> bool:
+def _admitted_before(gang: GangView) -> bool:
     """Return True for a gang that Muster has placed in this life: it stays, and grows.
 
     Bound members alone prove nothing, because the creator of a pod may write a node into it.

@@ -120,8 +120,8 @@ class TopologyDemands:
         reach = self.forest.find(part.near)
         nothing = np.zeros(len(self.session.snapshot.nodes), dtype=np.bool_)
         if isinstance(reach, Unknown):
-            said = Closest(part.name, part.near.topology, "", "", 0, part.wanted, 0, reach.why)
-            return ClosestDomain(said, nothing)
+            report = Closest(part.name, part.near.topology, "", "", 0, part.wanted, 0, reach.why)
+            return ClosestDomain(report, nothing)
         demands = self.of(gang, part, EVERYWHERE, reach, ever=ever) if reach.hard else []
         if not demands:
             return None
@@ -130,14 +130,14 @@ class TopologyDemands:
         own = np.intersect1d(some, of[np.array(part.columns, dtype=np.int64)])
         candidates = own if len(own) and not ever else some
         if not len(candidates):
-            said = Closest(part.name, reach.tree.name, reach.words, "", 0, part.wanted, 0)
-            return ClosestDomain(said, nothing)
+            report = Closest(part.name, reach.tree.name, reach.words, "", 0, part.wanted, 0)
+            return ClosestDomain(report, nothing)
         by_class = [held(each.wanted, reach.outer) * part.wanted // each.wanted.least for each in demands]
         counts = np.minimum.reduce(by_class)  # the scarcest class decides
         best = int(candidates[counts[candidates].argmax()])
         domain = reach.tree.domains[reach.outer][best]
-        said = Closest(part.name, reach.tree.name, reach.words, domain, int(counts[best]), part.wanted, len(some))
-        return ClosestDomain(said, of == best)
+        report = Closest(part.name, reach.tree.name, reach.words, domain, int(counts[best]), part.wanted, len(some))
+        return ClosestDomain(report, of == best)
 
 
 def _every(part: SlotGroup) -> Iterator[SlotGroup]:

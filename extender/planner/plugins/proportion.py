@@ -178,7 +178,7 @@ class QueueShares:
         if known is not None and known[0] == version:
             return known[1]
         columns = self._weighed
-        standing = WeighedQueue(
+        queue = WeighedQueue(
             allocated=self.allocations.allocated[row, columns].tolist(),
             fair=self.fair[row, columns].tolist(),
             quota=self._quota[row, columns].tolist(),
@@ -187,8 +187,8 @@ class QueueShares:
             priority=self.tree.priority[row],
             born=self.tree.born[row],
         )
-        self._standings[row] = version, standing
-        return standing
+        self._standings[row] = version, queue
+        return queue
 
     def _key(self, row: int, gang: GangView) -> Key:
         wanted = self._wanted.get(gang.key)

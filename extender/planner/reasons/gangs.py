@@ -35,8 +35,8 @@ def members(taken: int) -> str:
 
 def runs(taken: int, running: int) -> str:
     """The gang has its nodes, and so many members run."""
-    told = f", {running} of them run" if taken > 1 else ""
-    return f"{'it runs' if running else 'no member runs'}: {members(taken)}{told}"
+    also = f", {running} of them run" if taken > 1 else ""
+    return f"{'it runs' if running else 'no member runs'}: {members(taken)}{also}"
 
 
 def not_carried_out(message: str, *, again: bool) -> str:
@@ -77,6 +77,6 @@ def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
 
 def without_group(phase: str, why: str, *, comes: bool) -> str:
     """A Job has no gang; `comes`: its PodGroup should be made soon."""
-    told = f" ({why})" if why else ""
+    because = f" ({why})" if why else ""
     hint = "the controller makes its PodGroup: if this stays so, look whether Muster's controller runs"
-    return also(f"it has no gang: the Job is {phase or 'new'}{told}", hint if comes else "")
+    return also(f"it has no gang: the Job is {phase or 'new'}{because}", hint if comes else "")

@@ -181,8 +181,8 @@ def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
 
     The controller of batch Jobs delays that, longer after each eviction; `until` (RFC 3339) ends its longest delay.
     """
-    told = f"its {evicted(pods, reason)}; it waits until {f'the {kind} makes' if kind else 'there are'} new ones"
-    return f"{told}, which Kubernetes delays after evictions, until {until} at most" if until else told
+    text = f"its {evicted(pods, reason)}; it waits until {f'the {kind} makes' if kind else 'there are'} new ones"
+    return f"{text}, which Kubernetes delays after evictions, until {until} at most" if until else text
 
 
 def eviction(reason: Reason) -> str:

@@ -54,16 +54,16 @@ def policy(nodes: str, members: int, policy: str, why: str) -> str:
 @worded("repair-replaces")
 def replaces(nodes: str, members: int, why: str, *, dead: bool) -> str:
     """Members on faulty nodes are evicted, and come again elsewhere."""
-    said = f"repairs: {nodes}: {many(members, 'member')} {be(members)} replaced, as {why}"
-    return f"{said}; {OUT_OF_SERVICE}" if dead else said
+    text = f"repairs: {nodes}: {many(members, 'member')} {be(members)} replaced, as {why}"
+    return f"{text}; {OUT_OF_SERVICE}" if dead else text
 
 
 @worded("repair-restarts")
 def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
     """All members are evicted, and come again: on their nodes, but those of faulty ones."""
     where = f"{members} of its {many(of, 'member')} on other nodes"
-    said = f"repairs: {nodes}: the gang restarts in place, {where}, as {why}"
-    return f"{said}; {OUT_OF_SERVICE}" if dead else said
+    text = f"repairs: {nodes}: the gang restarts in place, {where}, as {why}"
+    return f"{text}; {OUT_OF_SERVICE}" if dead else text
 
 
 @worded("repair-stays")

@@ -64,8 +64,8 @@ def refused(name: str, condition: ReportedCondition) -> Reason:
 def timed_out(name: str, timeout_s: float, said: Mapping[str, ReportedCondition]) -> Reason:
     """The request was not provisioned in time; `said` are its conditions by type."""
     last = next((said[kind] for kind in ("Provisioned", "Accepted") if kind in said), None)
-    told = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
-    return _timed_out(name=name, timeout_s=timeout_s, told=told)
+    state = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
+    return _timed_out(name=name, timeout_s=timeout_s, told=state)
 
 
 def _why(condition: ReportedCondition) -> str:

@@ -41,7 +41,7 @@ KEPT_S = 10.0
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Attempt:
     """The results of one cycle so far."""
 
     wishes: Wishes
@@ -60,7 +60,7 @@ class AskForNodes:
     name = "scale-up"
 
     def __init__(self) -> None:
-        self._tries = Tries()
+        self._attempts = Tries()
         self._voices = Voices()
         self._evictions = EvictionAnnotations()
 
@@ -68,23 +68,24 @@ class AskForNodes:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
         waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
         given = [gang for gang in placed if gang is not None and awaits_room(gang)]
-        turn = _Turn(Wishes(session.snapshot.queues), ExistingNodes(session))
-        self._tries.forget_all_but({*waits, *(gang.uid for gang in given)})
-        asks = [each for each in waits.values() if not self._rests(session, each.gang, turn)]
-        for kinds in _candidates(asks, turn.wishes).values():
-            self._go_through(session, kinds, turn)
-        self._tries.ask(turn.asks, session.now)
-        _annotate(session, turn.notes)
-        _withdraw(session, waits, turn)
+        attempt = _Attempt(Wishes(session.snapshot.queues), ExistingNodes(session))
+        self._attempts.forget_all_but({*waits, *(gang.uid for gang in given)})
+        asks = [each for each in waits.values() if not self._rests(session, each.gang, attempt)]
+        for kinds in _candidates(asks, attempt.wishes).values():
+            self._go_through(session, kinds, attempt)
+        self._attempts.ask(attempt.asks, session.now)
+        _annotate(session, attempt.notes)
+        _withdraw(session, waits, attempt)
         speeches = [
-            Speech(each.gang, _with(each, turn.notes.get(uid)).why, turn.asks.get(uid)) for uid, each in waits.items()
+            Speech(each.gang, _with(each, attempt.notes.get(uid)).why, attempt.asks.get(uid))
+            for uid, each in waits.items()
         ]
         told = [Speech(gang, reason_of(gang.placement.status.message)) for gang in given if gang.placement is not None]
         for say in self._voices.speak(session.now, [*speeches, *told]):
             session.decide(say)
         self._evictions.decide(session)
 
-    def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Turn) -> None:
+    def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Attempt) -> None:
         """Have the first gang of a queue ask that can; others keep asking for `KEPT_S`.
 
         One that asks continues, too, beside a gang that has asked without success more often, and may do so without
@@ -93,17 +94,17 @@ class AskForNodes:
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
         for gang in queue[:MAX_LOOKED_AT]:
-            tried = self._tries.of(gang.uid)
+            tried = self._attempts.of(gang.uid)
             keeps = tried.since is not None and (session.now - tried.since < KEPT_S or tried.vain < in_vain)
             if (not given or keeps) and session.attempt(gang, lambda session, gang: self._ask(session, gang, turn)):
                 given, in_vain = True, max(in_vain, tried.vain)
 
-    def _ask(self, session: Session, gang: GangView, turn: _Turn) -> bool:
+    def _ask(self, session: Session, gang: GangView, turn: _Attempt) -> bool:
         """Have one gang ask in the way that it requests; False if it does not."""
         wish, wanted = turn.wishes.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, wish, turn):
             if note == _NODES_EXIST:  # those that came for this gang do not hold it together
-                self._tries.give_up(gang.uid, session.now)
+                self._attempts.give_up(gang.uid, session.now)
             turn.notes[gang.uid] = note
             return False
         if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
@@ -115,14 +116,14 @@ class AskForNodes:
             return True
         return _request(session, gang, wanted, wish, turn)
 
-    def _rests(self, session: Session, gang: GangView, turn: _Turn) -> bool:
+    def _rests(self, session: Session, gang: GangView, turn: _Attempt) -> bool:
         """Return True if the gang has asked without success and must wait before it asks again."""
-        tried = self._tries.of(gang.uid)
+        tried = self._attempts.of(gang.uid)
         if tried.since is None and session.now >= tried.rests_until:
             return False
         wish = turn.wishes.of(gang)
         if tried.since is not None and session.now - tried.since >= wish.timeout_s:
-            self._tries.give_up(gang.uid, session.now)
+            self._attempts.give_up(gang.uid, session.now)
         if session.now >= tried.rests_until or wish.mode != "condition":
             return False
         again_s = pause_s(tried.vain)
@@ -131,7 +132,7 @@ class AskForNodes:
 
 
 def _hindrance(
-    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Turn
+    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Attempt
 ) -> Note | None:
     """Return a note why the gang cannot ask; None if it can."""
     if why := wish.complaint or refusal(session, gang, wanted):
@@ -149,7 +150,7 @@ def _hindrance(
     return None
 
 
-def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Turn) -> bool:
+def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Attempt) -> bool:
     """Make or follow a gang's ProvisioningRequest; False while it waits to make another one."""
     known, attempt = _known(session, gang, wanted, wish), 1
     if known is not None:
@@ -225,7 +226,7 @@ def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
         ]
 
 
-def _withdraw(session: Session, waits: Mapping[str, Unschedulable], turn: _Turn) -> None:
+def _withdraw(session: Session, waits: Mapping[str, Unschedulable], turn: _Attempt) -> None:
     """Withdraw requests of gangs that have started or may not ask any more; provisioned ones of waiting gangs stay.
 
     So do those of gangs that are about to start, but for gangs that wait for victims.

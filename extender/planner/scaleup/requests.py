@@ -48,23 +48,23 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
     One that was provisioned stays, but the gang that does not start on its nodes leaves the turn to others.
     """
     name = request.metadata.name
-    said = {condition.type: condition for condition in request.status.conditions}
-    status = {kind: condition.status for kind, condition in said.items()}
+    conditions = {condition.type: condition for condition in request.status.conditions}
+    status = {kind: condition.status for kind, condition in conditions.items()}
     for kind, reason in _ENDS.items():
         if status.get(kind) == "True":
-            ended = readable_time(said[kind].last_transition_time) or now
-            return _over(request, reason, reasons.scaleup.ended(name, said[kind]), ended)
+            ended = readable_time(conditions[kind].last_transition_time) or now
+            return _over(request, reason, reasons.scaleup.ended(name, conditions[kind]), ended)
     if status.get("Provisioned") == "True":
-        since = readable_time(said["Provisioned"].last_transition_time) or now
+        since = readable_time(conditions["Provisioned"].last_transition_time) or now
         late = now >= since + timeout_s
         idle = reasons.scaleup.idle(name=name, timeout_s=timeout_s)
         return AutoscalerAnswer("", idle if late else reasons.scaleup.provisioned(name=name), inf if late else None)
     created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
-        words = reasons.scaleup.timed_out(name, timeout_s, said)
+        words = reasons.scaleup.timed_out(name, timeout_s, conditions)
         return _over(request, reasons.scaleup.TIMED_OUT, words, created + timeout_s)
     if status.get("Provisioned") == "False":
-        return AutoscalerAnswer(reasons.scaleup.REFUSED, reasons.scaleup.refused(name, said["Provisioned"]))
+        return AutoscalerAnswer(reasons.scaleup.REFUSED, reasons.scaleup.refused(name, conditions["Provisioned"]))
     if status.get("Accepted") == "True":
         return AutoscalerAnswer("", reasons.scaleup.accepted(name=name))
     return AutoscalerAnswer("", reasons.scaleup.unanswered(name=name))

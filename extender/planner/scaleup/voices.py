@@ -160,14 +160,14 @@ class EvictionAnnotations:
     def decide(self, session: Session) -> None:
         """Decide TellEviction for pods of gangs that have started, at a limited rate."""
         self._bucket.fill(session.now)
-        said: dict[str, Mapping[str, str]] = {}
+        annotations: dict[str, Mapping[str, str]] = {}
         settled, self._settled = self._settled, {}
         for gang in session.snapshot.gangs:
             if not gang.started:
                 continue
-            if gang.queue not in said:
-                said[gang.queue] = annotated(session.snapshot.queues, gang.queue, EVICTION_KEYS)
-            of_queue, known = said[gang.queue], settled.get(gang.uid)
+            if gang.queue not in annotations:
+                annotations[gang.queue] = annotated(session.snapshot.queues, gang.queue, EVICTION_KEYS)
+            of_queue, known = annotations[gang.queue], settled.get(gang.uid)
             if known is not None and known[0] is gang and known[1] == of_queue:
                 self._settled[gang.uid] = known
             elif self._bucket.left >= 1:

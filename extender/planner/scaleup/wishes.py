@@ -76,8 +76,8 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: M
     """Return what pods with these labels allow autoscalers about their eviction; empty if nothing."""
     if group is None:
         return ""
-    said = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, EVICTION_KEYS)
-    return evictable_of(said, group, labels)
+    annotation = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, EVICTION_KEYS)
+    return evictable_of(annotation, group, labels)
 
 
 def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[str, str]) -> str:

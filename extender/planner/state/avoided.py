@@ -51,8 +51,8 @@ class Failures:
 
 def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
     """Return node → what a gang's Placement says of it, or said before its PodGroup was made again."""
-    told = gang.placement.status.avoided if gang.placement else ()
-    return {each.node: each for each in (*remembered.get(gang.key, ()), *told)}
+    own = gang.placement.status.avoided if gang.placement else ()
+    return {each.node: each for each in (*remembered.get(gang.key, ()), *own)}
 
 
 def avoided_nodes(

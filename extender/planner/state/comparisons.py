@@ -113,7 +113,7 @@ class Comparisons:
             spent = 0
             while (most is None or spent < most) and self.pending:
                 self._take_fresh()
-                spent += self._turn()
+                spent += self._batch()
         finally:
             self._working = False
 
@@ -139,7 +139,7 @@ class Comparisons:
         self._rounds.pop(key, None)
         self._rounds[key] = begun
 
-    def _turn(self) -> int:
+    def _batch(self) -> int:
         """Carry on the round whose turn it is; return the looks."""
         key = next(iter(self._rounds))
         current, spent = self._rounds[key], 0
@@ -225,9 +225,9 @@ class Comparisons:
         def reclass(cls: PodClass, labels: Labels) -> tuple[PodClass, int]:
             few = len(by_anchor) <= len(labels)
             meant = [query for each in (by_anchor if few else anchors_of(labels)) for query in by_anchor.get(each, ())]
-            looks = POD + sum(query.work for query in meant)
+            work = POD + sum(query.work for query in meant)
             found = [query.mark for query in meant if query.matches(namespace, labels, namespace_labels)]
-            return (self.classes.also_matched(cls, found) if found else cls), looks + len(found)
+            return (self.classes.also_matched(cls, found) if found else cls), work + len(found)
 
         return reclass
 

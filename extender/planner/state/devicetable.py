@@ -69,8 +69,8 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
 
 def extended_claim(pod: Pod) -> str:
     """Return namespace/name of the claim that kube-scheduler made for a pod's extended resources, or empty."""
-    told = pod.status.extended_resource_claim_status
-    return f"{pod.metadata.namespace}/{told.resource_claim_name}" if told and told.resource_claim_name else ""
+    claim = pod.status.extended_resource_claim_status
+    return f"{pod.metadata.namespace}/{claim.resource_claim_name}" if claim and claim.resource_claim_name else ""
 
 
 @dataclass(frozen=True, slots=True)

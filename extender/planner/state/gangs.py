@@ -131,15 +131,17 @@ class GangView:
 
         Also those that are ending; a pod that an earlier life has left says nothing.
         """
-        said = [pod.answer for pod in self.pods if pod.answer is not None and pod.uses_node]
+        answers = [pod.answer for pod in self.pods if pod.answer is not None and pod.uses_node]
         of_group = answer_of(self.group.metadata.annotations)
-        return tuple(said) if of_group is None else (of_group, *said)
+        return tuple(answers) if of_group is None else (of_group, *answers)
 
     @cached_property
     def started_s(self) -> float | None:
         """Start of its life, in seconds since the epoch: when all its pods existed, or its first pod was bound."""
-        told = readable_time(self.placement.status.started_at if self.placement else "")
-        return told or min([pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None)
+        started = readable_time(self.placement.status.started_at if self.placement else "")
+        return started or min(
+            [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None
+        )
 
     @property
     def created(self) -> str:
@@ -167,8 +169,8 @@ class GangView:
     @property
     def independent(self) -> bool:
         """True if its pods are independent: each starts, waits and asks for capacity by itself."""
-        told = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
-        return told and self.min_member <= 1 and len(self.pod_sets) <= 1
+        marked = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
+        return marked and self.min_member <= 1 and len(self.pod_sets) <= 1
 
     @property
     def indivisible(self) -> bool:

@@ -44,7 +44,7 @@ class NativeGroups:
     _workloads: dict[str, Object] = field(default_factory=dict)
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
     """Key of a Workload → keys of gangs."""
-    _told: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
+    _reported: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
     """Key of a gang → its first pod by age, by which it is Muster's, and the queue that this pod names."""
     _podless: set[str] = field(default_factory=set)
     """Keys of gangs all of whose pods are gone; a later group of the name has no owner again."""
@@ -61,7 +61,7 @@ class NativeGroups:
         put(self.groups, key, new)
         if key in self._podless and (new is None or known is None or new.metadata.uid != known.metadata.uid):
             self._podless.discard(key)
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
         before, after = _claims_of(known), _claims_of(new)
         if before != after:
             self.claims_changed(before, after)
@@ -106,11 +106,11 @@ class NativeGroups:
         if record.gang is None or not record.ours:
             return
         self._podless.discard(record.gang)
-        told, age = self._told.get(record.gang), (record.created, record.name)
-        if told is not None and told[0] <= age:
+        reported, age = self._reported.get(record.gang), (record.created, record.name)
+        if reported is not None and reported[0] <= age:
             return
-        self._told[record.gang] = age, record.queue
-        if record.gang in self.groups and (told is None or told[1] != record.queue):
+        self._reported[record.gang] = age, record.queue
+        if record.gang in self.groups and (reported is None or reported[1] != record.queue):
             self.settle(record.gang)
 
     def without_pods(self, key: str) -> None:
@@ -118,7 +118,7 @@ class NativeGroups:
         if key in self.groups:
             self._podless.add(key)
         else:
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
 
     def settle(self, key: str) -> bool:
         """Have the gang of a group as the group is now; return True if that is news."""
@@ -127,11 +127,11 @@ class NativeGroups:
             self.put(known, None)
             known = None
         foreign = known if known is not None and not is_native(known) else None
-        told = self._set_aside(key, self._obstacle(group, foreign) if group is not None else "")
+        excluded = self._exclude(key, self._obstacle(group, foreign) if group is not None else "")
         gang = self._gang(key, group) if group is not None and foreign is None else None
         if gang is None:
-            return told
-        return self.put(known, gang) or told
+            return excluded
+        return self.put(known, gang) or excluded
 
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
         """Return the gang of a group; None while it has no owner, or is another pool's.
@@ -139,7 +139,7 @@ class NativeGroups:
         It stays Muster's once Muster has said its phase, and with it the pool.
         """
         gang = as_group(group, self._queue(key, group))
-        return gang if key in self._told or (gang.status.phase and pool_told(group) == self.pool) else None
+        return gang if key in self._reported or (gang.status.phase and pool_told(group) == self.pool) else None
 
     def _obstacle(self, group: NativePodGroup, foreign: PodGroup | None) -> str:
         """Return the reason why the gang cannot be evaluated, in a sentence; empty if it can."""
@@ -158,7 +158,7 @@ class NativeGroups:
             parent = above.spec.parent_composite_pod_group_name
         return reasons.aside.composite(parent=parent) if parent else ""
 
-    def _set_aside(self, key: str, why: str) -> bool:
+    def _exclude(self, key: str, why: str) -> bool:
         if put(self.aside, key, why or None) == (why or None):
             return False
         self.changed(key)
@@ -169,7 +169,7 @@ class NativeGroups:
         if held := held_queue(group):
             return held
         workload = self._workloads.get(_workload_of(group))
-        _, of_pods = self._told.get(key, (("", ""), ""))
+        _, of_pods = self._reported.get(key, (("", ""), ""))
         of_workload = queue_of(workload) if workload else ""
         return queue_of(group) or of_workload or of_pods or self.namespace_queue(group.metadata.namespace)
 

@@ -59,9 +59,9 @@ class PodTable:
             self._members.setdefault(record.gang, {})[uid] = record
         elif record.runtime is not UNKNOWN and in_use:
             self.ending[uid] = record
-        told = record.gang and record.alive and record.answer is not None and record.answer.evict_at
+        has_notice = record.gang and record.alive and record.answer is not None and record.answer.evict_at
         put(self.leaving, uid, record if record.terminating and in_use else None)
-        put(self.told, uid, record if told else None)
+        put(self.told, uid, record if has_notice else None)
         return known
 
     def remove(self, uid: str) -> PodRecord | None:

@@ -99,13 +99,13 @@ class SpareEntries:
             self._lent = +self._lent
             for lender in {loan.lender for loan in (*before, *loans)}:
                 self._write(self._key_of.get(lender, ""))
-        seats, known = (seats_of(gang) if gang is not None else []), self._kept.get(key, ("", []))
-        if (gang is not None and (gang.uid, seats) == known) or not (seats or known[1]):
+        runs, known = (seats_of(gang) if gang is not None else []), self._kept.get(key, ("", []))
+        if (gang is not None and (gang.uid, runs) == known) or not (runs or known[1]):
             return
         self._kept.pop(key, None)
         self._key_of.pop(known[0], None)
-        if gang is not None and seats:
-            self._kept[key] = gang.uid, seats
+        if gang is not None and runs:
+            self._kept[key] = gang.uid, runs
             self._key_of[gang.uid] = key
         self._write(key)
 
@@ -113,9 +113,9 @@ class SpareEntries:
         """Make the entries of a gang again."""
         for holder in self._open.pop(key, ()):
             self._ledger.close(holder)
-        uid, seats = self._kept.get(key, ("", []))
+        uid, runs = self._kept.get(key, ("", []))
         opened: list[tuple[str, str, int]] = []
-        for each, cls in seats:
+        for each, cls in runs:
             away = min(each.count, self._lent[uid, each.pod_set, each.node])
             for count, node in ((each.count - away, each.node), (away, "")):
                 if count:

@@ -59,7 +59,7 @@ class Views(Tables):
         It compares new queries with pods at once (`looks` is None), or at most about so often in one event. Then it
         calls `later` for what is left, and `compare` continues with it.
         """
-        self._looks, self._later = looks, later
+        self._comparisons, self._later = looks, later
         self._released = False
         self.classes = ClassTable()
         self.access = Access(pool)
@@ -106,20 +106,20 @@ class Views(Tables):
 
     def refresh(self) -> None:
         """Give every member its slot, and make the views of the gangs that changed."""
-        looks: Counter[str] = Counter()
-        while due := next((key for key in self._gangs.dirty if looks[key] < MAX_LOOKS), None):
-            looks[due] += 1  # a template may bring demands that pods of this gang or another meet
-            self._look(due)
-            if self._looks is None or not self._gangs.dirty:
+        work: Counter[str] = Counter()
+        while due := next((key for key in self._gangs.dirty if work[key] < MAX_LOOKS), None):
+            work[due] += 1  # a template may bring demands that pods of this gang or another meet
+            self._check(due)
+            if self._comparisons is None or not self._gangs.dirty:
                 self._compare()
-        for key in looks:
+        for key in work:
             self._hold(key)
 
     def refresh_gang(self, key: str) -> None:
         """Do so for one gang, if it changed."""
         if key not in self._gangs.dirty and key in self._gangs.views:
             return
-        self._look(key)
+        self._check(key)
         self._compare()
         self._hold(key)
 
@@ -137,7 +137,7 @@ class Views(Tables):
         self._gangs.dirty.update(keys)
         self._released = True
 
-    def _look(self, key: str) -> None:
+    def _check(self, key: str) -> None:
         other_classes = self._gangs.look(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
         unfollowed = key in self._unfollowed
         self._unfollowed.discard(key)
@@ -156,7 +156,7 @@ class Views(Tables):
 
     def _compare(self) -> None:
         if self.comparisons.pending:
-            self.comparisons.work(self._looks)
+            self.comparisons.work(self._comparisons)
             if self.comparisons.pending:
                 self._later()
 

@@ -118,7 +118,7 @@ class Matcher:
                 self._file(number, selector)
         self._patterns = PatternSet(list(by_pattern))
         self._with_pattern = list(by_pattern.values())
-        self._looks = bool(by_pattern or self._by_label or self._other_selectors)
+        self._selects = bool(by_pattern or self._by_label or self._other_selectors)
 
     def pairs(
         self, nodes: Sequence[Node | None], index: Mapping[str, int], columns: Sequence[int] | None = None
@@ -126,7 +126,7 @@ class Matcher:
         """Return pairs of HyperNodes and columns of their nodes, each once, at most `PLACES` + 1 of a node."""
         numbers: list[int] = []
         found_in: list[int] = []
-        if columns is None and not self._looks:  # names only: what they cost does not depend on the nodes
+        if columns is None and not self._selects:  # names only: what they cost does not depend on the nodes
             columns = sorted({index[name] for name in self._named if name in index})
         for column in range(len(nodes)) if columns is None else columns:
             node = nodes[column]
@@ -140,7 +140,7 @@ class Matcher:
     def _of(self, node: Node) -> list[int]:
         name, labels = node.metadata.name, node.metadata.labels
         found = list(self._named.get(name, ()))
-        if self._looks:
+        if self._selects:
             for number in self._patterns.found_in(name):
                 found += self._with_pattern[number]
             for selectors in self._likely(labels):

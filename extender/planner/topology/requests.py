@@ -66,8 +66,8 @@ class TopologyRequest:
     def required(self) -> list[Nearness]:
         """The requests that are required."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
-        said = (kind.topology.near for kind in self.kinds)
-        wishes = (self.near, self.also, *said, *sliced, *(near for _, near, _ in self.sub_groups))
+        levels = (kind.topology.near for kind in self.kinds)
+        wishes = (self.near, self.also, *levels, *sliced, *(near for _, near, _ in self.sub_groups))
         return [near for near in wishes if near.required is not None]
 
 
@@ -131,14 +131,14 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
         for pod in members
         if pod.slot is not None and (pod.topology or pod_set.topology)
     }
-    said = dict.fromkeys(own.values())
+    requests = dict.fromkeys(own.values())
     if len(own) < pod_set.replicas:
-        said.setdefault(otherwise)
-    if len(said) <= 1:
-        alone = next(iter(said), otherwise)
+        requests.setdefault(otherwise)
+    if len(requests) <= 1:
+        alone = next(iter(requests), otherwise)
         return [RequestKind(pod_set.name, alone, None, _layers(pod_set, partitions, alone.slices))]
-    if len(said) > TOPOLOGY_WISHES.value:
-        words = reasons.aside.too_many_wishes(pod_set=pod_set.name, count=len(said), limit=TOPOLOGY_WISHES)
+    if len(requests) > TOPOLOGY_WISHES.value:
+        words = reasons.aside.too_many_wishes(pod_set=pod_set.name, count=len(requests), limit=TOPOLOGY_WISHES)
         raise LimitError(words)
     ranks: dict[PodTopology, list[int]] = {}
     for rank in range(pod_set.replicas):

@@ -103,7 +103,7 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
         if notice is None or _is_over(notice, now):
             continue
         if not gang.independent and gang.key not in of_gangs:
-            of_gangs[gang.key] = not (answered(gang, notice, now) or _in_vain(gang))
+            of_gangs[gang.key] = not (answered(gang, notice, now) or _failed_before(gang))
         # of independent pods each answers for itself
         if not answered(gang, notice, now, [pod]) if gang.independent else of_gangs[gang.key]:
             running.add(pod.uid)
@@ -154,5 +154,5 @@ def latest_end(notices: Sequence[Notice]) -> float:
     return max((readable_time(each.evict_at) or 0.0 for each in notices), default=0.0)
 
 
-def _in_vain(gang: GangView) -> bool:
+def _failed_before(gang: GangView) -> bool:
     return not gang.viable({pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets})

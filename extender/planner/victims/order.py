@@ -26,8 +26,8 @@ Key = tuple[bool, int, bool, bool, float, int, float, int, int]
 def revocable(gang: GangView) -> bool:
     """Return True for a gang marked `preemptable: "true"`, or with the revocable zone `*`."""
     meta = gang.group.metadata
-    said = {meta.labels.get(PREEMPTABLE), meta.annotations.get(PREEMPTABLE)}
-    return "true" in said or meta.annotations.get(REVOCABLE_ZONE) == "*"
+    values = {meta.labels.get(PREEMPTABLE), meta.annotations.get(PREEMPTABLE)}
+    return "true" in values or meta.annotations.get(REVOCABLE_ZONE) == "*"
 
 
 def by_cost(pieces: list[EvictableUnit], now: float) -> list[EvictableUnit]:

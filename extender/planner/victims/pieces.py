@@ -104,9 +104,9 @@ def pieces_of(
         return []
     extras = _extras(gang, within, alive, useful)
     gone = {pod.uid for unit in extras for pod in unit}
-    pieces = [_piece(snapshot, gang, unit, rest=False) for unit in extras]
+    pieces = [_unit(snapshot, gang, unit, rest=False) for unit in extras]
     if rest := [pod for pod in alive if pod.uid not in gone]:
-        pieces.append(_piece(snapshot, gang, rest, rest=True))
+        pieces.append(_unit(snapshot, gang, rest, rest=True))
     return pieces if anyway else _within_budget(gang, len(alive), pieces)
 
 
@@ -146,7 +146,7 @@ def _within_budget(gang: GangView, alive: int, pieces: list[EvictableUnit]) -> l
     return [piece for piece, total in zip(pieces, pods, strict=True) if total <= most]
 
 
-def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: bool) -> EvictableUnit:
+def _unit(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: bool) -> EvictableUnit:
     index = snapshot.index
     known = [(column, snapshot.row_on(pod.cls, column)) for pod in pods if (column := index.get(pod.node)) is not None]
     columns = np.fromiter((column for column, _ in known), dtype=np.int64, count=len(known))
@@ -235,9 +235,9 @@ def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
     given: dict[str, tuple[GangView, list[SpareSeats]]] = {}
     for piece in pieces:
         if piece.seats is not None:
-            seats = piece.seats[0]
-            given.setdefault(piece.gang.key, (piece.gang, []))[1].append(seats)
-            session.away[piece.gang.uid, seats.pod_set, seats.node] += seats.count
+            run = piece.seats[0]
+            given.setdefault(piece.gang.key, (piece.gang, []))[1].append(run)
+            session.away[piece.gang.uid, run.pod_set, run.node] += run.count
     for gang, gone in given.values():
         before = next((each for each in session.decided(decisions.KeepSpares) if each.gang is gang), None)
         kept = before.spares if before else gang.placement.spec.spares if gang.placement else []

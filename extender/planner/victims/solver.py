@@ -104,8 +104,8 @@ def trial(search: Search, pieces: Sequence[EvictableUnit]) -> list[EvictableUnit
     for piece in pieces:
         search.statement.evict(piece.gang, piece.pods)
         if piece.seats is not None:
-            seats, cls = piece.seats
-            search.statement.give_up(piece.gang, seats.node, seats.count, cls)
+            run, cls = piece.seats
+            search.statement.give_up(piece.gang, run.node, run.count, cls)
     if search.session.queue_refusal(search.ask, search.requested) is None:
         gone = search.place(pieces)
         if gone is not None:

@@ -77,5 +77,5 @@ def digest(text: str) -> str:
 
 def published(used: str, seen: str, refused: str, suspects: Suspects) -> dict[str, str]:
     """Return the data: the active text, the result of the last seen text, and the rules for suspect nodes."""
-    told = msgspec.json.encode(suspects).decode()
-    return {_TEXT: used, _SEEN: digest(seen), _REFUSED: refused, _SUSPECTS: told}
+    text = msgspec.json.encode(suspects).decode()
+    return {_TEXT: used, _SEEN: digest(seen), _REFUSED: refused, _SUSPECTS: text}

@@ -117,10 +117,10 @@ def status_of(native: scheduling.NativePodGroup) -> PodGroupStatus:
     """Return the gang's status from Muster's conditions; other conditions are ignored."""
     found = {each.type: each for each in native.status.conditions}
     status = PodGroupStatus()
-    told = found.get(PHASE)
-    if told is not None and told.reason in _PHASES:
-        counts = _words_of(told)
-        status.phase = _PHASES[told.reason]
+    condition = found.get(PHASE)
+    if condition is not None and condition.reason in _PHASES:
+        counts = _message_data(condition)
+        status.phase = _PHASES[condition.reason]
         status.running, status.succeeded, status.failed, status.place = (
             whole_number(counts.get(key)) or 0 for key in ("running", "succeeded", "failed", "place")
         )
@@ -149,7 +149,7 @@ def holds(status: PodGroupStatus) -> PodGroupStatus:
 def pool_told(native: scheduling.NativePodGroup) -> str:
     """Return the node pool whose pair has written the phase; "" for the default pool."""
     told = next((each for each in native.status.conditions if each.type == PHASE), None)
-    return _words_of(told).get("pool", DEFAULT_POOL) if told is not None else DEFAULT_POOL
+    return _message_data(told).get("pool", DEFAULT_POOL) if told is not None else DEFAULT_POOL
 
 
 def counted_in(native: scheduling.NativePodGroup) -> str:
@@ -158,10 +158,10 @@ def counted_in(native: scheduling.NativePodGroup) -> str:
     While it waits that is the queue that it names itself, else the one that stands with its phase, which only the
     planner finds out.
     """
-    told = next((each for each in native.status.conditions if each.type == PHASE), None)
-    if told is None:
+    condition = next((each for each in native.status.conditions if each.type == PHASE), None)
+    if condition is None:
         return ""
-    return held_queue(native) or queue_of(native) or _words_of(told).get("queue") or names.DEFAULT_QUEUE
+    return held_queue(native) or queue_of(native) or _message_data(condition).get("queue") or names.DEFAULT_QUEUE
 
 
 def held_queue(native: scheduling.NativePodGroup) -> str:
@@ -170,7 +170,7 @@ def held_queue(native: scheduling.NativePodGroup) -> str:
     No admission checks the labels of native groups, so a label that is written meanwhile counts at the next start.
     """
     told = next((each for each in native.status.conditions if each.type == PHASE), None)
-    return _words_of(told).get("queue", "") if told is not None and told.reason in {"Running", "Unknown"} else ""
+    return _message_data(told).get("queue", "") if told is not None and told.reason in {"Running", "Unknown"} else ""
 
 
 def conditions_of(
@@ -192,7 +192,7 @@ def conditions_of(
     return result
 
 
-def _words_of(phase: Condition) -> dict[str, str]:
+def _message_data(phase: Condition) -> dict[str, str]:
     return dict(part.partition("=")[::2] for part in phase.message.split(" "))
 
 
@@ -219,8 +219,8 @@ def _reasons(status: PodGroupStatus) -> Iterable[Condition]:
 
 def _for_everyone(status: PodGroupStatus, before: dict[str, Condition]) -> Iterable[Condition]:
     """Yield the conditions that Kubernetes' own tools read."""
-    told = {each.type: each for each in status.conditions}
-    waits, starts = told.get("Unschedulable"), told.get("Scheduled")
+    conditions = {each.type: each for each in status.conditions}
+    waits, starts = conditions.get("Unschedulable"), conditions.get("Scheduled")
     first = before.get(scheduling.INITIALLY_SCHEDULED)
     if first is not None and first.status == "True":
         yield first

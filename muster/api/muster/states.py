@@ -80,15 +80,15 @@ def facts_of(group: PodGroup, placement: Placement | None = None, pods: Iterable
     An ended gang counts as failed if its owner failed, or if no member succeeded and some failed or all were evicted.
     """
     status, waits = group.status, bool(group.why_waiting)
-    told: PlacementPhase | Literal[""] = "Reserved" if waits and status.expected_start else ""
+    phase: PlacementPhase | Literal[""] = "Reserved" if waits and status.expected_start else ""
     if any(each.type == "Unschedulable" and each.reason == PLACED for each in status.conditions):
-        told = "Planned"
+        phase = "Planned"
     return Facts(
         members=_MEMBERS.get(status.phase, ""),
         begun=pods is None or _begun({pod.status.phase for pod in pods}),
         failed=bool(status.ending or (not status.succeeded and (status.failed or group.evicted))),
         waits=waits,
-        placement=placement.status.phase if placement else told,
+        placement=placement.status.phase if placement else phase,
     )
 
 

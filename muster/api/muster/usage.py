@@ -70,8 +70,8 @@ class QueueUsage(msgspec.Struct, frozen=True):
         """Return the amounts held in the period of this name; empty if another period was counted."""
         if period == "month":
             return self.seconds if self.month == name else {}
-        told = self.week if period == "week" else self.day
-        return told.seconds if told.name == name else {}
+        usage = self.week if period == "week" else self.day
+        return usage.seconds if usage.name == name else {}
 
     def amounts(self) -> Iterator[float]:
         """Yield all amounts."""

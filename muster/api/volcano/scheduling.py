@@ -131,8 +131,8 @@ class PodGroup(Object):
     @property
     def evicted(self) -> Reason:
         """Reason why all its pods were evicted; empty if it was not, or waits for something else now."""
-        told = [each for each in self.status.conditions if each.reason == EVICTED]
-        with_data = next((each for each in told if each.why), told[0] if told else None)
+        conditions = [each for each in self.status.conditions if each.reason == EVICTED]
+        with_data = next((each for each in conditions if each.why), conditions[0] if conditions else None)
         return stored(with_data.why, with_data.message) if with_data else NOTHING
 
 

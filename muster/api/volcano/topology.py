@@ -202,5 +202,5 @@ def options(memory_bytes: int) -> Any:
 
 def _text(error: Exception) -> str:
     """Return RE2's message, which comes as bytes."""
-    said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    text = error.args[0] if error.args else ""
+    return text.decode(errors="replace") if isinstance(text, bytes) else str(text)

@@ -103,13 +103,13 @@ def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart:
     result = {**result, "spec": {"restartPolicy": restart, **result["spec"]}}
     metadata = result.get("metadata") or {}
     labels = {JOBSET_NAME: plan.owner.name, REPLICATED_JOB: pod_set.name, JOB_INDEX: "0"}
-    told = {COORDINATOR: host} if (host := _coordinator(plan)) else {}
+    annotations = {COORDINATOR: host} if (host := _coordinator(plan)) else {}
     return {
         **result,
         "metadata": {
             **metadata,
-            "labels": {**(metadata.get("labels") or {}), **labels, **(told if len(host) <= MAX_LABEL else {})},
-            **({"annotations": {**(metadata.get("annotations") or {}), **told}} if told else {}),
+            "labels": {**(metadata.get("labels") or {}), **labels, **(annotations if len(host) <= MAX_LABEL else {})},
+            **({"annotations": {**(metadata.get("annotations") or {}), **annotations}} if annotations else {}),
         },
     }
 

@@ -34,20 +34,20 @@ class ThirdParty:
     @property
     def flags(self) -> Flags:
         """Its flags; none if it has none, or cannot be imported."""
-        found = self._said("flags")
+        found = self._attribute("flags")
         return found if isinstance(found, Mapping) else {}
 
     @property
     def requires(self) -> Sequence[str]:
         """The plugins that it needs; none if it names none, or cannot be imported."""
-        found = self._said("requires")
+        found = self._attribute("requires")
         return [str(name) for name in found] if isinstance(found, tuple | list) else ()
 
     def __call__(self, arguments: Sequence[str], /) -> JobPlugin:
         """Return the plugin; PluginError if it cannot be loaded."""
         return Guarded(self._entry, arguments)
 
-    def _said(self, attribute: str) -> Any:
+    def _attribute(self, attribute: str) -> Any:
         try:
             return getattr(self._entry.load(), attribute, None)
         except Exception:  # noqa: BLE001 - any: it is raised again, and reported, when the plugin is made

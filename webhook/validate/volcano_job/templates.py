@@ -46,9 +46,9 @@ def _trial(job: Job, task: TaskSpec, path: str, plugins: Sequence[JobPlugin]) ->
     """Return the dry run of a task's first pod, or None; plugins shape the pod unless it has too many containers."""
     pod = sample(job, task)
     if plugins and pod["spec"].get("containers") and len(containers(pod)) <= _MOST_SHAPED:
-        unnamed = structs.replace(job, metadata=structs.replace(job.metadata, name=_ANY, uid=_ANY))
+        anonymous = structs.replace(job, metadata=structs.replace(job.metadata, name=_ANY, uid=_ANY))
         with suppress(PluginError):  # the Job is refused by its plugins, or its status has the reason
-            pod["spec"] = complete_pod(unnamed, PodSlot(task, 0, _ANY), plugins)["spec"]
+            pod["spec"] = complete_pod(anonymous, PodSlot(task, 0, _ANY), plugins)["spec"]
 
     def own(field: str) -> str | None:
         of_job = job.spec.priority_class_name and not mapping(task.template.get("spec")).get("priorityClassName")

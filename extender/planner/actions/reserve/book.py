@@ -55,7 +55,7 @@ class Book:
         self._session = session
         self._rules = session.reservations
         self._looked = looked
-        self._looks = 0
+        self._searches = 0
         self._again = self._due(gangs)
         self._releases: Releases | None = None
         self._placed: list[End] = []
@@ -72,25 +72,25 @@ class Book:
 
     def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
         """Return the gangs for which a search may be repeated; if many wait, half of the searches are for others."""
-        looked = self._looked
+        searched = self._looked
         few = len({gang.queue for gang in gangs}) <= LOOKS
-        return looked.keys() if few else set(nsmallest(LOOKS // 2, looked, key=lambda uid: looked[uid].at))
+        return searched.keys() if few else set(nsmallest(LOOKS // 2, searched, key=lambda uid: searched[uid].at))
 
     def _load(self, gangs: Sequence[GangView]) -> None:
         """Take over the reservations of placements, the first of each queue."""
-        told = [gang for gang in gangs if _says_reserved(gang) and not gang.taken]
-        for gang in self._session.ordered_gangs(told) if told else ():
+        reserved = [gang for gang in gangs if _has_reserved_status(gang) and not gang.taken]
+        for gang in self._session.ordered_gangs(reserved) if reserved else ():
             full = gang.queue in self._live or self._full()
             if full or self.mode(gang.queue) == "besteffort" or obstacle(self._session, gang) is not None:
                 continue
-            found = self._session.attempt(gang, self._told)
+            found = self._session.attempt(gang, self._published)
             if found is not None:
                 self._live[gang.queue] = found
         if self._live:
             mates = [gang for gang in gangs if gang.queue in self._live]
             self._position = {gang.key: place for place, gang in enumerate(self._session.in_job_order(mates))}
 
-    def _told(self, session: Session, gang: GangView) -> Reservation | None:
+    def _published(self, session: Session, gang: GangView) -> Reservation | None:
         """Return the reservation of a gang's placement as it counts now; None if it is over."""
         found = as_written(session, gang, self._known_releases())
         if found is None or (found.at is None and not found.written and not patience_is_over(session, gang)):
@@ -105,8 +105,8 @@ class Book:
     def mode(self, queue: str) -> ReservationMode:
         """Return the rule for gangs of this queue behind a waiting head."""
         known = self._session.snapshot.queues.get(queue)
-        said = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
-        return said if said in _MODES else self._rules.mode  # type: ignore[return-value]  # it is one of them
+        text = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
+        return text if text in _MODES else self._rules.mode  # type: ignore[return-value]  # it is one of them
 
     # -- a gang that is tried ---------------------------------------------------------------------------------------
 
@@ -174,11 +174,11 @@ class Book:
         if gang.queue in self._heads:
             return NOTHING
         self._heads[gang.queue] = gang
-        told = self._live.get(gang.queue)
-        if gang.taken or self.mode(gang.queue) == "besteffort" or (told is None and self._full()):
+        reservation = self._live.get(gang.queue)
+        if gang.taken or self.mode(gang.queue) == "besteffort" or (reservation is None and self._full()):
             return NOTHING
-        own = told if told is not None and told.gang.key == gang.key else None
-        better = self._look(gang, own)
+        own = reservation if reservation is not None and reservation.gang.key == gang.key else None
+        better = self._search(gang, own)
         if better is not None:
             self._live[gang.queue] = own = better
             self._views.clear()
@@ -187,17 +187,17 @@ class Book:
         # The reason in its Placement names nobody.
         return self._why(own) if self._session.inputs.names_others else own.why
 
-    def _look(self, gang: GangView, known: Reservation | None) -> Reservation | None:
+    def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
         """Return a reservation that begins before the known one; None if there is none."""
         session = self._session
-        look = Look(
+        search = Look(
             session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
         )
         last = self._looked.get(gang.uid)
         self._asked.add(gang.uid)
-        if self._looks >= LOOKS or (last and gang.uid not in self._again) or not worth_it(look, last):
+        if self._searches >= LOOKS or (last and gang.uid not in self._again) or not worth_it(search, last):
             return None
-        self._looks += 1
+        self._searches += 1
         taken = np.zeros_like(session.snapshot.free)
         for queue, each in self._live.items():
             if queue != gang.queue and not each.only:
@@ -205,12 +205,12 @@ class Book:
         before = None if known is None or known.at is None else known.at - 1.0
         found = earliest(session, gang, self._known_releases(), taken, before)
         stuck = known is not None and known.at is None and bool(known.only)
-        if found is None and not look.patient and (known is None or stuck):
+        if found is None and not search.patient and (known is None or stuck):
             found = soonest_empty(session, gang, taken, of_others=True)
-        if found is None and not look.patient and known is None:
+        if found is None and not search.patient and known is None:
             found = soonest_empty(session, gang, taken, of_others=False)
         if found is None:
-            self._looked[gang.uid] = look
+            self._looked[gang.uid] = search
             return None
         found = judged(session, found)
         return replace(found, why=self._why(found))
@@ -229,7 +229,7 @@ class Book:
         session.kept = self
         for uid in self._looked.keys() - self._asked:
             del self._looked[uid]
-        before = [gang for gang in session.snapshot.gangs if _says_reserved(gang)]
+        before = [gang for gang in session.snapshot.gangs if _has_reserved_status(gang)]
         placed = {place.gang.key for place in session.decided(decisions.Place)}
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in before:
@@ -296,13 +296,15 @@ class Book:
         return reservation.gang.key == gang.key or (place is not None and self._position.get(gang.key, place) < place)
 
 
-def _says_reserved(gang: GangView) -> bool:
+def _has_reserved_status(gang: GangView) -> bool:
     return gang.placement is not None and gang.placement.status.phase == "Reserved"
 
 
 def patience_is_over(session: Session, gang: GangView) -> bool:
     """Return True for a gang that has waited for `patience_s`, so nodes are reserved even without a known time."""
-    told = (each for each in gang.group.status.conditions if each.type == "Unschedulable" and each.status == "True")
-    since = next((each.last_transition_time for each in told), None) or gang.created
+    conditions = (
+        each for each in gang.group.status.conditions if each.type == "Unschedulable" and each.status == "True"
+    )
+    since = next((each.last_transition_time for each in conditions), None) or gang.created
     waited_since = readable_time(since)
     return waited_since is not None and session.now - waited_since >= session.reservations.patience_s

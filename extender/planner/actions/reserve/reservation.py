@@ -237,17 +237,17 @@ def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int
 
 def judged(session: Session, reservation: Reservation) -> Reservation:
     """Return the reservation in its current scope: all queues, or only its own, with the reason."""
-    queue, rules, aside = reservation.gang.queue, session.reservations, NOTHING
+    queue, rules, suspended = reservation.gang.queue, session.reservations, NOTHING
     since = _since(session, reservation.gang)
     if session.now >= since + rules.expiry_s:
-        aside = reasons.queues.expired(after_s=rules.expiry_s)
+        suspended = reasons.queues.expired(after_s=rules.expiry_s)
     elif _waits_for_its_own(session, reservation):
-        aside = reasons.queues.FOR_ITS_OWN
+        suspended = reasons.queues.FOR_ITS_OWN
     elif not _within_share(session, queue, reservation.need):
-        aside = reasons.queues.OVER_SHARE
-    if (aside, since) == (reservation.aside, reservation.since):
+        suspended = reasons.queues.OVER_SHARE
+    if (suspended, since) == (reservation.aside, reservation.since):
         return reservation
-    return replace(reservation, only=queue if aside else "", aside=aside, since=since)
+    return replace(reservation, only=queue if suspended else "", aside=suspended, since=since)
 
 
 def _since(session: Session, gang: GangView) -> float:
