@@ -140,7 +140,7 @@ class Pair:
         return cls(certificate, key_pem, tuple(each for each in read_bundle(cert_pem) if each != certificate))
 
     @classmethod
-    def of(cls, pair: CertificatePair) -> Self:
+    def from_pair(cls, pair: CertificatePair) -> Self:
         """Return the pair that an authority has issued."""
         return cls(Certificate.read(pair.cert_pem), pair.key_pem)
 

@@ -37,7 +37,7 @@ def _after(content: Content, step: Step, at: Situation) -> Content:
 def _with_authority(content: Content, at: Situation) -> Content:
     name = f"muster-ca-{secrets.token_hex(4)}"  # of this authority only: verifiers look for a signer by its name
     life = timedelta(seconds=at.terms.authority_life_s)
-    coming = Pair.of(Authority.create(name, life=life, now=_time(at.now_s)).pair)
+    coming = Pair.from_pair(Authority.create(name, life=life, now=_time(at.now_s)).pair)
     request = "" if content.request == "authority" else content.request
     return replace(content, coming=coming, trusted=(coming.certificate, *content.trusted), request=request, faults=())
 
@@ -60,7 +60,7 @@ def _issued(authority: Authority, wanted: WantedCertificate, at: Situation) -> P
     pair = authority.issue(
         wanted.common_name, dns_names=others, ips=addresses, server=True, life=life, now=_time(at.now_s)
     )
-    return Pair.of(pair)
+    return Pair.from_pair(pair)
 
 
 def _is_address(name: str) -> bool:

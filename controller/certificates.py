@@ -228,7 +228,7 @@ class Keeper(KeyController):
         stored = self._store(secret, after)
         for step in steps:
             STEPS.labels(type(step).__name__).inc()
-            kind, reason, message = told(step, after)
+            kind, reason, message = event_of(step, after)
             log.info("certificates changed", reason=reason, what=message)
             self._recorder.event(stored, kind, reason, message)
         return True
@@ -289,7 +289,7 @@ def measure(content: Content | None) -> None:
     TRUSTED.set(len(content.trusted) if content else 0)
 
 
-def told(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], str, str]:
+def event_of(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], str, str]:
     """Return type, reason and message of the Event of a step; `after` is the content when all steps were taken."""
     match step:
         case rotation.NewAuthority():

@@ -14,7 +14,7 @@ T = TypeVar("T")
 Known = TypeVar("Known", bound=Object)
 
 
-def find(client: Client, resource: Resource[T], name: str, namespace: str | None) -> T | None:
+def get_or_none(client: Client, resource: Resource[T], name: str, namespace: str | None) -> T | None:
     """Return the object of this name, or None if there is none."""
     try:
         return client.get(resource, name, namespace or None)
@@ -34,13 +34,13 @@ def find_or_make(client: Client, resource: Resource[T], wanted: Any) -> tuple[T,
 def controller_of(client: Client, meta: ObjectMeta, resource: Resource[Any] | None) -> Object | None:
     """Return the controller, of this kind, of an object; None if it was deleted or replaced."""
     ref = meta.controller
-    found: Object | None = find(client, resource, ref.name, meta.namespace) if ref and resource else None
+    found: Object | None = get_or_none(client, resource, ref.name, meta.namespace) if ref and resource else None
     return found if found and ref and found.metadata.uid == ref.uid else None
 
 
 def exists(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
     """Return True if the API server still has the object with this UID."""
-    found = find(client, resource, meta.name, meta.namespace)
+    found = get_or_none(client, resource, meta.name, meta.namespace)
     return found is not None and found.metadata.uid == meta.uid
 
 
@@ -77,6 +77,6 @@ def owned_by(meta: ObjectMeta, uid: str) -> bool:
     return meta.controller is not None and meta.controller.uid == uid
 
 
-def owner_words(meta: ObjectMeta) -> str:
+def owner_text(meta: ObjectMeta) -> str:
     """Return the controller of an object, for a sentence about the object: `belongs to Job train`, `has no owner`."""
     return f"belongs to {meta.controller.kind} {meta.controller.name}" if meta.controller else "has no owner"

@@ -71,10 +71,10 @@ class Unanswered:
             wait = self._waits.get(webhook)
             if wait is None:
                 wait = self._waits[webhook] = _Wait(now_s, key, warned=now_s - self._started_s > START_S)
-                self._tell(webhook, wait, error)
+                self._report(webhook, wait, error)
             elif not wait.warned and now_s - wait.since_s > START_S:
                 wait.warned = True
-                self._tell(webhook, wait, error)
+                self._report(webhook, wait, error)
             wait.keys[key] = None
             if key != wait.first:
                 return 0.0
@@ -95,7 +95,7 @@ class Unanswered:
                     log.info("the webhook answers", controller=self._controller, webhook=webhook, after_s=after_s)
         return freed
 
-    def _tell(self, webhook: str, wait: _Wait, error: Exception) -> None:
+    def _report(self, webhook: str, wait: _Wait, error: Exception) -> None:
         tell = log.warning if wait.warned else log.info
         tell("waiting for a webhook to answer", controller=self._controller, webhook=webhook, why=str(error))
 

@@ -98,22 +98,22 @@ class BudgetReporter:
                 self._send(session.snapshot.queues[name], reason, budget, state)
             self._reported[name] = reason
 
-    def _send(self, queue: Queue, reason: str, budget: UsageBudget | None, standing: BudgetStanding) -> None:
+    def _send(self, queue: Queue, reason: str, budget: UsageBudget | None, state: BudgetStanding) -> None:
         name = queue.metadata.name
-        ratio = 0.0 if budget is None else standing.ratios[budget]
+        ratio = 0.0 if budget is None else state.ratios[budget]
         message = reasons.queues.budget_step(
-            reason, name, budget, ratio=ratio, enforced=standing.enforced, left_out=standing.left_out
+            reason, name, budget, ratio=ratio, enforced=state.enforced, left_out=state.left_out
         )
         about = structs.replace(queue, api_version=QUEUES.api_version, kind=QUEUES.kind)
         self._recorder.event(about, "Warning", reason, message)
 
 
-def step(standing: BudgetStanding) -> tuple[str, UsageBudget | None]:
+def step(state: BudgetStanding) -> tuple[str, UsageBudget | None]:
     """Return the reason for an event about budgets, and the one of which most is used; empty below 80 %."""
-    budget = max(standing.ratios, key=lambda each: standing.ratios[each], default=None)
-    ratio = 0.0 if budget is None else standing.ratios[budget]
+    budget = max(state.ratios, key=lambda each: state.ratios[each], default=None)
+    ratio = 0.0 if budget is None else state.ratios[budget]
     if ratio >= 1:
         return reasons.queues.BUDGET_USED, budget
-    if not standing.known:
+    if not state.known:
         return reasons.queues.BUDGET_UNKNOWN, None
     return (reasons.queues.BUDGET_NEAR, budget) if ratio >= NEAR else ("", budget)

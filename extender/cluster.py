@@ -21,7 +21,7 @@ from extender.planner.state.queries import Mark
 from extender.planner.state.state import PlannerState
 from extender.planner.state.templates import planned_job
 from extender.poolfeed import PoolFeed
-from extender.record.tap import Tap
+from extender.record.tap import RecordingHook
 from muster.api.base import Resource
 from muster.api.kubernetes import core, scheduling
 from muster.api.kubernetes.meta import ObjectMeta
@@ -43,9 +43,9 @@ ANSWER_S = 30.0
 MAX_DELAY_S = 5.0
 """Longest time between two tries while the API server does not answer: gangs wait for it."""
 _USUAL_JOB_BYTES = 16 * 1024
-LOOKS = 1_000
+COMPARISONS = 1_000
 """Looks at pods for new queries in one event; about a millisecond."""
-SLICE_LOOKS = 1_500
+SLICE_COMPARISONS = 1_500
 SLICE_S = 0.002
 """Looks of a slice, and the pause after it; both take about as long."""
 _POLL_S = 0.02
@@ -167,11 +167,11 @@ class LiveCluster(Live):
         wake: Callable[[], None],
         pool: str = DEFAULT_POOL,
         rules: FaultRules = DEFAULT_RULES,
-        tap: Tap | None = None,
+        tap: RecordingHook | None = None,
     ) -> None:
         """Make the caches of a pool's cluster; a `tap` notes all changes of the state."""
         make = tap.state if tap is not None else PlannerState
-        super().__init__(make(LOOKS, self._compare_on, pool=pool, rules=rules), wake=wake)
+        super().__init__(make(COMPARISONS, self._compare_on, pool=pool, rules=rules), wake=wake)
         self._tap = tap
         self._comparing = False
         self._first: frozenset[Mark] | None = None
@@ -244,7 +244,7 @@ class LiveCluster(Live):
 
     def _compare(self) -> None:
         self._comparing = False
-        matters = self.state.compare(SLICE_LOOKS)
+        matters = self.state.compare(SLICE_COMPARISONS)
         if self.state.comparisons.pending:
             self._compare_on()
         if matters:
@@ -274,16 +274,16 @@ class LiveCluster(Live):
         return reflector
 
     def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:
-        tell, state = fed.tell, self.state
+        tell, state = fed.apply, self.state
 
-        def told(old: Any, new: Any) -> None:
+        def handle(old: Any, new: Any) -> None:
             self.changed(tell(state, old, new))
 
-        return told if self._tap is None else self._tap.teller(fed.resource, told)
+        return handle if self._tap is None else self._tap.recording_handler(fed.resource, handle)
 
 
-async def settle(filled: Callable[[], bool], *, look_s: float = 0.2) -> None:
+async def settle(filled: Callable[[], bool], *, poll_s: float = 0.2) -> None:
     """Wait until the caches are filled, and freeze their objects."""
     while not filled():  # noqa: ASYNC110 - a list that has ended is no event
-        await asyncio.sleep(look_s)
+        await asyncio.sleep(poll_s)
     log.info("caches are filled", objects=memory.freeze())

@@ -64,7 +64,7 @@ class QueueStatusWriter(Writer):
         why, waiting = first_refusals(session), waiting_by_queue(session)
         due = []
         shares_by_queue = session.hooks.queue_standings.call()
-        moments = largest_told_at(session.snapshot)
+        moments = largest_planned_at(session.snapshot)
         spares = spares_by_queue(session.snapshot.gangs, parents_of(session.snapshot.queues))
         for name in dict.fromkeys((*shares_by_queue, *moments)):
             queue, shares = session.snapshot.queues.get(name), shares_by_queue.get(name)
@@ -84,7 +84,7 @@ class QueueStatusWriter(Writer):
         self._client.merge_patch(scheduling.QUEUES, name, {"status": patch}, subresource="status")
 
 
-def largest_told_at(snapshot: Snapshot) -> frozenset[str]:
+def largest_planned_at(snapshot: Snapshot) -> frozenset[str]:
     """Return the queues that report the largest node: `root`, or in a named pool the root queues of its trees."""
     if snapshot.pool == DEFAULT_POOL:
         return frozenset({ROOT_QUEUE})
@@ -94,7 +94,7 @@ def largest_told_at(snapshot: Snapshot) -> frozenset[str]:
 
 def queue_difference(
     queue: scheduling.Queue,
-    standing: QueueStanding,
+    shares: QueueStanding,
     why: str,
     waiting: int,
     now: float,
@@ -104,8 +104,8 @@ def queue_difference(
     status = queue.status
     patch: dict[str, object] = {}
     for field, known, wanted in (
-        ("fairShare", status.fair_share, standing.fair_share),
-        ("deserved", status.deserved, standing.deserved),
+        ("fairShare", status.fair_share, shares.fair_share),
+        ("deserved", status.deserved, shares.deserved),
         ("spares", status.spares, dict(spares)),
     ):
         if dict(known) != to_quantities(wanted):
@@ -114,8 +114,8 @@ def queue_difference(
         patch["message"] = why
     if status.waiting != waiting:
         patch["waiting"] = waiting
-    if standing.usage is not None and not 0 <= now - (readable_time(status.usage_time) or 0.0) < USAGE_EVERY_S:
-        patch |= {"usage": _replaced(status.usage, standing.usage), "usageTime": format_time(now)}
+    if shares.usage is not None and not 0 <= now - (readable_time(status.usage_time) or 0.0) < USAGE_EVERY_S:
+        patch |= {"usage": _replaced(status.usage, shares.usage), "usageTime": format_time(now)}
     return patch
 
 
@@ -167,7 +167,7 @@ class HyperNodeStatusWriter(Writer):
         if at < self._next or not (hyper_nodes or self._written):
             return
         found = session.hyper_nodes
-        self._tell(found)
+        self._report(found)
         self._written = {name: written for name, written in self._written.items() if name in hyper_nodes}
         due = []
         for name, hyper_node in hyper_nodes.items():
@@ -188,7 +188,7 @@ class HyperNodeStatusWriter(Writer):
         self._client.merge_patch(topology.HYPER_NODES, meta.name, body, subresource="status")
         self._written[meta.name] = (words, self._monotonic_s())
 
-    def _tell(self, found: HyperNodes) -> None:
+    def _report(self, found: HyperNodes) -> None:
         """Count the problems, and log each once."""
         INVALID.set(len(found.problems))
         wrong = frozenset((name, problem) for name, problems in found.problems.items() for problem in problems)

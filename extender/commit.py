@@ -15,7 +15,7 @@ from extender.cluster import Live
 from extender.clusterstatus import HyperNodeStatusWriter, QueueStatusWriter
 from extender.evictions import EvictionWriter
 from extender.gangevents import GangEvents
-from extender.groupstatus import PodGroupStatusWriter, StandingWriter
+from extender.groupstatus import PodGroupStatusWriter, QueuePositionWriter
 from extender.notes import NoteWriter
 from extender.notices import NoticeWriter
 from extender.placements import PlacementWriter, moves
@@ -55,7 +55,7 @@ class Committer:
         events = GangEvents(recorder, monotonic_s=monotonic_s)
         context = WriteContext(client, cluster, self.writes, events, wall_s, monotonic_s)
         self._statuses = PodGroupStatusWriter(context)
-        self._standings = StandingWriter(context)
+        self._positions = QueuePositionWriter(context)
         self._queues = QueueStatusWriter(context)
         self._hyper_nodes = HyperNodeStatusWriter(context)
         self.publish: Callable[[Session], None] = lambda _: None
@@ -66,7 +66,7 @@ class Committer:
         """Called when this process begins to lead."""
         self.scaling = Scaling(context)
         self._placements = PlacementWriter(context, barrier, NoteWriter(context, self._statuses))
-        self.say_binding = self._placements.say_binding
+        self.mark_binding = self._placements.mark_binding
         self._notices = NoticeWriter(context)
         self._evictions = EvictionWriter(context, self._notices, self._placements.close)
         self.repairs = Repairs(context, self._notices)
@@ -97,7 +97,7 @@ class Committer:
         self.repairs.carry_out(session)
         self._evictions.make_room(session)
         self._notices.write(session)
-        self._standings.write(session)
+        self._positions.write(session)
         self._queues.write(session)
         self._scale(session)
         self._hyper_nodes.write(session)
@@ -109,9 +109,9 @@ class Committer:
         writes.all("provisioning-request", scaling.withdraw, decided(decisions.WithdrawRequest))
         writes.all("provisioning-request", scaling.request, decided(decisions.RequestNodes))
         for decision in decided(decisions.TellEviction):
-            writes.start(Lane.WORDS, "annotation", decision.pod.uid, partial(scaling.tell_eviction, decision))
+            writes.start(Lane.WORDS, "annotation", decision.pod.uid, partial(scaling.report_eviction, decision))
         for say in decided(decisions.Say):
-            writes.start(Lane.WORDS, "condition", say.pod.uid, partial(scaling.say, say))
+            writes.start(Lane.WORDS, "condition", say.pod.uid, partial(scaling.report, say))
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
         """Pin a pod to its node and lift its gate; `consumed` names the request for nodes that its gang waited for."""

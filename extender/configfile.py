@@ -43,9 +43,9 @@ class ConfigFile:
         if report.errors:
             raise ValueError(f"{file}: {'; '.join(report.errors)}")
         self.current = parse(self._seen[0])
-        self.told = (self._seen[0], self._seen[0], "")
+        self.last_report = (self._seen[0], self._seen[0], "")
         """The text that is used, the one that was read last, and the reason if that was refused."""
-        self._tell(report)
+        self._report(report)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="config-file", daemon=True)
         self._use: Callable[[SchedulerConfig], None] = lambda _: None
@@ -66,7 +66,7 @@ class ConfigFile:
         if self._thread.ident is not None:
             self._thread.join(timeout=10)
 
-    def look(self) -> None:
+    def read_again(self) -> None:
         """Read the file; use a text that is not the last one, or refuse it."""
         seen = self._read()
         if seen == self._seen:
@@ -77,34 +77,34 @@ class ConfigFile:
             why = "; ".join(report.errors)
             RELOADS.labels("refused").inc()
             CURRENT.set(0)
-            self.told = (self.told[0], seen[0], why)
+            self.last_report = (self.last_report[0], seen[0], why)
             log.error("configuration refused, the one before it stays", file=str(self._file), why=why)
             self._refuse(f"{self._file} is refused, the configuration before it stays: {why}")
             return
         self.current = parse(seen[0])
-        self.told = (seen[0], seen[0], "")
+        self.last_report = (seen[0], seen[0], "")
         RELOADS.labels("used").inc()
-        self._tell(report)
+        self._report(report)
         self._use(self.current)
 
-    def _tell(self, report: ConfigurationReport) -> None:
+    def _report(self, report: ConfigurationReport) -> None:
         """Log the report of a configuration that is used from now on, unless it is the default one."""
         if self._file is None:
             return
         CURRENT.set(1)
         for effect in (NameEffect.DIFFERENT, NameEffect.NONE):
-            FINDINGS.labels(effect.value).set(len(report.of(effect)))
+            FINDINGS.labels(effect.value).set(len(report.findings_of_kind(effect)))
         log.info(
             "configuration",
             file=str(self._file),
-            different=[str(each) for each in report.of(NameEffect.DIFFERENT)],
-            without_effect=[str(each) for each in report.of(NameEffect.NONE)],
+            different=[str(each) for each in report.findings_of_kind(NameEffect.DIFFERENT)],
+            without_effect=[str(each) for each in report.findings_of_kind(NameEffect.NONE)],
         )
 
     def _run(self) -> None:
         while not self._stopped.wait(INTERVAL_S):
             try:
-                self.look()
+                self.read_again()
             except Exception:
                 log.exception("the configuration's file could not be read; it is tried again")
 

@@ -18,11 +18,11 @@ from extender.planner.cycle import Planning
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import Snapshot, take
+from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.planner.state.state import PlannerState
 from extender.planner.timing import DEFAULTS, Timing
 from extender.queuemetrics import QueueMetrics
-from extender.record.tap import Tap
+from extender.record.tap import RecordingHook
 from muster.api.muster.gang import Slot
 from muster.api.muster.usage import PublishedUsage
 
@@ -31,7 +31,7 @@ CYCLE = Histogram(
     "muster_cycle_seconds", "Duration of a planning cycle", ["part"], buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3)
 )
 WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a reason")
-SET_ASIDE = Gauge("muster_set_aside", "Objects that are excluded because they cannot be evaluated, by kind", ["kind"])
+EXCLUDED = Gauge("muster_set_aside", "Objects that are excluded because they cannot be evaluated, by kind", ["kind"])
 SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods because a condition or taint shows a fault")
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
@@ -62,7 +62,7 @@ class Planner:
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float],
         timing: Timing = DEFAULTS,
-        tap: Tap | None = None,
+        tap: RecordingHook | None = None,
         usage: Callable[[Snapshot, float], PublishedUsage | None] = lambda _, _now: None,
         report_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
@@ -174,7 +174,7 @@ class Planner:
         self._report_excluded(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
         SUSPECT.set(sum(fault.kind == "suspect" for fault in snapshot.faults.values()))
-        self._queue_metrics.tell(session)
+        self._queue_metrics.update(session)
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
         # 4. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after the
@@ -194,19 +194,19 @@ class Planner:
         if self._replaced is not None:
             self._replaced.forget()
             self._replaced = None
-        snapshot = take(state)
+        snapshot = take_snapshot(state)
         if self._tap is not None:
-            self._tap.looked()
+            self._tap.snapshot_taken()
         state.ledger.reserved.snapshot_taken()
         self._committer.writes.snapshot_taken()
         return snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)}
 
     def _report_excluded(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
         """Count the excluded objects, and log each once with its reason."""
-        gangs = {gang.key: gang.set_aside for gang in session.snapshot.set_aside}
+        gangs = {gang.key: gang.excluded for gang in session.snapshot.excluded}
         seen = set()
         for kind, reasons in {**unreadable, "gang": gangs}.items():
-            SET_ASIDE.labels(kind).set(len(reasons))
+            EXCLUDED.labels(kind).set(len(reasons))
             seen |= {(kind, name, reason) for name, reason in reasons.items()}
         for kind, name, reason in seen - self._reported_exclusions:
             log.warning("excluded, it cannot be evaluated", kind=kind, name=name, why=reason)

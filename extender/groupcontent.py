@@ -33,7 +33,7 @@ def wanted_status(
     gang: GangView, *, enqueued: bool, placed: bool, waits: decisions.Unschedulable | None, now: float
 ) -> PodGroupStatus:
     """Return the status after a cycle that has enqueued or placed the gang, or has found why it `waits`."""
-    if gang.set_aside:  # its pods are not known
+    if gang.excluded:  # its pods are not known
         status = gang.group.status
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
     alive = [pod for pod in gang.pods if not pod.terminating]

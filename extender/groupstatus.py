@@ -23,7 +23,7 @@ from extender.groupcontent import status_body, wanted_status
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.standing import QueuePosition, standings
+from extender.planner.standing import QueuePosition, queue_positions
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
@@ -35,11 +35,11 @@ from muster.kube.errors import APIError, Conflict, NotFound
 
 log = structlog.get_logger()
 TEXTS_EVERY_S = 1.0
-WORDS_EVERY_S = 5.0
+MESSAGE_INTERVAL_S = 5.0
 """Minimum interval between two messages with the same reasons. The shortage changes with every placement elsewhere, and
 each message costs a write of the PodGroup, of its Job's status, and two Events. It doubles with each message, up to the
 next number."""
-WORDS_AT_LAST_S = 60.0
+LONGEST_MESSAGE_DELAY_S = 60.0
 COUNTS_REST_S = 1.0
 """Time for which counts of members must be stable before they are written."""
 COUNTS_MAX_S = 5.0
@@ -58,7 +58,7 @@ _MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons for waiting that follow directly from an eviction."""
 
-LOOK_EVERY_S = 10.0
+CHECK_INTERVAL_S = 10.0
 """Interval between passes over all waiting gangs, which must be sorted for this."""
 WRITE_EVERY_S = 60.0
 """Minimum interval between two writes of one gang's queue position."""
@@ -88,7 +88,7 @@ class _Memory:
     seen: tuple[GangView, _Decided, float] | None = None
     """View and decision for which nothing is to be written before this time."""
     written_s: float = -inf
-    interval_s: float = WORDS_EVERY_S
+    interval_s: float = MESSAGE_INTERVAL_S
     """Current interval between messages with the same reasons."""
     held: _Held | None = None
     evicted: tuple[decisions.Unschedulable, float] | None = None
@@ -118,7 +118,7 @@ class PodGroupStatusWriter(Writer):
         """Write the statuses of all gangs that follow from this cycle."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         placed = {decision.gang.key for decision in session.decided(decisions.Place)}
-        gangs, now = [*session.snapshot.gangs, *session.snapshot.set_aside], self._monotonic_s()
+        gangs, now = [*session.snapshot.gangs, *session.snapshot.excluded], self._monotonic_s()
         for gang in gangs:
             known = self._known[gang.key]
             why = _lasting(known, gang, _why(known, gang, waits.get(gang.key), now), now)
@@ -232,9 +232,9 @@ def _hold(held: _Held | None, status: PodGroupStatus, now: float) -> _Held:
 def _lengthen(known: _Memory, present: PodGroupStatus, status: PodGroupStatus) -> None:
     """Double the interval after a message with the same reasons; reset it for another reason or phase."""
     if status.phase != present.phase or not _same_reasons(status, present):
-        known.interval_s = WORDS_EVERY_S
+        known.interval_s = MESSAGE_INTERVAL_S
     elif status.conditions != present.conditions:
-        known.interval_s = min(2 * known.interval_s, WORDS_AT_LAST_S)
+        known.interval_s = min(2 * known.interval_s, LONGEST_MESSAGE_DELAY_S)
 
 
 def _same_reasons(one: PodGroupStatus, other: PodGroupStatus) -> bool:
@@ -242,7 +242,7 @@ def _same_reasons(one: PodGroupStatus, other: PodGroupStatus) -> bool:
     return mine == others
 
 
-class StandingWriter(Writer):
+class QueuePositionWriter(Writer):
     """Writer of queue positions, for users who may not list the cluster and compute them themselves."""
 
     def __init__(self, context: WriteContext) -> None:
@@ -256,19 +256,19 @@ class StandingWriter(Writer):
         now = self._monotonic_s()
         if now < self._next:
             return
-        self._next = now + LOOK_EVERY_S
-        known = standings(session)
+        self._next = now + CHECK_INTERVAL_S
+        known = queue_positions(session)
         gangs = session.snapshot.gangs
         there = {gang.uid for gang in gangs}
         self._written = {uid: written for uid, written in self._written.items() if uid in there}
         due = [
-            (gang, standing)
+            (gang, position)
             for gang in gangs
-            if (standing := known.get(gang.key)) and self._is_due(gang, standing, now)
+            if (position := known.get(gang.key)) and self._is_due(gang, position, now)
         ]
         due.sort(key=lambda each: self._written.get(each[0].uid, (None, -inf))[1])
-        for gang, standing in due[:MAX_AT_ONCE]:
-            self._writes.start(Lane.WORDS, "standing", gang.key, partial(self._write, gang, standing))
+        for gang, position in due[:MAX_AT_ONCE]:
+            self._writes.start(Lane.WORDS, "standing", gang.key, partial(self._write, gang, position))
 
     def _is_due(self, gang: GangView, wanted: QueuePosition, now: float) -> bool:
         status = gang.group.status
@@ -277,9 +277,9 @@ class StandingWriter(Writer):
         written, at = self._written.get(gang.uid, (None, -inf))
         return now - at >= (AGAIN_S if written == wanted else WRITE_EVERY_S)
 
-    def _write(self, gang: GangView, standing: QueuePosition) -> None:
-        self._written[gang.uid] = standing, self._monotonic_s()
-        group, place, start = gang.group, standing.place or None, standing.expected_start
+    def _write(self, gang: GangView, position: QueuePosition) -> None:
+        self._written[gang.uid] = position, self._monotonic_s()
+        group, place, start = gang.group, position.place or None, position.expected_start
         body = {"metadata": {"uid": group.metadata.uid}, "status": {"place": place, "expectedStart": start}}
         status = replace(group.status, place=place or 0, expected_start=start)
         try:

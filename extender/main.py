@@ -26,7 +26,7 @@ from extender.publish import ConfigPublisher, FailureMemory
 from extender.record.lines import FORMAT, ConfigLine, Head
 from extender.record.recorder import PlannerRecorder as InputRecorder
 from extender.record.ring import Ring, RingError
-from extender.record.tap import Tap
+from extender.record.tap import RecordingHook
 from extender.settings import ExtenderOptions, ExtenderSettings, parse
 from extender.usage import Meter, UsageFeed
 from extender.verbs.bind import Bind, Binder
@@ -46,7 +46,7 @@ from muster.kube.loopclient import LoopClient
 from muster.process import logs, memory, serve, tracing
 from muster.process.health import Debug, Health, StatusServer
 from muster.process.lag import LoopLag
-from muster.process.tls import FileError, ServerTLS, tell_end
+from muster.process.tls import FileError, ServerTLS, send_end
 
 log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler next to this extender holds the lease", ["pool"])
@@ -68,7 +68,7 @@ class Extender:
         self._recorder = EventWriter(client, "muster-extender", wall_s=time.time)
         self._barrier = Barrier(timeout_s=settings.barrier_timeout_s, monotonic_s=time.monotonic)
         self._recording = recorder_of(settings, config_file)
-        tap = Tap(self._recording) if self._recording else None
+        tap = RecordingHook(self._recording) if self._recording else None
         self._cluster = LiveCluster(
             client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules, tap=tap
         )
@@ -82,7 +82,7 @@ class Extender:
             monotonic_s=time.monotonic,
         )
         writes, namespace = self._committer.writes, settings.lease_namespace
-        pool, suspects = settings.node_pool, settings.fault_rules.told
+        pool, suspects = settings.node_pool, settings.fault_rules.published
         publisher = ConfigPublisher(
             client,
             namespace,
@@ -121,7 +121,7 @@ class Extender:
                 self._barrier,
                 Binder(bindings),
                 active=self._active,
-                on_release=self._committer.say_binding,
+                on_release=self._committer.mark_binding,
                 session=self._last_session,
             ),
             partial(preempt, self._cluster),
@@ -198,7 +198,7 @@ class Extender:
 
     def _reconfigure(self, configuration: SchedulerConfig) -> None:
         if self._recording is not None:
-            self._recording.say(ConfigLine(text=self._config_file.told[0]))
+            self._recording.record(ConfigLine(text=self._config_file.last_report[0]))
         self._planner.reconfigure(configuration)
 
     def _wake(self) -> None:
@@ -215,7 +215,7 @@ def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRec
         format=FORMAT,
         version=version("muster"),
         pool=settings.node_pool,
-        config=config_file.told[0],
+        config=config_file.last_report[0],
         settings=to_builtins(settings.timing)
         | {name: content[name] for name in ("suspectConditions", "suspectTaints")},
     )
@@ -239,8 +239,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         tls = ServerTLS(settings.tls) if settings.tls else None
         if tls:
-            tls.check()
-            tell_end(tls)
+            tls.read_files()
+            send_end(tls)
         serve.run(
             create_app(extender.verbs, extender.pages, authenticated=tls is not None),
             host=options.host,

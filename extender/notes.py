@@ -42,9 +42,9 @@ class NoteWriter(Writer):
 
     def _patch(self, meta: ObjectMeta, known: Placement | None, body: dict[str, Any]) -> PodGroup:
         """Patch the current PodGroup, even after other changes, if its annotation is still the decided one."""
-        key, decided = meta.key, PlacementContent.of(known)
+        key, decided = meta.key, PlacementContent.content_of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
-        if now is None or now.metadata.uid != meta.uid or PlacementContent.of(noted(now)) != decided:
+        if now is None or now.metadata.uid != meta.uid or PlacementContent.content_of(noted(now)) != decided:
             raise Conflict("another placement is noted by now", where=f"PodGroup {key}")
         own = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
         return self._client.merge_patch(

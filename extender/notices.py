@@ -76,10 +76,10 @@ class NoticeWriter(Writer):
             self._counted[gang_uid, about] = None
             NOTICES.labels(outcome).inc()
 
-    def _write(self, tell: decisions.TellNotice) -> None:
-        words = reasons.placements.told(1, tell.evict_at, tell.reason)
-        annotations = {names.EVICT_AT: tell.evict_at, names.EVICT_FOR: tell.queue}
-        self._patch(tell.pod, self._condition("True", "Evicting", words), annotations)
+    def _write(self, decision: decisions.TellNotice) -> None:
+        words = reasons.placements.told(1, decision.evict_at, decision.reason)
+        annotations = {names.EVICT_AT: decision.evict_at, names.EVICT_FOR: decision.queue}
+        self._patch(decision.pod, self._condition("True", "Evicting", words), annotations)
 
     def _withdraw(self, stay: decisions.WithdrawNotice) -> None:
         gone = dict.fromkeys((names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY))

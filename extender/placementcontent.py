@@ -38,7 +38,7 @@ MADE_ROOM = 16
 
 def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
     """Return the content of a gang's placement, empty if `known` is of an earlier PodGroup of its name."""
-    return PlacementContent.of(known if known is not None and known.spec.pod_group_uid == gang.uid else None)
+    return PlacementContent.content_of(known if known is not None and known.spec.pod_group_uid == gang.uid else None)
 
 
 def placed(
@@ -86,7 +86,7 @@ def placed(
 
 def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> PlacementContent:
     """Return an ended placement; `avoided` are the nodes that recently refused a member."""
-    gang, before = close.gang, PlacementContent.of(close.gang.placement)
+    gang, before = close.gang, PlacementContent.content_of(close.gang.placement)
     started = gang.started or close.phase == "Bound"
     status = replace(
         before.status,

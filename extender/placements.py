@@ -174,7 +174,7 @@ class PlacementWriter(Writer):
         self._patch(placement, content.with_room(there, placement, deadline_s=deadline_s))
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 
-    def say_binding(self, placement: Placement, bound: int) -> None:
+    def mark_binding(self, placement: Placement, bound: int) -> None:
         """Write phase Binding for `kubectl get placements -w`, without blocking; the write may be lost."""
 
         def write() -> None:
@@ -192,7 +192,7 @@ class PlacementWriter(Writer):
             self._saw(None, self._create(group, wanted))
             self._cluster.ask(lambda state: state.on_pod_group_written(group))
             return
-        patch = difference(PlacementContent.of(known).as_json(), wanted.as_json())
+        patch = difference(PlacementContent.content_of(known).as_json(), wanted.as_json())
         body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
         try:
             self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))

@@ -28,16 +28,18 @@ MOST_NAMES = 100_000
 """Maximum number of remembered nodes with dropped pods; beyond it, the pods of every new node are listed."""
 _LIST_TIMEOUT_S = 30.0
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
-Tell = Callable[[Node | None, Node | None], None]
+OnNodeChange = Callable[[Node | None, Node | None], None]
 
 
 class PoolFeed:
     """Decides which pods and Jobs are kept, and holds back a node until its pods are listed. On the client's loop."""
 
-    def __init__(self, client: Client, state: PlannerState, tell: Tell, random: Callable[[], float]) -> None:
+    def __init__(
+        self, client: Client, state: PlannerState, on_change: OnNodeChange, random: Callable[[], float]
+    ) -> None:
         self._client = client
         self._state = state
-        self._on_change = tell
+        self._on_change = on_change
         self._random = random
         self.pods: Mirror[Pod] | None = None
         """Set before the first event."""
@@ -121,7 +123,7 @@ class PoolFeed:
                 and pod.metadata.key not in self._gone
                 and pod.metadata.uid not in self._state.pods
             ):
-                self.pods.put(pod)
+                self.pods.add_object(pod)
         self._elsewhere.discard(name)
         del self._coming[name]
         if not self._coming:

@@ -66,7 +66,7 @@ class ConfigPublisher:
 
     def write(self, session: Session) -> None:
         """Start a write after a cycle, if something has changed or a minute is over."""
-        now, data = self._monotonic_s(), published(*self._config_file.told, self._suspects) | self._timing
+        now, data = self._monotonic_s(), published(*self._config_file.last_report, self._suspects) | self._timing
         changed = bool(data.items() - self._published.items())
         if not changed and now < self._memory_at:
             return

@@ -8,7 +8,7 @@ from prometheus_client import Gauge
 
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
-from extender.planner.state.spareseats import seats_of
+from extender.planner.state.spareseats import spare_runs_of
 from muster.api.kubernetes.meta import readable_time
 from muster.resources.vector import unit
 
@@ -53,7 +53,7 @@ class QueueMetrics:
         self._waiting, self._oldest, self._spares, self._nodes = map(Series, (WAITING, OLDEST, SPARES, NODES))
         self._updated_at: float | None = None
 
-    def tell(self, session: Session) -> None:
+    def update(self, session: Session) -> None:
         """Set the metrics from this cycle, unless they are recent."""
         if self._updated_at is not None and 0 <= session.now - self._updated_at < RENEWED_S:
             return
@@ -89,7 +89,7 @@ def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
     """Return queue → spare slots of its gangs, and the number of lent ones."""
     kept, lent = Counter[str](), Counter[str]()
     for gang in session.snapshot.gangs:
-        for run, _ in seats_of(gang):
+        for run, _ in spare_runs_of(gang):
             kept[gang.queue] += run.count
             lent[gang.queue] += min(run.count, session.away[gang.uid, run.pod_set, run.node])
     return kept, lent

@@ -22,7 +22,7 @@ from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 log = structlog.get_logger()
 POLL_S = 2.0
 """Interval between reads of requests while a gang needs the result."""
-LOOK_S = 60.0
+CHECK_INTERVAL_S = 60.0
 """Interval between reads otherwise, to find requests that no gang needs any more."""
 LIST_TIMEOUT_S = 3.0
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
@@ -44,11 +44,11 @@ class Scaling(Writer):
         self.served: bool | None = None
         """True if the cluster has the kind; None before the first read."""
         self._wanted = False
-        self._listed_at = -LOOK_S
+        self._listed_at = -CHECK_INTERVAL_S
 
     def refresh(self, now: float) -> None:
         """List the requests again if due; keep the known ones if the list fails. `now` is in seconds."""
-        pause_s = POLL_S if self._wanted or self.requests else LOOK_S
+        pause_s = POLL_S if self._wanted or self.requests else CHECK_INTERVAL_S
         if 0 <= now - self._listed_at < pause_s:
             return
         self._listed_at = now
@@ -67,14 +67,14 @@ class Scaling(Writer):
         """Record whether gangs of this cycle need the results."""
         self._wanted = session.provisioning_wanted
 
-    def say(self, say: Say) -> None:
+    def report(self, decision: Say) -> None:
         """Write a pod's condition, if the pod is unchanged; a pod that was bound in the meantime is not touched."""
-        pod = say.pod
+        pod = decision.pod
         condition = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": "Unschedulable" if say.asks else "SchedulingGated",
-            "message": f"{names.SAYS}{say.message}" if say.message else GATED,
+            "reason": "Unschedulable" if decision.asks else "SchedulingGated",
+            "message": f"{names.SAYS}{decision.message}" if decision.message else GATED,
         }
         meta = {"uid": pod.uid, "resourceVersion": pod.resource_version}
         body = {"metadata": meta, "status": {"conditions": [condition]}}
@@ -85,13 +85,13 @@ class Scaling(Writer):
             return
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
-    def tell_eviction(self, tell: TellEviction) -> None:
+    def report_eviction(self, decision: TellEviction) -> None:
         """Write the autoscalers' annotations of a bound pod, and the annotation that marks them as Muster's."""
-        body = {"metadata": {"uid": tell.pod.uid, "annotations": eviction.annotations_for(tell.value)}}
+        body = {"metadata": {"uid": decision.pod.uid, "annotations": eviction.annotations_for(decision.value)}}
         try:
-            new = self._client.merge_patch(core.PODS, tell.pod.name, body, tell.pod.namespace)
+            new = self._client.merge_patch(core.PODS, decision.pod.name, body, decision.pod.namespace)
         except (Conflict, NotFound) as error:
-            log.debug("the pod is gone", pod=tell.pod.name, error=str(error))
+            log.debug("the pod is gone", pod=decision.pod.name, error=str(error))
             return
         self._cluster.ask(lambda state: state.on_pod_written(new))
 

@@ -92,7 +92,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
         return f"{self.running}/{self.minimum}/{self.wanted}"
 
     @property
-    def priority_words(self) -> str:
+    def priority_text(self) -> str:
         """The PriorityClass, or else the numeric priority of the pods; `-` if neither is known."""
         return self.priority_class or ("-" if self.priority is None else str(self.priority))
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gangs.words import brief, nodes_words
+from gangs.words import brief, nodes_text
 from muster.api.grammar import many
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.pod_problems import problems
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.states import ENDED, WAITING, State
 from muster.api.volcano.scheduling import NO_ROOM, PodGroup, PodGroupCondition
-from muster.resources.vector import PODS, amount_words
+from muster.resources.vector import PODS, amount_text
 
 
 def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Placement | None, state: State) -> list[str]:
@@ -49,7 +49,7 @@ def needs_room(group: PodGroup) -> bool:
 def reason_of(group: PodGroup, state: State, message: str, placement: Placement | None, living: Sequence[Pod]) -> str:
     """Return the reason in at most ten words."""
     if state == "Reserved" and placement is not None:
-        return f"room is reserved on {nodes_words(node for _, node in slots_of(placement))}"
+        return f"room is reserved on {nodes_text(node for _, node in slots_of(placement))}"
     if waits := _waits_for_room(group):
         return _no_room(waits)
     hindered = problems(living)
@@ -77,6 +77,6 @@ def _no_room(waits: PodGroupCondition) -> str:
         case {"pods": int(pods), "level": str(level)} if level:
             return brief(f"{many(pods, 'pod')} must be in one domain of level {level}")
         case {"pods": int(pods), "resource": str(resource), "amount": int(amount)}:
-            each = f" of {amount_words(resource, amount)} {resource}" if resource not in {"", PODS} else ""
+            each = f" of {amount_text(resource, amount)} {resource}" if resource not in {"", PODS} else ""
             return f"no room for {many(pods, 'pod')}{each}"
     return brief(waits.message)

@@ -57,7 +57,7 @@ def ranges(names: Iterable[str]) -> list[str]:
     return [*(_range(stem, width, each) for (stem, width), each in numbers.items()), *plain]
 
 
-def nodes_words(names: Iterable[str], most: int = _NODES_CHARS) -> str:
+def nodes_text(names: Iterable[str], most: int = _NODES_CHARS) -> str:
     """Return the names of nodes that fit into this many characters, and the number of others; `-` if there are none."""
     there = sorted(set(names), key=_natural)
     text = ",".join(ranges(there))
@@ -67,7 +67,7 @@ def nodes_words(names: Iterable[str], most: int = _NODES_CHARS) -> str:
     return f"{first} and {len(there) - 1} more" if len(there) > 1 else first
 
 
-def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
+def ranks_text(ranks: Mapping[str, Sequence[int]]) -> str:
     """Return ranks by pod set as text: `worker 0-7, 9; launcher 0`."""
     return "; ".join(f"{pod_set} {_ranks(numbers)}" for pod_set, numbers in ranks.items())
 

@@ -58,7 +58,7 @@ class Gangs(msgspec.Struct, frozen=True):
     gaps: list[read.Outage] = []
 
 
-class Looked(msgspec.Struct, frozen=True):
+class Coverage(msgspec.Struct, frozen=True):
     """End of the recorded history."""
 
     looked: float
@@ -76,18 +76,18 @@ class OfStore(NamedTuple):
         wanted = msgspec.structs.asdict(asked) | {"limit": min(asked.limit, MOST)}
         return Gangs(read.gangs(self.store, self.scope, **wanted), read.gaps(self.store, asked.since))
 
-    def story(self, namespace: str, name: str) -> list[read.GangEvent]:
+    def events(self, namespace: str, name: str) -> list[read.GangEvent]:
         """Return the events of the gangs of a workload."""
-        return read.story(self.store, self.scope, namespace, name)
+        return read.events_of_gang(self.store, self.scope, namespace, name)
 
     def usage(self, asked: AskedUsage) -> list[usage.UsageRow]:
         """Return usage."""
         wanted = msgspec.structs.asdict(asked)
         return usage.usage(self.store, self.scope, wanted.pop("by"), **wanted)
 
-    def looked(self) -> Looked:
+    def coverage(self) -> Coverage:
         """Return the time of the recorder's last pass."""
-        return Looked(looked(self.store))
+        return Coverage(recorded_until(self.store))
 
 
 class QueryError(ValueError):
@@ -103,11 +103,11 @@ def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mappi
     try:
         match path:
             case ["recorder"]:
-                return source.looked()
+                return source.coverage()
             case ["history"]:
                 return source.gangs(msgspec.convert(dict(query), GangQuery, strict=False))
             case ["history", namespace, name]:
-                return source.story(namespace, name)
+                return source.events(namespace, name)
             case ["usage"]:
                 by = tuple(filter(None, query.get("by", "queue,user").split(",")))
                 return source.usage(msgspec.convert({**query, "by": by}, AskedUsage, strict=False))
@@ -116,7 +116,7 @@ def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mappi
     raise LookupError("/".join(path))
 
 
-def looked(store: HistoryStore) -> float:
+def recorded_until(store: HistoryStore) -> float:
     """Return the time of the recorder's last pass, in seconds since the epoch; 0 if there was none."""
     return int(store.note(usage.SEEN) or 0) / MS
 

@@ -100,7 +100,7 @@ class Entries:
             self.begun[holding.run] += holding.ran_from is not None
             self._has_begun(holding)
 
-    def take(self) -> RowChanges:
+    def take_changes(self) -> RowChanges:
         """Return the changes since the last call."""
         taken, self.changes = self.changes, RowChanges()
         return taken

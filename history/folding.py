@@ -41,7 +41,7 @@ def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) ->
             with store.engine.begin() as connection:
                 _add(store, connection, begin // DAY_MS, _of_all_names(totals))
                 _drop(connection, until, namespace)
-                store.put(connection, FOLDS, [{"namespace": namespace, "until": until}])
+                store.insert_rows(connection, FOLDS, [{"namespace": namespace, "until": until}])
             begin = until
 
 
@@ -72,7 +72,7 @@ def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[
         {**key._asdict(), "resource": resource, **{name: str(getattr(amounts, name)) for name in AMOUNTS}}
         for (key, resource), amounts in totals.items()
     ]
-    store.put(connection, DAYS, rows)
+    store.insert_rows(connection, DAYS, rows)
 
 
 def _drop(connection: Connection, end: int, namespace: str | None = None) -> None:

@@ -72,7 +72,7 @@ def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[N
     if condition is not None and condition.status == "True":
         since = condition.last_transition_time or ""
         # Waiting goes on while its reason changes, so the time since when it waits says little of what was seen live.
-        at = moment.at if moment.live else moment.of(since)
+        at = moment.at if moment.live else moment.time_of(since)
         if condition.reason == EVICTED:
             if since != seen.evicted_at:
                 yield NewGangEvent(What.EVICTED, at, seen.epoch, condition.message)
@@ -103,11 +103,11 @@ def placed(seen: LastSeen, placement: Placement, moment: ObservationTime) -> Ite
     if status.phase == "Reserved" and status.reserved_at != seen.reserved_at:
         seen.reserved_at = status.reserved_at
         nodes = list(dict.fromkeys(node for _, node in slots_of(placement)))
-        yield NewGangEvent(What.RESERVED, moment.of(status.reserved_at), spec.epoch, status.message, nodes=nodes)
+        yield NewGangEvent(What.RESERVED, moment.time_of(status.reserved_at), spec.epoch, status.message, nodes=nodes)
     if status.started and status.started_at != seen.started_at:
         seen.started_at = status.started_at
         # The time is the next full second: what was seen before it is nearer.
-        at = min(moment.of(status.started_at), moment.at) if moment.live else moment.of(status.started_at)
+        at = min(moment.time_of(status.started_at), moment.at) if moment.live else moment.time_of(status.started_at)
         yield NewGangEvent(What.STARTED, at, spec.epoch, ALL_THERE)
 
 
@@ -120,7 +120,7 @@ def _planned(placement: Placement, nodes: Sequence[str]) -> str:
 def of_job(status: JobStatus, moment: ObservationTime) -> Iterator[NewGangEvent]:
     """Yield the events in a Volcano Job's status: its last restart, suspension and end, each with its name."""
     phase = status.state
-    at = moment.of(phase.last_transition_time)
+    at = moment.time_of(phase.last_transition_time)
     if status.retry_count > 0:
         yield NewGangEvent(What.RESTARTED, at, 0, phase.message, str(status.retry_count))
     if phase.phase == "Aborted":

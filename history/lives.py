@@ -45,7 +45,7 @@ def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun
     if not meta.uid or meta.uid in entries.closed or over:
         return None
     workload, owner = workload_of(new), clean(groups.owner_uid(new), UID_CHARS)
-    created = moment.of(meta.creation_timestamp)
+    created = moment.time_of(meta.creation_timestamp)
     identity = f"{meta.namespace}/{clean(workload.uid, UID_CHARS) or meta.uid}/{meta.name}"
     known = entries.gangs.get(identity)
     gang = known or RecordedGang(
@@ -76,12 +76,12 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
     run = entries.runs.pop(uid, None)
     if run is None:
         return
-    spares.settle(entries, uid, moment.of(stamp))
+    spares.settle(entries, uid, moment.time_of(stamp))
     entries.remember(uid)
     if entries.run_of.get(run.seen.group) == uid:
         del entries.run_of[run.seen.group]
     gang = entries.gangs[run.gang]
-    at = max(moment.of(stamp), run.submitted)
+    at = max(moment.time_of(stamp), run.submitted)
     if run.ended is None:
         run.ended = at
     if gang.ended is None and not _is_reported_by_job(entries, gang):
@@ -192,7 +192,7 @@ def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
             _has_started(entries, gang, _alone(gang, meta.uid), news.at)
         entries.happens(_alone(gang, meta.uid), news)
     if (state := STOPPED.get(status.state.phase)) is not None:
-        gang.state, gang.ended = state, gang.ended or moment.of(status.state.last_transition_time)
+        gang.state, gang.ended = state, gang.ended or moment.time_of(status.state.last_transition_time)
     if (gang.state, gang.ended, gang.user) != before:
         entries.touch(gang)
 

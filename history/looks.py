@@ -50,20 +50,20 @@ class Observation(NamedTuple):
         return f"{self.namespace}/{self.uid}"
 
 
-def apply(entries: Entries, look: Observation) -> None:
+def apply(entries: Entries, observation: Observation) -> None:
     """Process one observation."""
-    new, moment = look.new, look.moment
-    match look.kind, look.gone:
+    new, moment = observation.new, observation.moment
+    match observation.kind, observation.gone:
         case POD_GROUPS.plural, True:
-            lives.group_gone(entries, look.uid, moment, new.metadata.deletion_timestamp if new else None)
+            lives.group_gone(entries, observation.uid, moment, new.metadata.deletion_timestamp if new else None)
         case RECORDED_JOBS.plural, True:
-            lives.job_gone(entries, look.key, moment)
+            lives.job_gone(entries, observation.key, moment)
         case RECORDED_PODS.plural, True:
-            members.pod_gone(entries, look.uid, moment, new if isinstance(new, RecordedPod) else None)
+            members.pod_gone(entries, observation.uid, moment, new if isinstance(new, RecordedPod) else None)
         case _ if isinstance(new, PodGroup):
             lives.group(entries, new, moment)
         case _ if isinstance(new, Placement):
-            if not look.gone:
+            if not observation.gone:
                 lives.placement(entries, new, moment)
         case _ if isinstance(new, RecordedJob):
             lives.job(entries, new, moment)
@@ -75,7 +75,7 @@ class Following:
     """Reflectors of all kinds, which put looks into a queue, and of nodes, for what they offer."""
 
     def __init__(self, client: Client, clock_s: Callable[[], float] = time.time) -> None:
-        self.looks: SimpleQueue[Observation | None] = SimpleQueue()
+        self.observations: SimpleQueue[Observation | None] = SimpleQueue()
         self._clock_s = clock_s
         self.reflectors: dict[str, Reflector[Any]] = {}
         for kind in KINDS:
@@ -123,14 +123,14 @@ class Following:
             return None
 
     def _handler(self, kind: str, reflector: Reflector[Any]) -> Callable[[Any, Any], None]:
-        def tell(old: Object | None, new: Object | None) -> None:
+        def handle(old: Object | None, new: Object | None) -> None:
             moment = ObservationTime(round(self._clock_s() * MS), live=reflector.synced)
             known = new or old
             if known is not None:
                 meta = known.metadata
-                self.looks.put(Observation(kind, meta.uid, new, new is None, moment, meta.namespace))
+                self.observations.put(Observation(kind, meta.uid, new, new is None, moment, meta.namespace))
 
-        return tell
+        return handle
 
 
 def _offering(node: Node) -> Node:

@@ -105,7 +105,7 @@ def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: Observa
         kind=clean(owner.kind, UID_CHARS) if owner else "Pod",
         queue=queue,
         user=user_of(meta),
-        submitted=moment.of(meta.creation_timestamp),
+        submitted=moment.time_of(meta.creation_timestamp),
         state="Running",
     )
     entries.gangs[gang.id] = gang
@@ -123,7 +123,7 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
         epoch=min(epoch_of(pod.metadata) or run.seen.epoch, EPOCH.value),
         node=pod.spec.node_name,
         amounts=pods.amounts_of(pod, entries.offers(pod.spec.node_name)),
-        bound=moment.of(pods.bound_at(pod)),
+        bound=moment.time_of(pods.bound_at(pod)),
         within=moment.error(pods.bound_at(pod)),
     )
     entries.opened(holding)

@@ -33,7 +33,7 @@ _ROUNDS: Final = 20
 class Past(NamedTuple):
     """Changes between two runs of the recorder, in the order of the API server."""
 
-    looks: list[Observation]
+    observations: list[Observation]
     forgotten: tuple[str, ...]
     """Kinds whose changes since the last run are no longer available from the API server."""
 

@@ -77,7 +77,7 @@ class ObservationTime(NamedTuple):
     within: int = 0
     """Uncertainty of the time in milliseconds, for events that were read afterwards."""
 
-    def of(self, stamp: str | None) -> int:
+    def time_of(self, stamp: str | None) -> int:
         """Return the time of an event from its recorded second; if there is none, now."""
         second = readable_time(stamp)
         if second is None:
@@ -152,7 +152,7 @@ def bound_at(pod: Pod) -> str | None:
 def ran_from(pod: RecordedPod, moment: ObservationTime) -> int | None:
     """Return when the first container started; None if none has."""
     known = [text for text in _starts(pod) if readable_time(text) is not None]
-    return moment.of(min(known, key=_second)) if known else None
+    return moment.time_of(min(known, key=_second)) if known else None
 
 
 def _second(text: str) -> float:
@@ -171,13 +171,13 @@ def ended(pod: RecordedPod, moment: ObservationTime) -> Ended | None:
     if not pod.finished:
         return None
     reason = MemberEnd.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or MemberEnd.FAILED
-    return Ended(moment.of(_last(pod)), reason, why(pod), moment.error(_last(pod)))
+    return Ended(moment.time_of(_last(pod)), reason, why(pod), moment.error(_last(pod)))
 
 
 def gone(pod: RecordedPod, moment: ObservationTime) -> Ended:
     """Return how a deleted pod has ended, judged by its last observed state."""
     known, last = ended(pod, moment), _last(pod)
-    return known or Ended(moment.of(last), disrupted(pod) or MemberEnd.DELETED, why(pod), moment.error(last))
+    return known or Ended(moment.time_of(last), disrupted(pod) or MemberEnd.DELETED, why(pod), moment.error(last))
 
 
 def stamps(pod: Pod) -> Iterator[str | None]:

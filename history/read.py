@@ -150,7 +150,9 @@ def namespaces(store: HistoryStore, *, limit: int) -> list[str]:
         return [str(name) for name in names.scalars()]
 
 
-def story(store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: str | None = None) -> list[GangEvent]:
+def events_of_gang(
+    store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: str | None = None
+) -> list[GangEvent]:
     """Return the events of gangs with this workload name, oldest first; only of the one with this UID, if given.
 
     It is empty for a namespace that the caller may not see, as for a name that no gang has.

@@ -48,7 +48,7 @@ HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gang
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
 LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")
-LOOKED: Final = Gauge(
+LAST_PASS: Final = Gauge(
     "muster_history_looked_timestamp_seconds",
     "Time of the last recorded state of the cluster, in seconds since the epoch",
 )
@@ -95,7 +95,7 @@ class HistoryRecorder:
     def stop(self) -> None:
         """Make `run` return after its current work."""
         self._stopping.set()
-        self.following.looks.put(None)
+        self.following.observations.put(None)
 
     def run(self) -> None:
         """Record until a signal ends it."""
@@ -130,7 +130,7 @@ class HistoryRecorder:
         listed = self.following.versions
         meanwhile = past(self._client, positions, listed, seen, self._now()) if seen else Past([], ())
         versions, first = self._observe()
-        for observation in meanwhile.looks:
+        for observation in meanwhile.observations:
             self._apply(observation)
         order = {name: number for number, name in enumerate(self.following.reflectors)}
         for observation in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
@@ -139,7 +139,7 @@ class HistoryRecorder:
         if seen:
             self._record_gap(seen, meanwhile, lost)
         gangs, holdings = len(self.entries.gangs), len(self.entries.holdings)
-        log.info("recording", gangs=gangs, holdings=holdings, caughtUp=len(meanwhile.looks))
+        log.info("recording", gangs=gangs, holdings=holdings, caughtUp=len(meanwhile.observations))
         self._write(versions)
         if before is not None and self._began:
             self._carry(before)
@@ -178,7 +178,7 @@ class HistoryRecorder:
     def _pass(self) -> None:
         """Wait for observations, collect further ones, and write."""
         try:
-            first = self.following.looks.get(timeout=BEAT_S)
+            first = self.following.observations.get(timeout=BEAT_S)
         except Empty:
             first = None
         if self._stopping.is_set():
@@ -197,13 +197,13 @@ class HistoryRecorder:
         self._changed(self)
         self._tidy()
 
-    def _apply(self, look: Observation) -> None:
+    def _apply(self, observation: Observation) -> None:
         """Enter an observation into the entries; skip it if it is unreadable."""
         try:
-            apply(self.entries, look)
+            apply(self.entries, observation)
         except Exception:
             LEFT_OUT.inc()
-            log.exception("left out of the history", resource=look.kind, uid=look.uid)
+            log.exception("left out of the history", resource=observation.kind, uid=observation.uid)
 
     def _observe(self) -> tuple[dict[str, str], list[Observation]]:
         """Return all queued observations, and the versions up to which they are complete."""
@@ -211,7 +211,7 @@ class HistoryRecorder:
         found: list[Observation] = []
         while True:
             try:
-                observation = self.following.looks.get_nowait()
+                observation = self.following.observations.get_nowait()
             except Empty:
                 return versions, found
             if observation is not None:
@@ -242,9 +242,9 @@ class HistoryRecorder:
                 if self._stopping.is_set():
                     return
                 continue
-            self.entries.take()
+            self.entries.take_changes()
             if self._blind_since is None:
-                LOOKED.set(self._seen / MS)
+                LAST_PASS.set(self._seen / MS)
             self._trouble, self._written_s = None, self._clock_s()
             self._count(changes)
             return

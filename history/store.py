@@ -144,21 +144,21 @@ class HistoryStore:
     def write(self, changes: RowChanges, notes: dict[str, str]) -> None:
         """Write changes and notes in one transaction. Ended rows do not change, and events are not duplicated."""
         with self.failing(), self.engine.begin() as connection:
-            self.put(connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted",))
+            self.insert_rows(connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted",))
             runs = [_packed(each, "asked", "seen", "moves") for each in changes.runs.values()]
-            self.put(connection, RUNS, runs, where=RUNS.c.ended.is_(None))
+            self.insert_rows(connection, RUNS, runs, where=RUNS.c.ended.is_(None))
             holdings = [_packed(each, "amounts", "moves") for each in changes.holdings.values()]
-            self.put(connection, HOLDINGS, holdings, where=HOLDINGS.c.ended.is_(None))
+            self.insert_rows(connection, HOLDINGS, holdings, where=HOLDINGS.c.ended.is_(None))
             happenings = [_packed(each, "nodes") for each in changes.happenings]
-            self.put(connection, HAPPENINGS, happenings, once=True)
-            self.put(connection, GAPS, [_packed(each) for each in changes.gaps], once=True)
+            self.insert_rows(connection, HAPPENINGS, happenings, once=True)
+            self.insert_rows(connection, GAPS, [_packed(each) for each in changes.gaps], once=True)
             self.put_notes(connection, notes)
 
     def put_notes(self, connection: Connection, notes: dict[str, str]) -> None:
         """Write notes of the recorder's."""
-        self.put(connection, NOTES, [{"key": key, "value": value} for key, value in notes.items()])
+        self.insert_rows(connection, NOTES, [{"key": key, "value": value} for key, value in notes.items()])
 
-    def put(
+    def insert_rows(
         self,
         connection: Connection,
         table: Table,

@@ -8,7 +8,7 @@ import click
 
 from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.explain.pools import in_pool, pools_of
-from extender.explain.queues import QueueReport, queue_reports, told_reports
+from extender.explain.queues import QueueReport, queue_reports, queue_reports_of
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.api import FEED
@@ -59,7 +59,7 @@ def reports_for(read: ClusterReader) -> list[QueueReport]:
         raise click.ClickException(str(error)) from error
     except Forbidden as error:
         with closing(read.where.client()) as client, known(client, QUEUES):
-            reports = told_reports(client.list(QUEUES))
+            reports = queue_reports_of(client.list(QUEUES))
         click.echo(f"This is what the Queues say of themselves: {refusal(error)}.", err=True)
         return reports
 
@@ -68,7 +68,7 @@ def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
     """Return the gangs of the context's namespace for those who may not list queues, with a word on standard error."""
     with closing(read.where.client()) as client:
         namespace = client.namespace
-        gangs = own(client, namespace).of(POD_GROUPS)
+        gangs = own(client, namespace).objects_of(POD_GROUPS)
     click.echo(f"This is what the gangs of namespace {namespace} say: {no_queues(error)}", err=True)
     return gangs
 
@@ -100,7 +100,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
             with (
                 suppress(NotFound) if resource.group == scheduling.NATIVE_POD_GROUPS.group else known(client, resource)
             ):
-                dump.put(resource, client.list(resource, namespace if resource.namespaced else None))
+                dump.add_objects(resource, client.list(resource, namespace if resource.namespaced else None))
         except Forbidden as error:
             if resource is POD_GROUPS:
                 raise click.ClickException(
@@ -110,7 +110,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
         else:
             unread -= set() if resource.namespaced else {kind_name(resource)}
     with suppress(Forbidden, NotFound):  # it may name a queue for its pods
-        dump.put(core.NAMESPACES, [client.get(core.NAMESPACES, namespace)])
+        dump.add_objects(core.NAMESPACES, [client.get(core.NAMESPACES, namespace)])
     dump.unread = frozenset(unread)
     return dump
 

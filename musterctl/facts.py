@@ -35,7 +35,7 @@ from webhook.config import UNTOUCHED_NAMESPACES
 from webhook.objects import foreign
 
 ALERTS: Final = FILES / "alerts.yaml"
-ALERT_HEAD: Final = ("alert", "severity", "after", "says", "what to do")
+ALERT_HEADER: Final = ("alert", "severity", "after", "says", "what to do")
 _PART: Final = re.compile(r"\{\{ with \$labels\.(\w+) \}\}(.*?)\{\{ \. \}\}(.*?)\{\{ end \}\}")
 _LABEL: Final = re.compile(r"\{\{ \$labels\.(\w+) \}\}")
 _VALUE: Final = re.compile(r"\{\{ \$value\b.*?\}\}")
@@ -115,10 +115,10 @@ def _code(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown, with empty lines around it."""
     lines = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
-    return "\n".join(("", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *lines, "", ""))
+    return "\n".join(("", "", f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *lines, "", ""))
 
 
 _TABLES: Final = {name: _table(*found) for name, found in planner.documentation().items()}
@@ -194,7 +194,7 @@ def alert_text(text: str) -> str:
 
 FACTS: Final[dict[str, Callable[[], str]]] = {
     "accelerators": lambda: _code(ACCELERATORS),
-    "alerts": lambda: _table(ALERT_HEAD, alert_rows()),
+    "alerts": lambda: _table(ALERT_HEADER, alert_rows()),
     "alerts-number": lambda: str(len([*alert_rules()])),
     "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),
     "barrier-member": lambda: _plain(MEMBER_S * 1000, "ms"),

@@ -49,7 +49,7 @@ class ClusterReader(NamedTuple):
 
     def _dump(self) -> ClusterDump:
         config = self.scheduler_config.read_text(encoding="utf-8") if self.scheduler_config else ""
-        dump = take(self.where.client(), config) if self.snapshot is None else _loaded(self.snapshot, config)
+        dump = take_dump(self.where.client(), config) if self.snapshot is None else _loaded(self.snapshot, config)
         pools = pools_of(dump)
         if self.snapshot is not None:
             for pool in pools:
@@ -60,7 +60,7 @@ class ClusterReader(NamedTuple):
             return dump
         with closing(self.where.client()) as client:
             published = running.published_by(client, pools)
-            if any(names.BUDGET in queue.metadata.annotations for queue in dump.of(QUEUES)):
+            if any(names.BUDGET in queue.metadata.annotations for queue in dump.objects_of(QUEUES)):
                 known = (one for one in published.values() if isinstance(one, PublishedConfig))
                 where = next((one.metadata.namespace for one in known), names.SYSTEM_NAMESPACE)
                 dump.usage = running.usage_in(client, where)
@@ -94,16 +94,16 @@ def _loaded(snapshot: Path, config: str) -> ClusterDump:
     return dump
 
 
-def take(client: Client, scheduler_config: str = "") -> ClusterDump:
+def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
     """Return a dump of a running cluster, from one list of each kind; it is not of one single moment."""
     dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:
         resource = served(client, fed.resource) if fed.optional else fed.resource
         if resource is not None:
             with suppress(NotFound) if fed.newer else known(client, resource):
-                dump.put(fed.resource, client.list(resource))
+                dump.add_objects(fed.resource, client.list(resource))
     with suppress(NotFound, Forbidden):  # few clusters have the kind, and few users may read it
-        dump.put(
+        dump.add_objects(
             autoscaling.PROVISIONING_REQUESTS,
             client.list(autoscaling.PROVISIONING_REQUESTS, label_selector=f"{names.MANAGED_BY}=muster"),
         )

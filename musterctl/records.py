@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from history import read, usage
-from history.answers import AskedUsage, GangQuery, Gangs, Looked, OfStore
+from history.answers import AskedUsage, Coverage, GangQuery, Gangs, OfStore
 from history.store import STORE_VARIABLE, HistoryStore, StoreError
 from musterctl.cluster import Where, known_plane
 from musterctl.plane import state
@@ -31,7 +31,7 @@ class OfServer(NamedTuple):
         """Return gangs."""
         return self._get("/api/history", msgspec.structs.asdict(asked), Gangs)
 
-    def story(self, namespace: str, name: str) -> list[read.GangEvent]:
+    def events(self, namespace: str, name: str) -> list[read.GangEvent]:
         """Return what happened to the gangs of a workload."""
         return self._get(f"/api/history/{quote(namespace, safe='')}/{quote(name, safe='')}", {}, list[read.GangEvent])
 
@@ -40,9 +40,9 @@ class OfServer(NamedTuple):
         query = msgspec.structs.asdict(asked) | {"by": ",".join(asked.by)}
         return self._get("/api/usage", query, list[usage.UsageRow])
 
-    def looked(self) -> Looked:
+    def coverage(self) -> Coverage:
         """Return when the recorder looked last."""
-        return self._get("/api/recorder", {}, Looked)
+        return self._get("/api/recorder", {}, Coverage)
 
     def _get(self, path: str, query: Mapping[str, Any], wanted: type[T]) -> T:
         given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}

@@ -39,22 +39,22 @@ def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedCon
     return found
 
 
-def config_of(told: PublishedConfig | Forbidden | None, pool: str) -> str:
+def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
     """Return the text of the configuration that runs in a node pool, of what was published there.
 
     "" is the default one, which counts where none can be read. A ClickException names one that this installation
     cannot plan with.
     """
-    if isinstance(told, Forbidden):
-        click.echo(f"Note: the default configuration of the planner counts, as {told.message}; {_OTHER}", err=True)
+    if isinstance(published, Forbidden):
+        click.echo(f"Note: the default configuration of the planner counts, as {published.message}; {_OTHER}", err=True)
         return ""
-    text = (told.text if told else "") or ""
-    if not told or not text:
+    text = (published.text if published else "") or ""
+    if not published or not text:
         return text
     from extender.planner.api import report_of  # noqa: PLC0415 - a second of CPU, which `muster nodes` does without
 
     if errors := report_of(text).errors:
-        where = f"{told.metadata.namespace}/{name_for(pool)}"
+        where = f"{published.metadata.namespace}/{name_for(pool)}"
         raise click.ClickException(
             f"the planner's configuration that runs (ConfigMap {where}) cannot be used here: {'; '.join(errors)}; "
             f"install here what runs there, or {_OTHER}"
@@ -62,11 +62,11 @@ def config_of(told: PublishedConfig | Forbidden | None, pool: str) -> str:
     return text
 
 
-def suspects_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
+def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
     """Return what makes a node suspect, by node pool; a note names pools of which it is not known."""
     found: dict[str, Suspects] = {}
     for pool in pools:
-        one = told.get(pool)
+        one = published.get(pool)
         if isinstance(one, Forbidden):
             note_unknown(BUILT_IN_SUSPECTS, pool, one.message)
         elif one is None or one.suspects is None:
@@ -76,13 +76,13 @@ def suspects_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[st
     return found
 
 
-def inputs_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> "dict[str, PublishedInputs]":
+def inputs_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> "dict[str, PublishedInputs]":
     """Return the inputs of cycles that are published, by node pool; a note names those that are not known."""
     from extender.planner.api import published_inputs  # noqa: PLC0415 - as above
 
     found: dict[str, PublishedInputs] = {}
     for pool in pools:
-        one = told.get(pool)
+        one = published.get(pool)
         if isinstance(one, Forbidden):
             note_unknown(DEFAULT_TIMING, pool, one.message)
         elif one is None or TIMING not in (one.data or {}):

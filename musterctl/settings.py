@@ -42,7 +42,7 @@ def process_of(text: str) -> str:
     return kinds[kind]
 
 
-def check(process: str, text: str) -> None:
+def check_settings(process: str, text: str) -> None:
     """Check a file; SettingsError names all errors: first of single fields, then of fields that do not fit together."""
     read(text, PROCESSES[process])
 

@@ -31,7 +31,7 @@ class PageAction(NamedTuple):
     resource: Resource[Any]
     needs: tuple[tuple[str, Resource[Any]], ...]
     """Verb and kind of each right that it takes."""
-    says: str
+    text: str
     """Its effect, in a sentence."""
     does: Does
 

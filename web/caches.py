@@ -134,7 +134,7 @@ class PageCaches:
         """Return all objects of a kind. For kinds without a namespace, and for what is filtered afterwards."""
         return self._stores[resource].list()
 
-    def of(self, resource: Resource[T], namespace: str) -> list[T]:
+    def objects_in(self, resource: Resource[T], namespace: str) -> list[T]:
         """Return the objects of a kind in a namespace."""
         return self._stores[resource].by_index(_BY_NAMESPACE, namespace)
 
@@ -159,20 +159,20 @@ class PageCaches:
 
     def objects(self, namespace: str) -> RowSources:
         """Return what rows of a namespace are made of."""
-        pods = self.of(PODS, namespace)
+        pods = self.objects_in(PODS, namespace)
         native = natives_of(
-            self.of(NATIVE_POD_GROUPS, namespace),
+            self.objects_in(NATIVE_POD_GROUPS, namespace),
             pods,
-            composites=self.of(COMPOSITE_POD_GROUPS, namespace),
-            workloads=self.of(WORKLOADS, namespace),
+            composites=self.objects_in(COMPOSITE_POD_GROUPS, namespace),
+            workloads=self.objects_in(WORKLOADS, namespace),
             namespaces=[each] if (each := self.get(NAMESPACES, namespace)) else [],
         )
         return RowSources(
-            groups=[*self.of(POD_GROUPS, namespace), *native],
+            groups=[*self.objects_in(POD_GROUPS, namespace), *native],
             pods=pods if self._reads(PODS) else None,
-            placements=self.of(PLACEMENTS, namespace) if self._reads(PLACEMENTS) else None,
-            jobs=self.of(JOBS, namespace) if self._reads(JOBS) else None,
-            train_jobs=self.of(TRAIN_JOBS, namespace) if self._reads(TRAIN_JOBS) else None,
+            placements=self.objects_in(PLACEMENTS, namespace) if self._reads(PLACEMENTS) else None,
+            jobs=self.objects_in(JOBS, namespace) if self._reads(JOBS) else None,
+            train_jobs=self.objects_in(TRAIN_JOBS, namespace) if self._reads(TRAIN_JOBS) else None,
         )
 
     def whole(self) -> RowSources:
@@ -223,7 +223,7 @@ class PageCaches:
         """Return everything at this moment, as the planner reads it."""
         dump = ClusterDump(time.time())
         for fed in FEED:
-            dump.put(fed.resource, self.all(fed.resource))
+            dump.add_objects(fed.resource, self.all(fed.resource))
         dump.unread = frozenset(self.unread)
         return dump
 
@@ -262,7 +262,7 @@ def _namespace_of(item: Object) -> tuple[str]:
 
 
 def _reflector(
-    client: Client, resource: Resource[T], store: ObjectStore[Any], namespace: str | None, told: Any, *, newer: bool
+    client: Client, resource: Resource[T], store: ObjectStore[Any], namespace: str | None, handle: Any, *, newer: bool
 ) -> Reflector[Any]:
     reflector: Reflector[Any] = Reflector(
         client,
@@ -273,16 +273,16 @@ def _reflector(
         namespace=namespace if resource.namespaced else None,
         may_be_absent=newer,
     )
-    reflector.add_handler(told)
+    reflector.add_handler(handle)
     return reflector
 
 
-def _into(store: ObjectStore[Any], told: Callable[[Any, Any], None], old: Any, new: Any) -> None:
+def _into(store: ObjectStore[Any], handle: Callable[[Any, Any], None], old: Any, new: Any) -> None:
     if new is None:
         store.discard(old.metadata.key)
     else:
-        store.put(new)
-    told(old, new)
+        store.add_object(new)
+    handle(old, new)
 
 
 def _alike(old: Node, new: Node) -> bool:

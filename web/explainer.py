@@ -21,7 +21,7 @@ from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from web.caches import PageCaches
-from web.slow import Aged, Turns
+from web.slow import Aged, SlowWork
 from web.view import Caller
 
 TRIALS_S: Final = 10.0
@@ -46,7 +46,7 @@ class _Cluster:
         self.dump = dump
         self._made: dict[tuple[str, bool], WhatIf] = {}
 
-    def of(self, pool: str, *, names: bool) -> WhatIf:
+    def what_if_of(self, pool: str, *, names: bool) -> WhatIf:
         """Return the cluster of a pool for who may read the names of others, or not; for one thread at a time."""
         known = self._made.get((pool, names))
         if known is None:
@@ -70,7 +70,7 @@ class Explainer:
         self._caches = caches
         self._prepare = prepare
         """Puts into a dump what the extenders run with."""
-        self._slots = Turns("are explained")
+        self._slots = SlowWork("are explained")
         self._cluster: Aged[_Cluster] = Aged()
         self._dump: Aged[ClusterDump] = Aged()
 
@@ -83,7 +83,7 @@ class Explainer:
             dump = cluster.dump
             reader = ALL if caller.everything else self._reader(dump, caller)
             try:
-                what_if = cluster.of(pool_of_object(dump, kind, name, namespace), names=caller.everything)
+                what_if = cluster.what_if_of(pool_of_object(dump, kind, name, namespace), names=caller.everything)
                 over = time.monotonic() + TRIALS_S
                 report = explain_in(what_if, kind, name, namespace, lambda: time.monotonic() > over, reader)
             except UnknownNameError as error:
@@ -103,7 +103,7 @@ class Explainer:
     def _read(self) -> _Cluster:
         cluster = _Cluster(self._dump.renewed(self._caches.total, self._read_dump))
         with suppress(UnknownNameError, ValueError):  # who asks is told of a configuration that cannot be read
-            cluster.of(DEFAULT_POOL, names=True).decided()
+            cluster.what_if_of(DEFAULT_POOL, names=True).decided()
         return cluster
 
     def _read_dump(self) -> ClusterDump:
@@ -114,14 +114,15 @@ class Explainer:
     def _has(self, dump: ClusterDump, namespace: str, name: str) -> bool:
         """Return True if a dump has the workloads and gangs of this name as they are now."""
         return all(
-            _named(self._caches.of(resource, namespace), namespace, name) == _named(dump.of(resource), namespace, name)
+            _named(self._caches.objects_in(resource, namespace), namespace, name)
+            == _named(dump.objects_of(resource), namespace, name)
             for resource in _ASKED
         )
 
     def _reader(self, dump: ClusterDump, caller: Caller) -> Viewer:
         seen = {name: caller.scope.has(name) for name in self._caches.namespaces()}
         used = {row.queue for name, his in seen.items() if his for row in self._caches.rows(name)}
-        hidden = {queue.metadata.name for queue in dump.of(QUEUES) if not caller.queues} - used
+        hidden = {queue.metadata.name for queue in dump.objects_of(QUEUES) if not caller.queues} - used
         return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:

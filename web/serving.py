@@ -27,7 +27,7 @@ from muster.kube.config import ClientConfig
 from muster.kube.errors import APIError, ConfigurationError, NotFound
 from muster.process import serve
 from muster.process.health import Debug, Health, StatusServer
-from muster.process.tls import Files, ServerTLS, tell_end
+from muster.process.tls import Files, ServerTLS, send_end
 from web.app import make_app
 from web.caches import PageCaches
 from web.callers import NAMESPACES, TokenCallers
@@ -44,7 +44,7 @@ _POLL_S: Final = 0.2
 
 
 def serve_locally(
-    client: Client, port: int, namespace: str, tell: Callable[[str], None], history: HistoryStore | None = None
+    client: Client, port: int, namespace: str, show: Callable[[str], None], history: HistoryStore | None = None
 ) -> None:
     """Serve on loopback until SIGINT or SIGTERM; `tell` is called with the URL. OSError if the port cannot be had."""
     prepare()
@@ -65,7 +65,7 @@ def serve_locally(
     server = serve.Threaded("web", make_app(site, on_loopback=True), [listening])
     server.start()
     try:
-        tell(f"http://localhost:{port}/?{KEY}={key}")
+        show(f"http://localhost:{port}/?{KEY}={key}")
         stopped.wait()
     finally:
         site.close()
@@ -112,7 +112,7 @@ def serve_for_all(config: ClientConfig, how: ForAll) -> None:
     debug = Debug("web", how, caches.sizes)
     status = StatusServer(how.status_port, health, host=how.host, debug=debug)
     tls = ServerTLS(Files(how.cert_file, how.key_file))
-    tell_end(tls)
+    send_end(tls)
 
     def start() -> None:
         status.start()
@@ -184,4 +184,4 @@ def warm(site: Site) -> None:
     site.caches.warm()
     summed(site)
     site.explainer.warm()
-    site.forecasts.told(())
+    site.forecasts.with_forecasts(())

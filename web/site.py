@@ -101,7 +101,7 @@ class Forecasts:
         self._now = now
         self._known: Aged[dict[Gang, rows.GangRow]] = Aged()
 
-    def told(self, gangs: Sequence[rows.GangRow]) -> list[rows.GangRow]:
+    def with_forecasts(self, gangs: Sequence[rows.GangRow]) -> list[rows.GangRow]:
         """Return the rows, those of gangs that wait with their interval as far as it is known.
 
         It is computed from gangs of all namespaces: for callers who may see them.

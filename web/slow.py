@@ -81,7 +81,7 @@ class Aged(Generic[T]):
         return value
 
 
-class Turns:
+class SlowWork:
     """Lets one request after the other do something; `what` says it in the message to those that are too many.
 
     One account has no more than `each` of them under way, so that it leaves places to others.
@@ -93,7 +93,7 @@ class Turns:
         self._patience_s = patience_s
         self._held: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     @contextmanager
     def taken(self, account: str) -> Iterator[None]:
@@ -105,12 +105,12 @@ class Turns:
                 raise self._later()
             self._held[account] += 1
         try:
-            if not self._turn.acquire(timeout=self._patience_s):
+            if not self._lock.acquire(timeout=self._patience_s):
                 raise self._later()
             try:
                 yield
             finally:
-                self._turn.release()
+                self._lock.release()
         finally:
             with self._lock:
                 self._held -= Counter([account])

@@ -24,7 +24,7 @@ from web.site import Site
 from web.slow import Threads
 from web.view import View
 
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 """Between two looks, and so between two events."""
 HEARTBEAT_S: Final = 30.0
 """A silent stream says so often that it lives: proxies end those that do not."""
@@ -100,7 +100,7 @@ async def _events(
         yield ALIVE
         shown, seen = await threads.run(account, mark), site.caches.total
         spoke = asked = clock()
-        pause_s = LOOK_S
+        pause_s = POLL_S
         while not site.closing:
             await asyncio.sleep(pause_s)
             now = clock()
@@ -115,7 +115,7 @@ async def _events(
             except (HTTPException, APIError):
                 yield CHANGED  # the page asks, and shows what it is told
                 return
-            pause_s = max(LOOK_S, _SHARE * (clock() - now))
+            pause_s = max(POLL_S, _SHARE * (clock() - now))
             if found != shown:
                 shown, spoke = found, now
                 yield CHANGED

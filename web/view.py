@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from extender.explain.queues import OwnQueue, QueueReport, own_queues, told_reports
+from extender.explain.queues import OwnQueue, QueueReport, own_queues, queue_reports_of
 from gangs.rows import GangRow, RowSources
 from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.admission import shared_name
@@ -60,11 +60,11 @@ class View:
 
     def placements(self) -> list[Placement]:
         """Return the placements of the gangs that the caller may see."""
-        return [each for name in self.namespaces for each in self._caches.of(PLACEMENTS, name)]
+        return [each for name in self.namespaces for each in self._caches.objects_in(PLACEMENTS, name)]
 
     def queues(self) -> list[QueueReport]:
         """Return the data of each Queue, after its parent; none if the caller may not list Queues."""
-        return told_reports(self._caches.all(QUEUES)) if self._caller.queues else []
+        return queue_reports_of(self._caches.all(QUEUES)) if self._caller.queues else []
 
     def queue_objects(self) -> dict[str, Queue]:
         """Return the Queues by name; none for who may not list them."""

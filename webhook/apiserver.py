@@ -129,7 +129,7 @@ class DeviceClaims:
             _MAX_REMEMBERED, _CLAIMS_REMEMBERED_S, monotonic_s
         )
 
-    def of(self, namespace: str) -> Claims:
+    def claims_in(self, namespace: str) -> Claims:
         """Return a function that looks up the requests of this namespace's claims.
 
         It raises APIError if they are unknown.

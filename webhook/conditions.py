@@ -146,7 +146,7 @@ _CHANGED: Final = (
     f"{_NEW_ANNOTATIONS}.exists(key, key.startsWith('{names.DOMAIN}/') && "
     f"(!(key in {_OLD_ANNOTATIONS}) || {_OLD_ANNOTATIONS}[key] != {_NEW_ANNOTATIONS}[key]))"
 )
-LABELLED_ANEW: Final = (
+RELABELLED: Final = (
     ("asks-for-muster", _asks("object.metadata")),
     ("labels-change", f"request.operation == 'CREATE' || {_OTHER_LABELS}"),
 )

@@ -308,7 +308,7 @@ class ClusterLookups:
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
         dry_runs, rights, services = DryRuns(client), Rights(client), Services(client)
         served = Served(client, NATIVE_POD_GROUPS) if native else None
-        claims, placements = DeviceClaims(client).of, partial(read_placement, client)
+        claims, placements = DeviceClaims(client).claims_in, partial(read_placement, client)
         self.lookups = Lookups(
             queues, owners, namespaces, runtimes, dry_runs, rights, services, claims, placements, served
         )

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = options.settings
     logs.configure("webhook", settings.log_level)
     try:
-        tracing.check(settings.traces_endpoint)
+        tracing.check_endpoint(settings.traces_endpoint)
         groups = load(Path(settings.config)) if settings.config else ()
         client = Client.load(options.kubeconfig, user_agent="muster-webhook")
     except (ConfigurationError, ValueError) as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from muster.api.unchecked import find
+from muster.api.unchecked import value_at
 
 Operation = dict[str, Any]
 Part = str | int
@@ -65,7 +65,7 @@ class Patch:
             self._made.add(path)
 
     def _exists(self, path: tuple[Part, ...]) -> bool:
-        return path in self._made or find(self._document, path) is not None
+        return path in self._made or value_at(self._document, path) is not None
 
     def _add(self, path: tuple[Part, ...], value: Any, why: Why) -> None:
         if _fits(self._document, path):
@@ -81,5 +81,5 @@ def _fits(document: Any, path: tuple[Part, ...]) -> bool:
             return value is None or isinstance(value, list)
         if not isinstance(value, list if isinstance(part, int) else dict):
             return False
-        value = find(value, (part,))
+        value = value_at(value, (part,))
     return True

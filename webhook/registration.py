@@ -139,9 +139,7 @@ _VALIDATING = (
     _Entry("pods", "/validate/pod", PODS, object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
     _Entry("commands", "/validate/command", COMMANDS, _CHANGES),
     _Entry("queues", "/validate/queue", QUEUES, ("CREATE", "UPDATE", "DELETE")),
-    _Entry(
-        "namespaces", "/validate/namespace", NAMESPACES, _CHANGES, conditions=conditions.LABELLED_ANEW, refuses=False
-    ),
+    _Entry("namespaces", "/validate/namespace", NAMESPACES, _CHANGES, conditions=conditions.RELABELLED, refuses=False),
     _Entry("hypernodes", "/validate/hypernode", HYPER_NODES, _CHANGES),
     _Entry("cronjobs.batch-volcano-sh", "/validate/cronjob", CRON_JOBS, _CHANGES),
     _Entry("jobflows", "/validate/jobflow", JOB_FLOWS, _CHANGES),

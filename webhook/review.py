@@ -73,7 +73,7 @@ class ReviewVerdict:
     """The status code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from a webhook."""
 
     @classmethod
-    def of(cls, patch: Patch, warnings: Sequence[str] = ()) -> Self:
+    def admitted_with(cls, patch: Patch, warnings: Sequence[str] = ()) -> Self:
         """Admit the object with this patch."""
         return cls(patch=patch.operations, reasons=patch.reasons, warnings=warnings)
 

@@ -44,7 +44,7 @@ class Budgets:
         self._left: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
         """Address, or address and user → questions that were left, and when; the last to ask is the last."""
 
-    def take(self, peer: str, user: str) -> None:
+    def count_question(self, peer: str, user: str) -> None:
         """Count a question of this user at this address; raises TooManyRequests if the address has none left for them.
 
         The more a user has asked, the more must be left: the last questions are for those who have asked for little.
@@ -81,7 +81,7 @@ def charged(request: AdmissionRequest) -> str:
 @contextmanager
 def unknown(peer: str, user: str, budgets: Budgets) -> Iterator[None]:
     """Treat the review that is decided meanwhile as one of a sender that nothing is known of but its address."""
-    token = _count.set(lambda: budgets.take(peer, user))
+    token = _count.set(lambda: budgets.count_question(peer, user))
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from controller.caches import CRON_INDEX, OwnWrites, SharedCaches, packed
 from controller.cron.rules import active, due_s, job_manifest, outdated, start_s, status_of
 from controller.kit import KindController, Kit
-from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
+from controller.live import controller_key, delete, find_or_make, owned_by, owner_text
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, CronJob
@@ -93,7 +93,7 @@ class CronJobs(KindController[CronJob]):
             self.patched(cron_job, difference(cron_job.status, replace(cron_job.status, message=why)))
             return False
         if not owned_by(job.metadata, cron_job.metadata.uid):
-            why = f"Job {name} exists already and {owner_words(job.metadata)}; there will be no Job of this time"
+            why = f"Job {name} exists already and {owner_text(job.metadata)}; there will be no Job of this time"
             self._recorder.event(cron_job, "Warning", "ForeignJob", why)
         else:
             self._made.note(job)

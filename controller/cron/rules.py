@@ -87,7 +87,7 @@ def job_manifest(cron_job: CronJob, time_s: float, local: str) -> JSON:
         "namespace": meta.namespace,
         "labels": template.metadata.labels,
         "annotations": {**passed_on(meta.annotations, template.metadata.annotations), SCHEDULED_AT: local},
-        "ownerReferences": [Owner.of(CRON_JOBS, meta).reference()],
+        "ownerReferences": [Owner.from_meta(CRON_JOBS, meta).reference()],
     }
     spec = to_builtins(template.spec)
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}

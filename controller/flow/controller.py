@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from controller.caches import TEMPLATE_INDEX, OwnWrites, SharedCaches, packed, template_keys
 from controller.flow.rules import due, is_forgotten, job_manifest, status_of
 from controller.kit import KindController, Kit
-from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
+from controller.live import controller_key, delete, find_or_make, owned_by, owner_text
 from controller.worker import Retry
 from muster.api.kubernetes.meta import ObjectMeta, format_time, readable_time
 from muster.api.limits import STEPS, TEMPLATE_JOBS
@@ -236,7 +236,7 @@ class JobFlows(KindController[JobFlow]):
             owner = job.metadata.controller
             if owner and (owner.kind, owner.name) == (JOB_FLOWS.kind, meta.name):
                 raise Retry(f"Job {name} of an earlier JobFlow of this name is still there; it is about to go")
-            return f"Job {name} exists already and {owner_words(job.metadata)}; delete it, or rename the JobFlow"
+            return f"Job {name} exists already and {owner_text(job.metadata)}; delete it, or rename the JobFlow"
         self._made.note(job)
         if new:
             self._recorder.event(job_flow, "Normal", "Created", f"made Job {name} of JobTemplate {flow.name}")

@@ -208,7 +208,7 @@ def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
         "namespace": meta.namespace,
         "labels": {key: value for key, value in marks.items() if len(value) <= _MAX_LABEL},
         "annotations": passed_on(meta.annotations, marks),
-        "ownerReferences": [Owner.of(JOB_FLOWS, meta).reference()],
+        "ownerReferences": [Owner.from_meta(JOB_FLOWS, meta).reference()],
     }
     spec = patched(template.spec, flow.patch.job_spec if flow.patch else None)
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}

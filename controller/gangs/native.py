@@ -101,9 +101,9 @@ class NativeGroupWorker(KeyController):
             body = {"metadata": {"uid": meta.uid}, "spec": spec}
             known = self._client.merge_patch(NATIVE_POD_GROUPS, meta.name, body, meta.namespace)
         if group.status.phase == "Running" and not _initially_scheduled(known):
-            self._tell(known)
+            self._report(known)
 
-    def _tell(self, known: NativePodGroup) -> None:
+    def _report(self, known: NativePodGroup) -> None:
         """Write the permanent condition that the gang has received its nodes; keep other conditions."""
         condition = {
             "type": INITIALLY_SCHEDULED,

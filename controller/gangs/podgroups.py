@@ -11,7 +11,7 @@ from msgspec import structs
 
 from controller.caches import ENDED_INDEX, GROUP_INDEX, NAMED_INDEX, NATIVE_INDEX, SharedCaches, named_keys
 from controller.kit import KeyController, Kit
-from controller.live import controller_of, delete, find, find_or_make, owned_by
+from controller.live import controller_of, delete, find_or_make, get_or_none, owned_by
 from muster.api import names
 from muster.api.grammar import many
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
@@ -100,7 +100,7 @@ class PodGroups(KeyController):
             owner = self._owner(newest.metadata)
             above, world = world_of(newest.metadata), None
             if above:
-                world = find(self._client, *above, newest.metadata.namespace)
+                world = get_or_none(self._client, *above, newest.metadata.namespace)
                 if world is None:
                     return  # gone, and its pods go with it
             wanted = pod_group(newest, inherited(owner, world) if owner else None, world, ended)
@@ -222,7 +222,7 @@ class PodGroups(KeyController):
         """Send an event to each pod that names a PodGroup that does not exist."""
         pods = self._pods.by_index(NAMED_INDEX, key)
         namespace, _, name = key.partition("/")
-        if not pods or find(self._client, POD_GROUPS, name, namespace) is not None:
+        if not pods or get_or_none(self._client, POD_GROUPS, name, namespace) is not None:
             return
         why = f"it waits for PodGroup {name}, which it names and which does not exist; create it, or correct the name"
         for pod in pods:

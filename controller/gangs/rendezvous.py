@@ -11,7 +11,7 @@ from typing import Any
 from certs.ssh import complete
 from controller.caches import SharedCaches
 from controller.kit import KeyController, Kit
-from controller.live import controller_of, find, find_or_make
+from controller.live import controller_of, find_or_make, get_or_none
 from controller.worker import Retry
 from muster.api import names
 from muster.api.base import Resource
@@ -62,7 +62,7 @@ class Rendezvous(KeyController):
         if mounted_keys(pod):
             self._make_keys(pod)
         if mounted_hostfile(pod):
-            whole = find(self._client, PODS, pod.metadata.name, pod.metadata.namespace)
+            whole = get_or_none(self._client, PODS, pod.metadata.name, pod.metadata.namespace)
             if whole is None:
                 return  # gone; the next pod of its workload is as good
             self._make_hostfile(whole)
@@ -143,7 +143,7 @@ class Rendezvous(KeyController):
         meta = pod.metadata
         for label, resource in _BY_LABEL.items():
             if label in meta.labels:
-                workload: Object | None = find(self._client, resource, meta.labels[label], meta.namespace)
+                workload: Object | None = get_or_none(self._client, resource, meta.labels[label], meta.namespace)
                 return workload
         return self._controller(pod)
 

@@ -21,7 +21,7 @@ from controller.job.rules.events import JobEvent
 from controller.job.rules.phases import count, without
 from controller.job.rules.policies import Match, PodEffect, PolicyAction, PolicyCell, RestartTarget
 from controller.job.rules.timers import Timer
-from controller.live import delete, find
+from controller.live import delete, get_or_none
 from controller.worker import Retry
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object, ObjectMeta, parse_time
@@ -58,7 +58,7 @@ class Actions:
         evicted = [
             request
             for request in events.unseen_evictions(job, snapshot.pods)
-            if find(client, PODS, request.pod, namespace) is None
+            if get_or_none(client, PODS, request.pod, namespace) is None
         ]
         self._timers[job.metadata.uid] = {timer.key: timer for timer in timers.timers_of(job.status)}
         return evicted
@@ -296,5 +296,5 @@ class CommandHandler:
 
     def _uid(self, namespace: str, name: str) -> str:
         """Return the UID of the Job of this name at the API server; "" if there is none, or it is being deleted."""
-        found = find(self._context.client, JOBS, name, namespace)
+        found = get_or_none(self._context.client, JOBS, name, namespace)
         return found.metadata.uid if found and not found.metadata.deletion_timestamp else ""

@@ -18,7 +18,7 @@ from prometheus_client import Counter
 from controller.job.expectations import Expectations
 from controller.job.fair_pool import FairPool
 from controller.job.rules.status import and_more
-from controller.live import delete, exists, find, owned_by, owner_words
+from controller.live import delete, exists, get_or_none, owned_by, owner_text
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -197,7 +197,7 @@ class PodEffects:
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
         """Adopt a pod from an earlier attempt; return a sentence if another owner's pod has the name."""
         try:
-            pod = find(self._client, PODS, name, namespace)
+            pod = get_or_none(self._client, PODS, name, namespace)
         except APIError as error:
             return f"pod {name} cannot be read: {error}"
         if pod is None:
@@ -205,7 +205,7 @@ class PodEffects:
         if job_of_pod(pod.metadata) == reference(job):
             self._expectations.pod_created(reference(job), pod)
             return None
-        owner = owner_words(pod.metadata)
+        owner = owner_text(pod.metadata)
         if owned_by(pod.metadata, job.metadata.uid):
             labels = f"{names.TASK_SPEC}, {names.TASK_INDEX}"
             owner = f"belongs to this Job only by its owner reference ({labels} say another pod)"

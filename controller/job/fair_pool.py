@@ -25,7 +25,7 @@ class FairPool:
     def __init__(self, threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
-        self._turns: deque[_Batch] = deque()
+        self._waiting: deque[_Batch] = deque()
         """Unfinished batches; the one that has waited longest for a call comes first."""
         self._calls = 0
 
@@ -34,7 +34,7 @@ class FairPool:
         futures: list[Future[R]] = [Future() for _ in items]
         if futures:
             with self._lock:
-                self._turns.append(deque(zip(futures, (partial(act, item) for item in items), strict=True)))
+                self._waiting.append(deque(zip(futures, (partial(act, item) for item in items), strict=True)))
         try:
             for _ in futures:
                 self._pool.submit(self._next)
@@ -49,7 +49,7 @@ class FairPool:
 
     def _cancel(self) -> None:
         with self._lock:
-            for batch in self._turns:
+            for batch in self._waiting:
                 for future, _ in batch:
                     future.cancel()
 
@@ -58,11 +58,11 @@ class FairPool:
         with self._lock:
             self._calls += 1
             longest = self._calls % _LONGEST_WAITING_EVERY == 0
-            batch = self._turns[0] if longest else min(self._turns, key=len)
-            self._turns.remove(batch)
+            batch = self._waiting[0] if longest else min(self._waiting, key=len)
+            self._waiting.remove(batch)
             future, call = batch.popleft()
             if batch:
-                self._turns.append(batch)
+                self._waiting.append(batch)
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(call())

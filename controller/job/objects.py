@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from certs import ssh
 from controller.job.expectations import Expectations
 from controller.job.rules.sync import not_counted_yet
-from controller.live import delete, find, find_or_make, owned_by, owner_words
+from controller.live import delete, find_or_make, get_or_none, owned_by, owner_text
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod, PriorityClass
 from muster.api.kubernetes.meta import Object
@@ -62,7 +62,7 @@ class JobObjects:
         for plugin in plugins:
             for owned in plugin.objects(job):
                 name = owned.manifest["metadata"]["name"]
-                found = find(self._client, owned.resource, name, job.metadata.namespace)
+                found = get_or_none(self._client, owned.resource, name, job.metadata.namespace)
                 if found and owned_by(found.metadata, job.metadata.uid):
                     delete(self._client, owned.resource, found.metadata)
 
@@ -79,7 +79,7 @@ class JobObjects:
         except APIError as error:
             raise ObjectError(reason, f"{what} cannot be made: {error}") from error
         if foreign:
-            why = f"{what} exists already and {owner_words(foreign.metadata)}"
+            why = f"{what} exists already and {owner_text(foreign.metadata)}"
             raise ObjectError(reason, f"{why}; delete it, or give the Job another name")
 
     def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
@@ -89,7 +89,7 @@ class JobObjects:
         of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
         content = {**owned.manifest, "metadata": {**owned.manifest["metadata"], **of_job}}
         # Query first where keys might be made without need: RSA takes its time.
-        there = find(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
+        there = get_or_none(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
         found: Object
         if there:
             found, new = there, False
@@ -159,7 +159,7 @@ class Groups:
         note = noted(group)
         if usable(note, group.metadata.uid):
             return note
-        placement = find(self._client, PLACEMENTS, group.metadata.name, group.metadata.namespace)
+        placement = get_or_none(self._client, PLACEMENTS, group.metadata.name, group.metadata.namespace)
         return placement if usable(placement, group.metadata.uid) else None
 
     def forget(self, job: Job) -> None:

@@ -19,7 +19,7 @@ from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod, in_native_group, pinned_or_gated
 from muster.volcano.tasks import PodSlot
 
-PODS_A_TURN = 64
+PODS_AT_ONCE = 64
 """Number of pods to create before the pass checks whether Jobs of other namespaces wait."""
 
 
@@ -87,11 +87,11 @@ class Provisioner:
     ) -> Iterator[list[Manifest]]:
         """Yield the manifests in batches; stop early if Jobs of other namespaces wait."""
         key = job.metadata.key
-        for start in range(0, len(slots), PODS_A_TURN):
+        for start in range(0, len(slots), PODS_AT_ONCE):
             if start and self._context.others_wait(key):
                 self._context.requeue_after(key, 0)
                 return
-            now = slots[start : start + PODS_A_TURN]
+            now = slots[start : start + PODS_AT_ONCE]
             pods = [pinned_or_gated(complete_pod(job, slot, plugins), slot, placement) for slot in now]
             yield [in_native_group(each, native) if native else each for each in pods]
 

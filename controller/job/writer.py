@@ -15,7 +15,7 @@ REST_S = 0.5
 """Counters are written when they have not changed for this long."""
 REST_PER_POD_S = 0.01
 """Added to `REST_S` for each pod: counters of many pods change all the time."""
-WORDS_S = 5.0
+MESSAGE_INTERVAL_S = 5.0
 """The same for a new message with the same reason, because a waiting gang's message changes whenever another gang
 moves."""
 MAX_S = 10.0
@@ -57,7 +57,7 @@ class JobStatusWriter:
         mere = only_counters(job.status, status)
         only_words = structs.replace(status, state=job.status.state) == job.status
         words = only_words and job.status.state.reason == status.state.reason
-        rest_s = WORDS_S if words else _rest_s(status)
+        rest_s = MESSAGE_INTERVAL_S if words else _rest_s(status)
         wait_s = self._hold(meta.uid, status, rest_s) if mere else 0.0
         if wait_s > 0:
             self._requeue_after(meta.key, wait_s)

@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.caches import QUEUE_INDEX, SharedCaches, native_queue_names, queue_names
 from controller.kit import KindController, Kit
-from controller.live import delete, find
+from controller.live import delete, get_or_none
 from controller.queues import rules
 from controller.worker import Retry
 from muster.api import names
@@ -22,7 +22,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore
 from muster.resources.vector import Vector, add
 
-STANDING: Mapping[str, Mapping[str, Any]] = {
+BUILT_IN_QUEUES: Mapping[str, Mapping[str, Any]] = {
     names.ROOT_QUEUE: {"weight": 1, "reclaimable": False},
     names.DEFAULT_QUEUE: {"weight": 1, "reclaimable": True, "parent": names.ROOT_QUEUE},
 }
@@ -119,7 +119,7 @@ class QueueController(KindController[Queue]):
 
     def not_ready(self) -> str | None:
         """Return a sentence about required queues that cannot be used yet; None if all can."""
-        known = {name: self._queues.get(name) for name in STANDING}
+        known = {name: self._queues.get(name) for name in BUILT_IN_QUEUES}
         missing = [name for name, queue in known.items() if queue is None or not queue.status.state]
         return f"not open yet: {', '.join(missing)}" if missing else None
 
@@ -127,7 +127,7 @@ class QueueController(KindController[Queue]):
         """Queue a pass over every queue, also over those that should exist."""
         # A pod that went while its event was being handled must not count for ever.
         self._usage.forget_others(lambda: {pod.metadata.uid for pod in self._pods.list()})
-        for name in (*STANDING, *self._queues.keys()):
+        for name in (*BUILT_IN_QUEUES, *self._queues.keys()):
             self.worker.queue.add(name)
 
     def process(self, name: str) -> None:
@@ -187,7 +187,7 @@ class QueueController(KindController[Queue]):
 
     def _allocated(self, name: str, depth: int = 0) -> Vector:
         """Return the requests of the pods in this queue and its descendants."""
-        result = self._usage.of(name)
+        result = self._usage.requests_in(name)
         for child in self._queues.by_index(PARENT_INDEX, name) if depth < _HIGHEST else ():
             result = add(result, self._allocated(child.metadata.name, depth + 1))
         return result
@@ -202,11 +202,11 @@ class QueueController(KindController[Queue]):
             name = queue.spec.parent or names.ROOT_QUEUE
 
     def _without_queue(self, name: str) -> None:
-        if name in STANDING:
+        if name in BUILT_IN_QUEUES:
             with suppress(AlreadyExists):
-                self._client.create(QUEUES, {"metadata": {"name": name}, "spec": STANDING[name]})
+                self._client.create(QUEUES, {"metadata": {"name": name}, "spec": BUILT_IN_QUEUES[name]})
         commands = self._waiting(name)
-        if commands and find(self._client, QUEUES, name, None) is not None:
+        if commands and get_or_none(self._client, QUEUES, name, None) is not None:
             raise Retry(f"queue {name} is too new to be known here")
         for command in commands:
             self._recorder.event(command, "Warning", "CommandIssued", f"there is no queue {name}")

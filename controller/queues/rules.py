@@ -174,7 +174,7 @@ class RequestsByQueue:
         self._queues[queue] = {name: amount for name, amount in left.items() if amount}
         return queue
 
-    def of(self, queue: str) -> Vector:
+    def requests_in(self, queue: str) -> Vector:
         """Return the requests of the queue's own pods."""
         with self._lock:
             return dict(self._queues.get(queue, {}))

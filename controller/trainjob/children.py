@@ -11,7 +11,7 @@ import structlog
 from certs import ssh
 from controller.caches import JOB_INDEX, OwnWrites, SharedCaches
 from controller.kit import Kit
-from controller.live import delete, find, find_or_make, owned_by
+from controller.live import delete, find_or_make, get_or_none, owned_by
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, fingerprint
 from controller.trainjob.rules.steps import Clear, Create, Delete, Ensure, PatchJob, SendCommand, Step, Suspend
@@ -95,7 +95,7 @@ class ChildSteps:
             self._ensured.pop(uid, None)
             self._asked.pop(uid, None)
 
-    def take(self, train_job: TrainJob, step: Step) -> None:
+    def run_step(self, train_job: TrainJob, step: Step) -> None:
         """Take one step; raise Obstacle if it is blocked."""
         match step:
             case Create():
@@ -186,7 +186,7 @@ class ChildSteps:
         key = f"{component.kind}/{component.name}"
         known = self._ensured.get(meta.uid, {}).get(key)
         mark = fingerprint(component.manifest)
-        resource = self._kinds.of(component.manifest["apiVersion"], component.kind)
+        resource = self._kinds.resource_of(component.manifest["apiVersion"], component.kind)
         object_key = f"{meta.namespace}/{component.name}"
         if known and known.fingerprint == mark and self._unchanged(resource, object_key, known):
             return
@@ -210,7 +210,7 @@ class ChildSteps:
         """Return the TrainJob's object of this name. Unless `likely`, it is read only if the cached maps have it."""
         if not likely and self.maps.store.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None
-        found = find(self._client, resource, name, train_job.metadata.namespace if resource.namespaced else None)
+        found = get_or_none(self._client, resource, name, train_job.metadata.namespace if resource.namespaced else None)
         if found is None:
             return None
         meta = msgspec.convert(found["metadata"], ObjectMeta)

@@ -16,7 +16,7 @@ from controller.trainjob.children import ChildSteps
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.report import PASS_EVERY_S, Authorities
 from controller.trainjob.rules import outcome, status
-from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
+from controller.trainjob.rules.children import Children, before, continues, finished, initializer_name
 from controller.trainjob.rules.outcome import Computed, EndCondition, computed, of_job_set
 from controller.trainjob.rules.steps import Create, Step, decide
 from controller.trainjob.runtimes import RuntimeFinder
@@ -185,7 +185,7 @@ class TrainJobs(KindController[TrainJob]):
             if obstacle and isinstance(step, Create):
                 continue
             try:
-                self._steps.take(train_job, step)
+                self._steps.run_step(train_job, step)
             except (Obstacle, Refused) as error:
                 obstacle = obstacle or error
         if obstacle:
@@ -198,7 +198,7 @@ class TrainJobs(KindController[TrainJob]):
         version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""), trusted)
         known, compiled = self._compiled.get(meta.uid, (None, None))
         if compiled is None or known != version:
-            runtime = self._runtimes.of(train_job)
+            runtime = self._runtimes.runtime_of(train_job)
             if not self._network_policies:
                 runtime.metadata.annotations.setdefault(annotation(NETWORK_POLICY), "false")
             claims = partial(read_claim, self._client, meta.namespace)
@@ -215,7 +215,7 @@ class TrainJobs(KindController[TrainJob]):
         if plugin is None or own.end:
             return own
         try:
-            found = computed(plugin.status(self.watched.of(train_job)))
+            found = computed(plugin.status(self.watched.objects_of(train_job)))
         except Exception as error:
             raise Obstacle(f"plugin {plugin.name} computes no status: {type(error).__name__}: {error}") from error
         return Computed(found.end, tuple(found.with_counts(own.counts)))
@@ -276,7 +276,7 @@ class TrainJobs(KindController[TrainJob]):
         maker = children.job or children.job_set
         jobs: list[Job | IndexedJob | JobSet] = [*children.initializers.values(), *([maker] if maker else [])]
         why = "activeDeadlineSeconds are over" if outcome.overdue(train_job) else ""
-        left = [job for job in jobs if why or goes_on(job)]
+        left = [job for job in jobs if why or continues(job)]
         if left:
             self._delete(train_job, left, why or "the TrainJob has ended")
             return

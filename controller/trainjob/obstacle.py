@@ -1,6 +1,6 @@
 """Obstacles of TrainJobs: reasons why nothing can be created for now, such as a foreign object of the same name."""
 
-from controller.live import owner_words
+from controller.live import owner_text
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.meta import ObjectMeta
 
@@ -18,5 +18,5 @@ def foreign(what: str, meta: ObjectMeta, train_job: TrainJob) -> Obstacle:
     owner = meta.controller
     if owner and owner.kind == TRAIN_JOBS.kind and owner.name == train_job.metadata.name:
         return Obstacle(f"{what} of an earlier TrainJob of this name is still there; it is about to go", passing=True)
-    why = f"{what} exists already and {owner_words(meta)}, so it is not changed"
+    why = f"{what} exists already and {owner_text(meta)}, so it is not changed"
     return Obstacle(f"{why}; delete it, or delete this TrainJob and give it another name")

@@ -58,7 +58,7 @@ class Reports:
     def answer(self, path: str, authorization: str, body: bytes) -> tuple[HTTPStatus, JSON]:
         """Take a report; return its status and content for HTTP."""
         try:
-            return HTTPStatus.OK, self.take(path, authorization, body)
+            return HTTPStatus.OK, self.accept_report(path, authorization, body)
         except reports.RefusedError as refused:
             return refused.status, reports.answer(refused)
         except APIError as error:
@@ -69,7 +69,7 @@ class Reports:
             message = error.message if known else "the report cannot be written for now"
             return status, reports.answer(reports.RefusedError(status, message))
 
-    def take(self, path: str, authorization: str, body: bytes) -> JSON:
+    def accept_report(self, path: str, authorization: str, body: bytes) -> JSON:
         """Write the reported status and return it; RefusedError if it is refused."""
         target = reports.target_of(path)
         spec = {"token": reports.token_of(authorization), "audiences": [target.audience]}
@@ -135,7 +135,7 @@ class ReportServer:
                 return JSONResponse(reports.answer(refused), refused.status)
             except ClientDisconnect:  # before all of it came; the answer reaches no client
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
-            async with self._limit.of(request.client.host if request.client else ""):
+            async with self._limit.slot_for(request.client.host if request.client else ""):
                 work = asyncio.get_running_loop().run_in_executor(self._pool, self._reports.answer, *request_parts)
                 status, content = await work
             return JSONResponse(content, status)
@@ -156,7 +156,7 @@ class ReportLimit:
         """Address → the semaphore that its reports wait for, and their number."""
 
     @asynccontextmanager
-    async def of(self, peer: str) -> AsyncIterator[None]:
+    async def slot_for(self, peer: str) -> AsyncIterator[None]:
         """Wait for a turn of this address, and hold it."""
         free, reports = self._peers.get(peer) or (asyncio.Semaphore(self._at_once), 0)
         self._peers[peer] = (free, reports + 1)

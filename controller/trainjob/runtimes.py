@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from controller.kit import KeyController, Kit
-from controller.live import delete, find, owned_by
+from controller.live import delete, get_or_none, owned_by
 from controller.trainjob.obstacle import Obstacle, foreign
 from muster.api import names
 from muster.api.base import Resource
@@ -33,7 +33,7 @@ from muster.kube.events import EventWriter
 from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore, text_of
 from muster.runtime.train_job import Target
-from muster.runtime.training_runtime import check
+from muster.runtime.training_runtime import check_runtime
 from muster.workloads.adapter import Owner
 
 JSON = dict[str, Any]
@@ -84,7 +84,7 @@ class RuntimeFinder:
         self._known: dict[str, tuple[str, str]] = {}
         """The runtime, as one text for all TrainJobs that have it, and the digest of its snapshot, by their UID."""
 
-    def of(self, train_job: TrainJob) -> Runtime:
+    def runtime_of(self, train_job: TrainJob) -> Runtime:
         """Return the runtime; Obstacle if it cannot be read, or is not allowed."""
         uid = train_job.metadata.uid
         if uid not in self._known:
@@ -108,7 +108,7 @@ class RuntimeFinder:
         what = f"{reference.kind} {reference.name}"
         try:
             runtime = decoder(kind.type).decode(text.encode())
-            wrong = "; ".join(map(str, check(runtime, self._target)))
+            wrong = "; ".join(map(str, check_runtime(runtime, self._target)))
         except UNREADABLE as error:
             raise Obstacle(f"{what} cannot be read: {error}; {_CORRECT}") from error
         if wrong:
@@ -159,7 +159,7 @@ class RuntimeFinder:
             "name": snapshot_name(meta.name),
             "namespace": meta.namespace,
             "labels": {names.TRAIN_JOB: meta.name},
-            "ownerReferences": [Owner.of(TRAIN_JOBS, meta).reference()],
+            "ownerReferences": [Owner.from_meta(TRAIN_JOBS, meta).reference()],
         }
         return {"metadata": metadata, "immutable": True, "data": {KEY: text}}
 
@@ -168,7 +168,7 @@ class RuntimeFinder:
         meta = train_job.metadata
         name = snapshot_name(meta.name)
         try:
-            found = find(self._client, _SNAPSHOTS, name, meta.namespace)
+            found = get_or_none(self._client, _SNAPSHOTS, name, meta.namespace)
         except Undecodable as error:
             why = f"ConfigMap {name} cannot be read: {error.message}; delete it, and the runtime will be read again"
             raise Obstacle(why) from error
@@ -207,7 +207,7 @@ class RuntimeFinder:
 
     def _live(self, reference: RuntimeRef, namespace: str) -> JSON | None:
         kind: Resource[JSON] = replace(_KINDS[reference.kind], type=JSON)
-        return find(self._client, kind, reference.name, namespace if kind.namespaced else None)
+        return get_or_none(self._client, kind, reference.name, namespace if kind.namespaced else None)
 
     def _at(self, reference: RuntimeRef, namespace: str, version: str) -> JSON | None:
         """Return the runtime as it was at a resource version; None if the API server does not have it any more."""

@@ -35,7 +35,7 @@ class Kinds:
             (each.api_version, each.kind): replace(each, type=JSON) for each in usual
         }
 
-    def of(self, api_version: str, kind: str) -> Resource[JSON]:
+    def resource_of(self, api_version: str, kind: str) -> Resource[JSON]:
         """Return the resource of a kind; NotFound if the API server serves none of this name."""
         key = (api_version, kind)
         if key in self._found:
@@ -95,7 +95,7 @@ class Watched:
         """Return True if a cache shows the objects of this kind."""
         return _name(resource) in self._objects
 
-    def of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
+    def objects_of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
         """Return all objects that a TrainJob controls, as JSON, by kind and name."""
         uid = train_job.metadata.uid
         found = [each for store in self._objects.values() for each in store.list() if owned_by(each.metadata, uid)]
@@ -108,7 +108,7 @@ class Watched:
         if new is None:
             self._objects[name].discard(one.metadata.key)
         else:
-            self._objects[name].put(new)
+            self._objects[name].add_object(new)
         for handler in self._handlers:
             handler(old, new)
 

@@ -88,13 +88,13 @@ class ClusterDump:
         """True if all objects are there, so that a cycle decides as the planner would."""
         return not self.unread
 
-    def of(self, resource: Resource[T]) -> list[T]:
+    def objects_of(self, resource: Resource[T]) -> list[T]:
         """Return the list of the objects of one kind."""
         return self.objects.setdefault(kind_name(resource), [])
 
-    def put(self, resource: Resource[T], items: Iterable[T]) -> None:
+    def add_objects(self, resource: Resource[T], items: Iterable[T]) -> None:
         """Add objects of one kind."""
-        self.of(resource).extend(items)
+        self.objects_of(resource).extend(items)
 
     def has(self, resource: Resource[Any]) -> bool:
         """Return True if the kind was read: a cluster, or an older file, may not have it."""
@@ -103,7 +103,8 @@ class ClusterDump:
     def pod(self, namespace: str, name: str) -> Pod | None:
         """Return the pod of this name with all its fields; the state keeps fewer."""
         return next(
-            (pod for pod in self.of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace), None
+            (pod for pod in self.objects_of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace),
+            None,
         )
 
 
@@ -113,11 +114,11 @@ def state_of(dump: ClusterDump) -> PlannerState:
     for key, avoided in dump.own_inputs.failures.items():  # first: what Placements say is newer
         state.failures.remember(key, avoided)
     for fed in FEED:
-        items: list[Object] = dump.of(fed.resource)
+        items: list[Object] = dump.objects_of(fed.resource)
         if fed.resource in (POD_GROUPS, NATIVE_POD_GROUPS):
             items = sorted(items, key=lambda item: item.metadata.creation_timestamp or "")
         for item in items:
-            fed.tell(state, None, item)
+            fed.apply(state, None, item)
     return state
 
 
@@ -193,7 +194,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
 def save(dump: ClusterDump) -> bytes:
     """Return the dump as a file, with the fields that the planner reads; equal dumps give equal files."""
     objects = {
-        kind_name(resource): msgspec.json.encode([scrubbed(item) for item in dump.of(resource)])
+        kind_name(resource): msgspec.json.encode([scrubbed(item) for item in dump.objects_of(resource)])
         for resource in READ
         if dump.has(resource) or resource is not PROVISIONING_REQUESTS
     }
@@ -226,5 +227,5 @@ def load(content: bytes) -> ClusterDump:
     for kind, raw in file.objects.items():
         if kind in known:  # another kind comes from a later version, whose planner reads more
             items = msgspec.json.decode(raw, type=list[known[kind].type])  # type: ignore[misc]  # chosen at run time
-            dump.put(known[kind], items)
+            dump.add_objects(known[kind], items)
     return dump

@@ -49,7 +49,7 @@ def explain(
     if kind == "pod":
         pod = what_if.dump.pod(namespace, name)
         if pod is None:
-            pods = what_if.dump.of(PODS)
+            pods = what_if.dump.objects_of(PODS)
             raise _unknown("pod", name, namespace, pods, reader)
         return explain_pod(what_if, pod, stops, reader)
     if kind == "gang":
@@ -58,7 +58,7 @@ def explain(
     view = what_if.state.gang(group.metadata.key) if group else None
     if view is not None:
         return GangExplainer(what_if, stops, reader).explain(view)
-    jobs = what_if.dump.of(JOBS)
+    jobs = what_if.dump.objects_of(JOBS)
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
         raise _unknown("job with a gang", name, namespace, [*jobs, *_owners(what_if.state.groups.values())], reader)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from extender.explain.members import frees, gang_words, members, pod_set_report, where
+from extender.explain.members import frees, gang_text, members, pod_set_report, where
 from extender.explain.reader import ALL, Viewer
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangQueueReport, GangReport, PlacementReport
@@ -10,15 +10,15 @@ from extender.explain.topology import hyper_node_problems
 from extender.explain.verdict import RUNNING, message_of, verdict_of
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
-from extender.planner.actions.repair import told
+from extender.planner.actions.repair import fault_report
 from extender.planner.actions.spares import Spares
 from extender.planner.state.avoided import entries_of
 from extender.planner.state.gangs import GangView
-from extender.planner.state.spareseats import loans_of, seats_of
+from extender.planner.state.spareseats import loans_of, spare_runs_of
 from muster.api.grammar import also
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
-from muster.api.muster.standing import place_words
+from muster.api.muster.standing import place_text
 from muster.api.muster.states import STOPPED, facts_of, state_of
 from muster.api.volcano.scheduling import Queue
 
@@ -46,7 +46,7 @@ class GangExplainer:
         job = self._what_if.state.jobs.get(owner.uid) if owner else None
         report = GangReport(
             gang=gang.key,
-            workload=gang_words(gang) if owner else "",
+            workload=gang_text(gang) if owner else "",
             state=STOPPED.get(job.status.state.phase if job else "") or state_of(facts),
             phase=gang.group.status.phase,
             job_phase=job.status.state.phase if job else "",
@@ -68,7 +68,7 @@ class GangExplainer:
             details=[
                 *verdict.details,
                 *found.details,
-                *filter(None, [told(self._session, gang)]),
+                *filter(None, [fault_report(self._session, gang)]),
                 *(hyper_node_problems(self._session, gang) if planned else []),
                 *_left_to_others(gang),
                 *self._spares(gang),
@@ -76,7 +76,7 @@ class GangExplainer:
         )
         report.relief.extend(frees(self._what_if, found.lost))
         if relief and self._whole:
-            report.relief.extend(Reliever(self._what_if, self._session, gang, self._stops, reader).find(report))
+            report.relief.extend(Reliever(self._what_if, self._session, gang, self._stops, reader).suggestions(report))
         return report
 
     def _queue(self, gang: GangView) -> GangQueueReport:
@@ -118,7 +118,7 @@ class GangExplainer:
 
     def _spares(self, gang: GangView) -> list[str]:
         """Return the spares that the gang keeps, and those of others that it uses."""
-        kept, loans = [run for run, _ in seats_of(gang)], loans_of(gang)
+        kept, loans = [run for run, _ in spare_runs_of(gang)], loans_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []
         if kept or wanted:
@@ -144,7 +144,7 @@ def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
         name=gang.queue,
         state=queue.status.state or "Open" if queue else "",
         place=place,
-        place_words=place_words(place, waiting),
+        place_words=place_text(place, waiting),
         waiting=waiting,
         overall_place=0,
         overall_waiting=0,

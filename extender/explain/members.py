@@ -17,7 +17,7 @@ from muster.api.grammar import listed
 from muster.api.kubernetes.core import NODES, Node, Pod
 from muster.api.kubernetes.pod_problems import deletion_began, problems, sentence
 from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of
-from muster.resources.vector import PODS, Vector, add, to_quantities, vector_words
+from muster.resources.vector import PODS, Vector, add, to_quantities, vector_text
 
 NODES_SHOWN = 12
 """The most nodes that are named for a pod set."""
@@ -29,7 +29,7 @@ MEMBERS_SHOWN = 8
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     """Slots of one pod set, counted."""
-    requests = {name: amount for name, amount in told_requests(pod_set.cls).items() if name != PODS}
+    requests = {name: amount for name, amount in readable_requests(pod_set.cls).items() if name != PODS}
     done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
     failed, leaving = _gone_soon(gang, pod_set)
@@ -40,7 +40,7 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
         replicas=pod_set.replicas,
         minimum=minimum,
         requests=to_quantities(requests),
-        each=vector_words(requests) if pod_set.cls else "",
+        each=vector_text(requests) if pod_set.cls else "",
         bound=max(0, len(pod_set.taken) - done),
         done=done,
         held=sum(each is pod_set for _, _, each in gang.placed_slots()),
@@ -53,12 +53,12 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     )
 
 
-def told_requests(cls: PodClass | None) -> Vector:
+def readable_requests(cls: PodClass | None) -> Vector:
     """Return the requests of a pod with the devices that it claims; empty if they are not known yet."""
     if cls is None:
         return {}
     replaced = cls.needs.replaced
-    return add({name: amount for name, amount in cls.asked.items() if name not in replaced}, dict(cls.needs.told))
+    return add({name: amount for name, amount in cls.asked.items() if name not in replaced}, dict(cls.needs.shown))
 
 
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
@@ -67,22 +67,22 @@ def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> li
     Those of `placed` if given, else those of the members.
     """
     if placed is not None:
-        return [f"{pod_set.name}: {runs_words(pod_set.runs)}" for pod_set in placed]
+        return [f"{pod_set.name}: {runs_text(pod_set.runs)}" for pod_set in placed]
     lines = []
     for pod_set in gang.pod_sets:
         nodes = [node for _, node in sorted(pod_set.taken.items()) if node]
         if nodes:
-            lines.append(f"{pod_set.name}: {runs_words(runs_of(dict(enumerate(nodes))))}")
+            lines.append(f"{pod_set.name}: {runs_text(runs_of(dict(enumerate(nodes))))}")
     return lines
 
 
-def gang_words(gang: GangView) -> str:
+def gang_text(gang: GangView) -> str:
     """Return the gang as its owner is called, `Job ns/name`; its key if it has no owner."""
     owner = gang.group.metadata.controller
     return f"{owner.kind} {gang.group.metadata.namespace}/{owner.name}" if owner else gang.key
 
 
-def runs_words(runs: list[NodeRun]) -> str:
+def runs_text(runs: list[NodeRun]) -> str:
     """Return `node-0 (2), node-1`; if there are very many nodes, only the first are named."""
     named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]
     return listed(named, NODES_SHOWN, "more nodes")

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from extender.explain.members import gang_words, told_requests, where
+from extender.explain.members import gang_text, readable_requests, where
 from extender.explain.queues import QueueReport
 from extender.explain.whatif import WhatIf
 from muster.api.grammar import many
-from muster.resources.vector import PODS, Vector, add, amount_words, to_quantities, vector_words
+from muster.resources.vector import PODS, Vector, add, amount_text, to_quantities, vector_text
 
 
 class GangPlaces(Struct, frozen=True, rename="camel"):
@@ -41,7 +41,7 @@ def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
     wanted = set(keys)
     views = [view for key in what_if.state.groups if (view := what_if.state.gang(key))]
     chosen = [view for view in views if (view.key in wanted if wanted else view.taken)]
-    return [GangPlaces(view.key, gang_words(view), where(view)) for view in sorted(chosen, key=lambda view: view.key)]
+    return [GangPlaces(view.key, gang_text(view), where(view)) for view in sorted(chosen, key=lambda view: view.key)]
 
 
 def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[QueueDemand]:
@@ -55,15 +55,13 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Que
     total: Vector = {}
     words = []
     for pod_set in view.pod_sets:
-        each = {name: amount for name, amount in told_requests(pod_set.cls).items() if name != PODS}
+        each = {name: amount for name, amount in readable_requests(pod_set.cls).items() if name != PODS}
         total = add(total, {name: amount * pod_set.replicas for name, amount in each.items()})
-        words.append(
-            f"{pod_set.name}: {many(pod_set.replicas, 'pod')}, each {vector_words(each) or 'without requests'}"
-        )
+        words.append(f"{pod_set.name}: {many(pod_set.replicas, 'pod')}, each {vector_text(each) or 'without requests'}")
     report = queues.get(view.queue)
     return QueueDemand(
         gang=key,
-        workload=gang_words(view),
+        workload=gang_text(view),
         queue=view.queue,
         min_member=view.min_member,
         pod_sets=words,
@@ -79,14 +77,12 @@ def _remarks(total: Vector, queue: QueueReport) -> list[str]:
     for name, asked in sorted(total.items()):
         used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))
         after = (used or 0) + asked
-        words = f"it uses {amount_words(name, used or 0)} {name}, with this {amount_words(name, after)}"
+        words = f"it uses {amount_text(name, used or 0)} {name}, with this {amount_text(name, after)}"
         if most is not None and after > most:
-            words += f": more than the {amount_words(name, most)} that it may use (capability), so that the gang waits"
+            words += f": more than the {amount_text(name, most)} that it may use (capability), so that the gang waits"
         elif quota and after > quota:
-            words += (
-                f": more than the {amount_words(name, quota)} that it deserves, and others may reclaim what is more"
-            )
+            words += f": more than the {amount_text(name, quota)} that it deserves, and others may reclaim what is more"
         elif quota:
-            words += f", of the {amount_words(name, quota)} that it deserves"
+            words += f", of the {amount_text(name, quota)} that it deserves"
         found.append(words)
     return found

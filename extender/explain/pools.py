@@ -17,7 +17,7 @@ _LABELLED: tuple[Any, ...] = (NODES, POD_GROUPS, PLACEMENTS)
 
 def pools_of(dump: ClusterDump) -> list[str]:
     """Return the pools that have nodes, queues or gangs, the default one first."""
-    labelled = (each for kind in (*_LABELLED, QUEUES) for each in dump.of(kind))
+    labelled = (each for kind in (*_LABELLED, QUEUES) for each in dump.objects_of(kind))
     return sorted({DEFAULT_POOL, *(pool_of(each.metadata) for each in labelled)})
 
 
@@ -27,11 +27,11 @@ def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
         return dump
     objects = dict(dump.objects)
     for kind in _LABELLED:
-        objects[kind_name(kind)] = [each for each in dump.of(kind) if pool_of(each.metadata) == pool]
+        objects[kind_name(kind)] = [each for each in dump.objects_of(kind) if pool_of(each.metadata) == pool]
     nodes = {node.metadata.name for node in objects[kind_name(NODES)]}
     groups = {group.metadata.key for group in objects[kind_name(POD_GROUPS)]}
-    objects[kind_name(JOBS)] = [job for job in dump.of(JOBS) if job_belongs(job, pool)]
-    objects[kind_name(PODS)] = [pod for pod in dump.of(PODS) if pod_belongs(pod, pool, nodes, groups)]
+    objects[kind_name(JOBS)] = [job for job in dump.objects_of(JOBS) if job_belongs(job, pool)]
+    objects[kind_name(PODS)] = [pod for pod in dump.objects_of(PODS) if pod_belongs(pod, pool, nodes, groups)]
     config = dump.pool_configs.get(pool, dump.scheduler_config)
     return dataclasses.replace(dump, scheduler_config=config, objects=objects, pool=pool)
 
@@ -41,11 +41,11 @@ def pool_of_object(dump: ClusterDump, kind: str, name: str, namespace: str) -> s
     if kind == "pod":
         pod = dump.pod(namespace, name)
         return pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL if pod else DEFAULT_POOL
-    for group in dump.of(POD_GROUPS):
+    for group in dump.objects_of(POD_GROUPS):
         owners = (owner.name for owner in group.metadata.owner_references)
         if group.metadata.namespace == namespace and name in {group.metadata.name, *owners}:
             return pool_of(group.metadata)
-    for job in dump.of(JOBS):
+    for job in dump.objects_of(JOBS):
         if (job.metadata.namespace, job.metadata.name) == (namespace, name):
             return pool_of_scheduler(scheduler_of(job.spec)) or DEFAULT_POOL
     return DEFAULT_POOL

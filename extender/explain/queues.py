@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from extender.explain.members import gang_words
+from extender.explain.members import gang_text
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.fairshare.budgets import BudgetStanding, budgets_of
@@ -22,11 +22,11 @@ from extender.planner.standing import waiting
 from extender.planner.state.access import parents_of
 from extender.planner.state.spareseats import spares_by_queue
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.standing import place_words
+from muster.api.muster.standing import place_text
 from muster.api.muster.usage import Period
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import PodGroup, Queue, QueueStatus
-from muster.resources.vector import GPU, PODS, Vector, add, amount_words, vector
+from muster.resources.vector import GPU, PODS, Vector, add, amount_text, vector
 from muster.volcano.queuelimits import limits_of
 
 SHOWN = 3
@@ -105,7 +105,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         counts[gang.queue] += 1
         why = refused.get(gang.key)
         if why is not None and len(first.setdefault(gang.queue, [])) < SHOWN:
-            first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_words(gang)))
+            first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_text(gang)))
     session = what_if.session()  # the cluster as it is, without the cycle's decisions
     spares = spares_by_queue(session.snapshot.gangs, parents)
     budgets = budgets_of(session.snapshot, session.now, session.inputs.usage)
@@ -119,12 +119,12 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
     ]
 
 
-def _budgets(queue: Queue, standing: BudgetStanding) -> tuple[BudgetUse, ...]:
+def _budgets(queue: Queue, state: BudgetStanding) -> tuple[BudgetUse, ...]:
     budgets = limits_of(queue.metadata.annotations).budgets
-    return tuple(BudgetUse(each.resource, each.period, standing.ratios.get(each)) for each in budgets)
+    return tuple(BudgetUse(each.resource, each.period, state.ratios.get(each)) for each in budgets)
 
 
-def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:
+def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
     """Return the reports of queues from their statuses, each after its parent; a missing amount is 0."""
     known = {queue.metadata.name: queue for queue in queues}
     parents = parents_of(known)
@@ -163,7 +163,7 @@ def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) 
         for name in sorted({*was, *report.fair_share} - {PODS}):
             old, new = was.get(name, 0), report.fair_share.get(name, 0)
             if old != new:
-                words = f"{amount_words(name, old)} -> {amount_words(name, new)} {name}"
+                words = f"{amount_text(name, old)} -> {amount_text(name, new)} {name}"
                 yield f"queue {report.queue}: fair share {words}"
 
 
@@ -192,7 +192,7 @@ def _own(name: str, gangs: Sequence[PodGroup]) -> OwnQueue:
     running = sum(group.status.phase in {"Running", "Unknown"} for group in gangs)
     places = [group.status.place for group in gangs if group.status.place]
     starts = [group.status.expected_start for group in gangs if group.status.expected_start]
-    place = place_words(min(places)) if places else ""
+    place = place_text(min(places)) if places else ""
     return OwnQueue(name, running, len(gangs) - running, place, min(starts, default=""))
 
 
@@ -228,17 +228,17 @@ def _report(
         priority=queue.spec.priority,
         waiting=waiting,
         first=first,
-        limits=limit_words(queue, session.now),
+        limits=limit_texts(queue, session.now),
     )
 
 
-def limit_words(queue: Queue, now: float) -> tuple[str, ...]:
+def limit_texts(queue: Queue, now: float) -> tuple[str, ...]:
     """Return the limits of a queue beyond its capability, in words."""
-    said = limits_of(queue.metadata.annotations)
-    per_user = [f"one user may use {_listed(said.per_user)}"] if said.per_user else []
-    models = ", ".join(f"{amount_words(GPU, most)} of model {model}" for model, most in sorted(said.by_model.items()))
+    limits = limits_of(queue.metadata.annotations)
+    per_user = [f"one user may use {_listed(limits.per_user)}"] if limits.per_user else []
+    models = ", ".join(f"{amount_text(GPU, most)} of model {model}" for model, most in sorted(limits.by_model.items()))
     windows = []
-    for window in said.windows:
+    for window in limits.windows:
         until = window.until(now)
         state = f"open until {format_time(until)}" if until is not None else "not open now"
         windows.append(f"{window.text}: it may use {_listed(window.limits)} ({state})")
@@ -246,7 +246,7 @@ def limit_words(queue: Queue, now: float) -> tuple[str, ...]:
 
 
 def _listed(amounts: Vector) -> str:
-    return ", ".join(f"{amount_words(name, amount)} {name}" for name, amount in sorted(amounts.items()))
+    return ", ".join(f"{amount_text(name, amount)} {name}" for name, amount in sorted(amounts.items()))
 
 
 def _vector(session: Session, amounts: NDArray[np.number[Any]] | None) -> Vector:

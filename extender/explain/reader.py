@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from extender.explain.members import gang_words
+from extender.explain.members import gang_text
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import Decision
 from extender.planner.reasons.room import Shortage
@@ -37,7 +37,7 @@ class Viewer:
 
     def gang(self, gang: GangView) -> str:
         """Return what a gang is called."""
-        return self.other(gang.group.metadata, gang.group.metadata.name, gang_words(gang))
+        return self.other(gang.group.metadata, gang.group.metadata.name, gang_text(gang))
 
     def other(self, meta: ObjectMeta, name: str, words: str) -> str:
         """Return the words for an object of this name, if its namespace may be seen; else others."""

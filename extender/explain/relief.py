@@ -19,7 +19,7 @@ from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.reasons.cause import CORDONED, TAINT, taint_words
+from extender.planner.reasons.cause import CORDONED, TAINT, taint_text
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -69,7 +69,7 @@ def holders(
     """Return the holders whose end would make room for a pod of this class on nodes that take it, also `inside`."""
     found: dict[str, Holder] = {}
     snapshot = session.snapshot
-    pods: dict[Hashable, Pod] = {pod.metadata.uid: pod for pod in what_if.dump.of(PODS)}
+    pods: dict[Hashable, Pod] = {pod.metadata.uid: pod for pod in what_if.dump.objects_of(PODS)}
     for key, entry in what_if.state.ledger.entries.items():
         column, pod = snapshot.index.get(entry.node), pods.get(key)
         view = what_if.state.gang(entry.gang) if entry.gang else None
@@ -119,7 +119,7 @@ def _owner(meta: ObjectMeta) -> str:
 
 
 MAX_SINGLES = 3
-MAX_TRIES = 12
+MAX_ATTEMPTS = 12
 MAX_TOGETHER = 24
 Trial = Callable[[], AbstractContextManager[None]]
 
@@ -141,7 +141,7 @@ class Reliever:
         self._session = session
         self._gang = gang
 
-    def find(self, report: GangReport) -> Iterator[Relief]:
+    def suggestions(self, report: GangReport) -> Iterator[Relief]:
         """Yield suggestions, the least drastic first."""
         yield from self._find(report)
         if self._stopped:
@@ -186,10 +186,10 @@ class Reliever:
         slots = {name: ranks for name, ranks in self._gang.open_slots.items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
-        if closest is None or closest.said.why or cls is None:
+        if closest is None or closest.report.why or cls is None:
             return
-        yield from self._ends(cls, max(1, closest.said.wanted - closest.said.held), closest.inside)
-        level = closest.said.level
+        yield from self._ends(cls, max(1, closest.report.wanted - closest.report.held), closest.inside)
+        level = closest.report.level
         yield Relief("wider", reasons.relief.wider(level=level), (level,), tried=False)
 
     def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
@@ -217,7 +217,7 @@ class Reliever:
                 continue
             nodes = self._behind(cls, cause.why)
             bare = [replace(node, spec=replace(node.spec, taints=[])) for node in nodes]
-            taint = taint_words(**cause.why.params)
+            taint = taint_text(**cause.why.params)
             if taint.startswith(KUBERNETES_TAINTS):
                 yield from self._recover(nodes, f"taint {taint}")
             elif self._fits(lambda bare=bare: self._what_if.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
@@ -260,7 +260,7 @@ class Reliever:
     def _ends(self, cls: PodClass, missing: int, inside: NDArray[np.bool_] | None = None) -> Iterator[Relief]:
         found = holders(self._what_if, self._session, cls, self._gang, self._reader, inside)
         alone = sorted((each for each in found if each.room >= missing), key=lambda each: (each.size, each.name))
-        fitting = ([holder] for holder in alone[:MAX_TRIES] if self._fits_without([holder]))
+        fitting = ([holder] for holder in alone[:MAX_ATTEMPTS] if self._fits_without([holder]))
         sets = [*islice(fitting, MAX_SINGLES)]
         if not sets:
             largest = sorted(found, key=lambda each: (-each.room, each.size, each.name))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from extender.explain.members import runs_words
+from extender.explain.members import runs_text
 from extender.explain.report import GangQueueReport, GangReport, PlacementReport, PodReport, PodSetReport
 from extender.planner.reasons.queues import RESERVED
 from extender.planner.reasons.room import Cause, Shortage
@@ -142,7 +142,7 @@ def _placement(placement: PlacementReport) -> str:
 def _planned(placement: PlacementReport | None) -> list[str]:
     if placement is None or placement.phase == "Abandoned":
         return []
-    return [f"{name}: {runs_words(runs)}" for name, runs in placement.pod_sets.items()]
+    return [f"{name}: {runs_text(runs)}" for name, runs in placement.pod_sets.items()]
 
 
 def _nodes(lacks: Shortage) -> Iterator[TextLine]:

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 from msgspec import Struct, field
 
-from extender.explain.members import gang_words
+from extender.explain.members import gang_text
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
@@ -14,8 +14,8 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import natural
-from extender.planner.state.spareseats import loans_of, seats_of
-from extender.planner.topology.forest import level_words
+from extender.planner.state.spareseats import loans_of, spare_runs_of
+from extender.planner.topology.forest import level_text
 from extender.planner.topology.tree import HYPER_NODES, Tree
 from muster.api.grammar import any_of
 from muster.api.muster.gang import Slot
@@ -161,7 +161,7 @@ class _Reporter:
         stray = self._columns[~inside]
         report = TopologyReport(
             name=tree.name,
-            levels=[level_words(tree, level) for level in range(len(tree.levels))],
+            levels=[level_text(tree, level) for level in range(len(tree.levels))],
             nodes=len(self._columns),
             outside=sorted(map(snapshot.name, stray.tolist()), key=natural),
             empty=[],
@@ -198,7 +198,7 @@ class _Reporter:
                 own = level  # that of a HyperNode is its tier's, the innermost that it is in
                 if self._tree.tiers:
                     own = max(each for each, names in enumerate(self._tree.domains) if name in names)
-                found.append(self._domain(name.rpartition("/")[2], level_words(self._tree, own), mine, inner))
+                found.append(self._domain(name.rpartition("/")[2], level_text(self._tree, own), mine, inner))
         return sorted(found, key=lambda each: natural(each.name)) + self._nodes(columns[numbers < 0])
 
     def _nodes(self, columns: Amounts) -> list[DomainReport]:
@@ -249,15 +249,15 @@ def spares_by_node(session: Session) -> dict[str, SparesThere]:
     """Return the spares on each node, with the gangs that keep and borrow them; nodes without spares are left out."""
     found: dict[str, SparesThere] = {}
     for gang in session.snapshot.gangs:
-        for run, _ in seats_of(gang):
+        for run, _ in spare_runs_of(gang):
             there = found.setdefault(run.node, SparesThere())
             there.seats += run.count
             there.lent += min(run.count, session.away[gang.uid, run.pod_set, run.node])
-            there.keepers.append(gang_words(gang))
+            there.keepers.append(gang_text(gang))
     for gang in session.snapshot.gangs:
         for loan in loans_of(gang):
             if loan.node in found:
-                found[loan.node].borrowers.append(gang_words(gang))
+                found[loan.node].borrowers.append(gang_text(gang))
     return found
 
 

@@ -15,7 +15,7 @@ from extender.planner.framework.decisions import Decision
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
-from extender.planner.victims.notices import last_saved, latest_end, notices_of, told_now
+from extender.planner.victims.notices import last_saved, latest_end, notices_of, pending_notice_text
 from muster.api.grammar import also, listed
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import Placement, victims_reason
@@ -61,7 +61,7 @@ def verdict_of(
         verdict = _by_cycle(what_if, session, gang, reader)
     else:
         verdict = _written(gang, facts, reader)
-    if verdict.cause in RUNNING and (words := notice_words(session, gang, reader)):
+    if verdict.cause in RUNNING and (words := notice_text(session, gang, reader)):
         verdict = replace(verdict, summary=also(verdict.summary, words))
     return _with_members(verdict, found)
 
@@ -114,7 +114,7 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
         return _waits(waits)
     if state_of(facts) == "Starting":
         return Verdict("starting", reasons.gangs.STARTS)
-    return Verdict("not-considered", reasons.gangs.NOT_TOLD)
+    return Verdict("not-considered", reasons.gangs.NOT_REPORTED)
 
 
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
@@ -176,7 +176,7 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> Verdic
     slots = session.snapshot.placed_slots + placed
     if slots and wants_nodes(session, gang):
         return Verdict("in-flight-limit", reasons.gangs.slot_limit(slots=slots), reasons.pods.SLOT_LIMIT)
-    return Verdict("not-considered", reasons.gangs.NOT_LOOKED_AT)
+    return Verdict("not-considered", reasons.gangs.NOT_PLANNED)
 
 
 def message_of(placement: Placement, reader: Viewer) -> Reason:
@@ -186,7 +186,7 @@ def message_of(placement: Placement, reader: Viewer) -> Reason:
     return reader.reason(stored(placement.status.why, placement.status.message))
 
 
-def notice_words(session: Session, gang: GangView, reader: Viewer) -> str:
+def notice_text(session: Session, gang: GangView, reader: Viewer) -> str:
     """Return the notice of a gang in words; empty if it has none.
 
     A reader who may not see the other gang still sees the deadline on the gang's own pods.
@@ -197,7 +197,7 @@ def notice_words(session: Session, gang: GangView, reader: Viewer) -> str:
             if notice is not None:
                 why = reader.reason(decisions.asked_by(asker, victims_reason(asker.placement), gang))
                 return also(reasons.placements.to_be_evicted(notice.evict_at, why), _saved(gang, session.now))
-    until = told_now(pod for pod in gang.pods if pod.alive)
+    until = pending_notice_text(pod for pod in gang.pods if pod.alive)
     return also(reasons.placements.to_be_evicted(until), _saved(gang, session.now)) if until else ""
 
 

@@ -15,7 +15,7 @@ from extender.planner.cycle import Planning, parts_of
 from extender.planner.framework import config
 from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.memory import still_avoided
 from extender.planner.scaleup.requests import newest
 from extender.planner.standing import waiting
@@ -62,7 +62,7 @@ def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
     for name in change.without:
         _remove(result, name, change.namespace)
     _change_queues(result, change.queues)
-    nodes = {node.metadata.name: node for node in result.of(NODES)}
+    nodes = {node.metadata.name: node for node in result.objects_of(NODES)}
     for name in [*change.cordoned, *change.added]:
         if name not in nodes:
             near = near_names(name, nodes)
@@ -73,19 +73,19 @@ def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
     for name, number in change.added.items():
         rules = result.rules_in(pool_of(nodes[name].metadata))
         nodes |= {node.metadata.name: node for node in copies(nodes[name], number, rules)}
-    result.of(NODES)[:] = nodes.values()
+    result.objects_of(NODES)[:] = nodes.values()
     for resource, item in change.new:
-        result.put(resource, [item])
+        result.add_objects(resource, [item])
     return result
 
 
 def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
     """Change queues. Raises UnknownNameError for a queue that does not exist, ValueError for another field."""
-    queues = {queue.metadata.name: queue for queue in dump.of(QUEUES)}
+    queues = {queue.metadata.name: queue for queue in dump.objects_of(QUEUES)}
     for change in changes:
         name = queue_of_change(change, queues)
         queues[name] = changed_queue(queues[name], change)
-    dump.of(QUEUES)[:] = queues.values()
+    dump.objects_of(QUEUES)[:] = queues.values()
 
 
 def queue_of_change(change: str, names: Collection[str]) -> str:
@@ -157,20 +157,24 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
     there = [
         item
         for kind in _GANGS
-        for item in dump.of(kind)
+        for item in dump.objects_of(kind)
         if item.metadata.namespace == namespace and short in _names_of(item)
     ]
     if not there:
-        near = near_names(short, [each.metadata.name for each in dump.of(JOBS) if each.metadata.namespace == namespace])
+        near = near_names(
+            short, [each.metadata.name for each in dump.objects_of(JOBS) if each.metadata.namespace == namespace]
+        )
         instead = f"; there is {near}" if near else ""
         raise UnknownNameError(f"there is no job {short!r} in namespace {namespace!r}{instead}")
     gone = {item.metadata.uid for item in there}
     keys = {item.metadata.key for item in there if isinstance(item, PodGroup)}
     keys |= {f"{namespace}/{native_gang(item.metadata.name)}" for item in there if isinstance(item, NativePodGroup)}
     for kind in _GANGS:
-        dump.of(kind)[:] = [each for each in dump.of(kind) if each.metadata.uid not in gone]
-    dump.of(PLACEMENTS)[:] = [each for each in dump.of(PLACEMENTS) if each.metadata.key not in keys]
-    dump.of(PODS)[:] = [pod for pod in dump.of(PODS) if f"{pod.metadata.namespace}/{gang_of(pod)}" not in keys]
+        dump.objects_of(kind)[:] = [each for each in dump.objects_of(kind) if each.metadata.uid not in gone]
+    dump.objects_of(PLACEMENTS)[:] = [each for each in dump.objects_of(PLACEMENTS) if each.metadata.key not in keys]
+    dump.objects_of(PODS)[:] = [
+        pod for pod in dump.objects_of(PODS) if f"{pod.metadata.namespace}/{gang_of(pod)}" not in keys
+    ]
 
 
 def _names_of(item: Object) -> set[str]:
@@ -197,7 +201,7 @@ class WhatIf:
         self._planning = Planning(self._config, self.timing)
         self._decided: tuple[Session, list[GangView]] | None = None
         self._pods_of: dict[str, list[Pod]] = {}
-        for pod in dump.of(PODS):
+        for pod in dump.objects_of(PODS):
             if gang := gang_of(pod):
                 self._pods_of.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod)
 
@@ -213,7 +217,7 @@ class WhatIf:
             self._decided = session, waiting(session)
         return self._decided
 
-    def goes_on(self) -> None:
+    def continue_planning(self) -> None:
         """Keep the changes of the state from now on."""
         self._decided = None
 
@@ -233,11 +237,11 @@ class WhatIf:
     def _run(self, actions: Sequence[Action]) -> Session:
         memory = self.dump.own_inputs.memory
         return self._planning.run(
-            take(self.state),
+            take_snapshot(self.state),
             self.now,
             actions,
             names_others=self._names_others,
-            provisioning=newest(self.dump.of(PROVISIONING_REQUESTS)) if self._provisioning_served else {},
+            provisioning=newest(self.dump.objects_of(PROVISIONING_REQUESTS)) if self._provisioning_served else {},
             provisioning_served=self._provisioning_served,
             usage=self.dump.usage,
             arrived={uid: frozenset(slots) for uid, slots in memory.arrived.items()},

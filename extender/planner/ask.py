@@ -134,7 +134,7 @@ class Ask:
 
     def by_unit(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
         """Return these ranks of a pod set with units by unit, in the plugins' order, else in that of the ranks."""
-        units = self.units.of(pod_set, ranks)
+        units = self.units.units_of_ranks(pod_set, ranks)
         if not hooks.sub_group_set_order.functions:
             return units
         groups = [SubGroup(pod_set, tuple(unit)) for unit in units]
@@ -158,7 +158,7 @@ class Asks:
     def __init__(self) -> None:
         self._known: dict[str, Ask] = {}
 
-    def of(self, gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
+    def ask_of(self, gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
         """Return the ask of a gang; compute it again if its view or the axis has been replaced."""
         known = self._known.get(gang.key)
         if known is None or known.gang is not gang or known.axis is not snapshot.axis:

@@ -45,7 +45,7 @@ class Parts:
         self._last = (Elsewhere(), WithdrawNotices(), AskForNodes())
         self._assembly = Assembly(registry())
 
-    def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
+    def parts_of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
         """Return the actions and plugins of a configuration. Raises ValueError with all its errors at once."""
         actions, plugins = self._assembly.build(configuration)
         place = next((number for number, action in enumerate(actions, 1) if action.name == "allocate"), len(actions))
@@ -56,7 +56,7 @@ class Parts:
 
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
     """Return new actions and plugins of a configuration. Raises ValueError with all its errors at once."""
-    return Parts().of(configuration)
+    return Parts().parts_of(configuration)
 
 
 def report_of(text: str) -> ConfigurationReport:
@@ -82,8 +82,8 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
     for action in actions:
         action.execute(session)
     _report_barred(session)
-    for gang in session.snapshot.set_aside:  # no action has decided anything for them
-        session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, reasons.aside.set_aside(why=gang.set_aside)))
+    for gang in session.snapshot.excluded:  # no action has decided anything for them
+        session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, reasons.aside.set_aside(why=gang.excluded)))
     for plugin in plugins:
         plugin.on_session_close(session)
     return session
@@ -109,7 +109,7 @@ class Planning:
 
     def configure(self, configuration: config.SchedulerConfig) -> None:
         """Run the next cycles with this configuration. Raises ValueError with all its errors at once."""
-        self.actions, self.plugins = self._parts.of(configuration)
+        self.actions, self.plugins = self._parts.parts_of(configuration)
 
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
         """Run one cycle with further inputs, each by its name in `CycleInputs`; `actions` may replace the planner's.

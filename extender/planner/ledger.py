@@ -163,7 +163,7 @@ class Ledger:
     def put_node(self, node: Node) -> None:
         """Add or update a node; raise, without changes, if it cannot be evaluated."""
         with self._emptied(node.metadata.name):
-            self.nodes.put(node)
+            self.nodes.put_node(node)
 
     def remove_node(self, name: str) -> None:
         """Remove a node; its entries stay until their holders go."""
@@ -277,7 +277,7 @@ class Ledger:
             tally(users, (entry.kind is EntryKind.LEAVING, entry.gang or "", claim.rows), sign)
             holder = ("claim", claim.key, queue)
             if queue:
-                self.queues.claims.put(claim.key, queue, min(users, default=None))
+                self.queues.claims.set_user(claim.key, queue, min(users, default=None))
             if users and queue:
                 leaving, gang, rows = min(users)
                 kind = EntryKind.LEAVING if leaving else EntryKind.ALLOCATED

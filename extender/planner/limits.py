@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_CAPABILITY, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.access import parents_of
-from extender.planner.state.amounts import put, tally
+from extender.planner.state.amounts import put_entry, tally
 from extender.planner.state.minimums import MinResources
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
@@ -89,10 +89,10 @@ class ClaimQueues:
         self.several: set[str] = set()
         """Claims that several queues use."""
 
-    def put(self, claim: str, queue: str, use: ClaimUse | None) -> None:
+    def set_user(self, claim: str, queue: str, use: ClaimUse | None) -> None:
         """Take the user that stands for a queue; None if there is none any more."""
         queues = self.uses.setdefault(claim, {})
-        put(queues, queue, use)
+        put_entry(queues, queue, use)
         if not queues:
             del self.uses[claim]
         (self.several.add if len(queues) > 1 else self.several.discard)(claim)

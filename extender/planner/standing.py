@@ -35,7 +35,7 @@ def waiting_by_queue(session: Session) -> Counter[str]:
     return Counter(gang.queue for gang in session.snapshot.gangs if waits(session, gang))
 
 
-def standings(session: Session) -> dict[str, QueuePosition]:
+def queue_positions(session: Session) -> dict[str, QueuePosition]:
     """Return the standing of each gang that waits, by its key."""
     places: Counter[str] = Counter()
     found = {}

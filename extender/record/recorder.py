@@ -85,7 +85,7 @@ class PlannerRecorder:
         """Note that an object is gone."""
         self._add(Waiting(self._wall_s(), kind, key, None, own))
 
-    def say(self, line: lines.AnyLine) -> None:
+    def record(self, line: lines.AnyLine) -> None:
         """Note a line of another kind; one without a time gets that of now."""
         line.at = line.at or self._wall_s()
         self._add(line)
@@ -100,7 +100,7 @@ class PlannerRecorder:
         if self._thread.ident is not None:
             self._thread.join(JOIN_S)
         else:
-            self._turn(last=True)
+            self._write_batch(last=True)
 
     def _add(self, each: Waiting | lines.AnyLine) -> None:
         with self._lock:
@@ -117,10 +117,10 @@ class PlannerRecorder:
 
     def _run(self) -> None:
         while not self._stopped.wait(FLUSH_S):
-            self._turn()
-        self._turn(last=True)
+            self._write_batch()
+        self._write_batch(last=True)
 
-    def _turn(self, *, last: bool = False) -> None:
+    def _write_batch(self, *, last: bool = False) -> None:
         """Write what waits; a disk that does not take it is tried again, with a new file."""
         try:
             self.write()

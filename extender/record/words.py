@@ -13,7 +13,7 @@ Words = tuple[str, ...]
 """A verb, the gang it is about, and what there is to say more."""
 
 
-def words_of(session: Session) -> list[Words]:
+def decision_lines(session: Session) -> list[Words]:
     """Return what a cycle decided that changes the cluster, in order; reasons why gangs wait are left out."""
     found: list[Words] = []
     for decision in session.decisions:
@@ -24,7 +24,7 @@ def words_of(session: Session) -> list[Words]:
     return found
 
 
-def nodes_words(pod_sets: list[PodSetPlacement]) -> str:
+def nodes_text(pod_sets: list[PodSetPlacement]) -> str:
     """Return the nodes of pod sets in rank order: `worker node-1*8,node-2*8; launcher node-1*1`."""
     return "; ".join(
         f"{pod_set.name} {','.join(f'{run.node or None}*{run.count}' for run in pod_set.runs)}" for pod_set in pod_sets
@@ -40,14 +40,14 @@ def _victims(decision: Any) -> Iterator[Words]:
 
 
 def _placed(place: decisions.Place) -> Iterator[Words]:
-    yield str(place.epoch), nodes_words(place.pod_sets), *(" ".join(each) for each in _victims(place))
+    yield str(place.epoch), nodes_text(place.pod_sets), *(" ".join(each) for each in _victims(place))
 
 
 _DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Words]]]] = {
     decisions.AdmitGang: ("enqueue", lambda _: [()]),
     decisions.Place: ("place", _placed),
     decisions.ClosePlacement: ("close", lambda close: [(close.phase,)]),
-    decisions.Reserve: ("reserve", lambda reserve: [(nodes_words(reserve.pod_sets),)]),
+    decisions.Reserve: ("reserve", lambda reserve: [(nodes_text(reserve.pod_sets),)]),
     decisions.Unreserve: ("unreserve", lambda _: [()]),
     decisions.Evict: ("evict", lambda evict: [(_pod(evict.pod),)]),
     decisions.EvictForFaults: ("repair", lambda repair: [(_pod(pod),) for pod in repair.pods]),

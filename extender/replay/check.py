@@ -12,9 +12,9 @@ from msgspec import Struct
 from extender.planner.framework import decisions
 from extender.planner.framework.config import parse
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import Snapshot, take
+from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.record import lines
-from extender.record.words import Words, words_of
+from extender.record.words import Words, decision_lines
 from extender.replay.told import ReplayedWorld, decide, planning_of
 from muster.api.kubernetes.meta import format_time
 
@@ -56,7 +56,7 @@ class CheckReport(Struct, rename="camel"):
     differences: list[Difference] = []
 
 
-def check(recording: Iterable[lines.AnyLine], config: str | None = None) -> CheckReport:
+def check_recording(recording: Iterable[lines.AnyLine], config: str | None = None) -> CheckReport:
     """Run every recorded cycle again, with the recorded configuration or another one; return what is different.
 
     Raises ValueError for a configuration with mistakes.
@@ -64,7 +64,7 @@ def check(recording: Iterable[lines.AnyLine], config: str | None = None) -> Chec
     report = CheckReport(versions=[], decisions={}, differences=[])
     checking = _Checking(report, config)
     for line in recording:
-        checking.take(line)
+        checking.read_line(line)
     return report
 
 
@@ -77,7 +77,7 @@ class _Checking:
         self._planning = planning_of("", {})
         self._snapshot: Snapshot | None = None
 
-    def take(self, line: lines.AnyLine) -> None:
+    def read_line(self, line: lines.AnyLine) -> None:
         report = self._report
         if line.at:
             report.since = report.since or format_time(line.at)
@@ -88,7 +88,7 @@ class _Checking:
             case lines.ConfigLine(text=text) if self._config is None:
                 self._planning.configure(parse(text))
             case lines.SnapshotLine():
-                self._snapshot = take(self._world.state)
+                self._snapshot = take_snapshot(self._world.state)
             case lines.Cycle() if self._snapshot is not None:
                 self._compare(line, decide(self._planning, self._snapshot, self._world, line))
                 self._snapshot = None
@@ -96,7 +96,7 @@ class _Checking:
                 report.lost += changes
                 self._snapshot = None
             case _:
-                self._world.take(line)
+                self._world.apply_line(line)
 
     def _begin(self, head: lines.Head) -> None:
         """Begin a file; where the process had restarted, its planner remembers nothing, and its state is new."""
@@ -112,7 +112,7 @@ class _Checking:
     def _compare(self, cycle: lines.Cycle, session: Session) -> None:
         report = self._report
         report.cycles += 1
-        then, now = Counter(map(tuple, cycle.decided)), Counter(words_of(session))
+        then, now = Counter(map(tuple, cycle.decided)), Counter(decision_lines(session))
         for words, count in then.items():
             report.decisions[words[0]] = report.decisions.get(words[0], 0) + count
         gone, new = then - now, now - then

@@ -104,7 +104,7 @@ def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
                 meter.state = world.state
             elif meter is not None and line.at:
                 meter.go_on(line.at)
-            world.take(line)
+            world.apply_line(line)
     return meter
 
 

@@ -36,7 +36,7 @@ def history_of(recording: Iterable[lines.AnyLine]) -> History:
     """Read a whole recording. Raises ValueError if it never shows the whole cluster."""
     reader = _Reader()
     for line in recording:
-        reader.take(line)
+        reader.read_line(line)
     history = reader.history
     if history is None or not history.since_s:
         raise ValueError("the recording ends before the whole cluster was known: it is too short to replay")
@@ -65,7 +65,7 @@ class _Reader:
         self._among: set[tuple[str, str]] | None = None
         """While a session begins, or a file, the objects that it knows."""
 
-    def take(self, line: lines.AnyLine) -> None:
+    def read_line(self, line: lines.AnyLine) -> None:
         """Take in a line."""
         if isinstance(line, lines.Head):
             self._head(line)

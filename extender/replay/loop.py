@@ -62,7 +62,7 @@ class Loop(Simulation):
         if item is None:
             self.world.forget(change.kind, change.key)
         else:
-            self.world.tell(change.kind, item)
+            self.world.apply(change.kind, item)
 
     def _comes(self, workload: SimulatedWorkload, came: float) -> None:
         group = self._changed(workload.kind, workload.group)

@@ -56,14 +56,14 @@ class ReplayedWorld(RecordedState):
         self._among: set[tuple[str, str]] = set()
         """Objects with which the present file begins."""
 
-    def take(self, line: lines.AnyLine) -> None:
+    def apply_line(self, line: lines.AnyLine) -> None:
         """Take in a line about an object; others change nothing."""
         match line:
             case lines.KnownLine(kind=kind, object=text) if kind in self.objects:
                 item = lines.unpacked(kind, text)
                 self._among.add((kind, item.metadata.key))
                 if self.objects[kind].get(item.metadata.key) != item:
-                    self.tell(kind, item)
+                    self.apply(kind, item)
             case lines.ObjectsEndLine():
                 self._whole()
             case lines.Put(kind=kind, object=text, own=own) if kind in self.objects:
@@ -72,7 +72,7 @@ class ReplayedWorld(RecordedState):
                     self.objects[kind][item.metadata.key] = item
                     _WRITTEN[kind](self.state, item)
                 else:
-                    self.tell(kind, item)
+                    self.apply(kind, item)
             case lines.GoneLine(kind=kind, key=key) if kind in self.objects:
                 self.forget(kind, key)
             case lines.Bound(uid=uid, node=node, devices=devices):
@@ -91,7 +91,7 @@ def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
     return Planning(config.parse(text), timing_of(settings)[0])
 
 
-def decide(planning: Planning, snapshot: Snapshot, told: ReplayedWorld, cycle: lines.Cycle) -> Session:
+def decide(planning: Planning, snapshot: Snapshot, world: ReplayedWorld, cycle: lines.Cycle) -> Session:
     """Run a recorded cycle on a snapshot, with the inputs that no watch reports; its decisions are not carried out."""
     given: dict[str, Any] = {} if cycle.avoided is None else {"avoided": cycle.avoided}
     return planning.run(
@@ -99,7 +99,7 @@ def decide(planning: Planning, snapshot: Snapshot, told: ReplayedWorld, cycle: l
         cycle.at,
         arrived={uid: frozenset(Slot(*slot) for slot in slots) for uid, slots in cycle.arrived.items()},
         gone=frozenset(cycle.gone),
-        provisioning=told.requests(),
+        provisioning=world.requests(),
         provisioning_served=cycle.served,
         usage=cycle.usage,
         **given,

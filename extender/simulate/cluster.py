@@ -83,15 +83,15 @@ class SimulatedCluster:
         playing = self.gangs[workload.key] = Playing(workload, came)
         self.all.append(playing)
         group = workload.group
-        self.world.tell(
+        self.world.apply(
             workload.kind, _as_it_came(group) if workload.kind == _GROUPS and not workload.is_there else group
         )
         if workload.job is not None:
-            self.world.tell(_JOBS, workload.job)
+            self.world.apply(_JOBS, workload.job)
         for member in members_of(workload).values():
             self._member(playing, member)
         if workload.is_there and workload.placement is not None:
-            self.world.tell(_PLACEMENTS, workload.placement)
+            self.world.apply(_PLACEMENTS, workload.placement)
         if workload.ran_before:
             playing.started_s = self.now
         if workload.left_s is not None:
@@ -115,7 +115,7 @@ class SimulatedCluster:
     def _as_it_is(self, playing: Playing, run: SimulatedRun, pod: Pod) -> None:
         """Let a member begin as it is: on its node, on its way to the node that it is pinned to, or waiting."""
         run.pod, run.ended = pod, pod.finished
-        self.world.tell(_PODS, pod)
+        self.world.apply(_PODS, pod)
         if pod.spec.node_name:
             run.since_s = self.now
             self._end_later(playing, run, None if run.runs_s is None else (run.member.ended_s or 0.0) - self.now)
@@ -128,14 +128,14 @@ class SimulatedCluster:
             return
         uid = f"{playing.workload.group.metadata.uid}/{run.member.pod.metadata.name}/{playing.life}"
         run.pod, run.since_s, run.ended = waiting_pod(run.member, uid, self.version(), self.now), None, False
-        self.world.tell(_PODS, run.pod)
+        self.world.apply(_PODS, run.pod)
         self.touched = True
 
     def bind(self, playing: Playing, run: SimulatedRun, node: str, epoch: int | None) -> None:
         """Let a member run on a node from now on, for its time less what its last checkpoint has saved."""
         run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
         run.since_s = self.now
-        self.world.tell(_PODS, run.pod)
+        self.world.apply(_PODS, run.pod)
         self._end_later(playing, run, None if run.runs_s is None else max(run.runs_s - playing.done_s, 0.0))
 
     def _end_later(self, playing: Playing, run: SimulatedRun, in_s: float | None) -> None:
@@ -149,7 +149,7 @@ class SimulatedCluster:
             return
         run.ended = True
         run.pod = ended_pod(run.pod, self.version())
-        self.world.tell(_PODS, run.pod)
+        self.world.apply(_PODS, run.pod)
         if all(each.ended for each in playing.runs.values()):
             self._go(playing)
 
@@ -201,7 +201,7 @@ class SimulatedCluster:
         if workload.kind == _GROUPS and group is not None and group.status.phase != phase:
             meta = replace(group.metadata, resource_version=str(self.version()))
             new = replace(group, metadata=meta, status=replace(group.status, phase=phase))
-            self.world.tell(_GROUPS, new)
+            self.world.apply(_GROUPS, new)
             self.touched = True
 
 

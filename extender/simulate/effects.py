@@ -56,7 +56,7 @@ class SimulatedEffects:
 
     def _apply(self, placement: Placement) -> None:
         meta = replace(placement.metadata, resource_version=str(self._cluster.version()))
-        self._cluster.world.tell(_PLACEMENTS, replace(placement, metadata=meta))
+        self._cluster.world.apply(_PLACEMENTS, replace(placement, metadata=meta))
 
     def _change(self, key: str, change: Callable[[Placement], PlacementContent]) -> None:
         """Change the placement of a gang, if it has one."""
@@ -104,7 +104,7 @@ class SimulatedEffects:
             self._change(unreserve.gang.key, partial(content.unreserved, unreserve))
         for reserve in session.decided(decisions.Reserve):
             known = self._placement(reserve.gang.key) or _new(reserve.gang)
-            self._write(known, content.reserved(reserve, PlacementContent.of(known)))
+            self._write(known, content.reserved(reserve, PlacementContent.content_of(known)))
 
     def _enqueue(self, session: Session) -> None:
         for enqueue in session.decided(decisions.AdmitGang):
@@ -137,12 +137,12 @@ class SimulatedEffects:
         for stay in session.decided(decisions.WithdrawNotice):
             self._note(stay, dict.fromkeys((names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY)))
 
-    def _note(self, about: decisions.TellNotice | decisions.WithdrawNotice, said: dict[str, str | None]) -> None:
+    def _note(self, about: decisions.TellNotice | decisions.WithdrawNotice, annotations: dict[str, str | None]) -> None:
         playing = self._cluster.gangs.get(about.gang.key)
         run = playing.runs.get(about.pod.name) if playing is not None else None
         if run is not None:
-            run.pod = annotated_pod(run.pod, self._cluster.version(), said)
-            self._cluster.world.tell(_PODS, run.pod)
+            run.pod = annotated_pod(run.pod, self._cluster.version(), annotations)
+            self._cluster.world.apply(_PODS, run.pod)
 
 
 def _new(gang: GangView) -> Placement:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from heapq import heappop
 
 from extender.planner.cycle import Planning
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import take_snapshot
 from extender.simulate.cluster import SimulatedCluster
 from extender.simulate.effects import SimulatedEffects
 from extender.simulate.members import SimulatedWorkload
@@ -82,7 +82,9 @@ class Simulation(SimulatedCluster):
         """Run a cycle and carry its decisions out; False if nothing changed on which a further one could decide."""
         self.cycles += 1
         requests = self.world.requests()
-        session = self.planning.run(take(self.world.state), self.now, provisioning=requests, provisioning_served=False)
+        session = self.planning.run(
+            take_snapshot(self.world.state), self.now, provisioning=requests, provisioning_served=False
+        )
         self.touched = False
         self._effects.carry_out(session)
         return self.touched

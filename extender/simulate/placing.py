@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from extender.explain.gang import GangExplainer
-from extender.explain.members import gang_words, where
+from extender.explain.members import gang_text, where
 from extender.explain.report import GangReport
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
@@ -43,18 +43,18 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
             placed.append(_placed(place, new))
             known = what_if.state.placement_of(place.gang.key)
             what_if.state.on_placement(known, placement_after(known, place, session))
-        what_if.goes_on()
+        what_if.continue_planning()
     explainer = GangExplainer(what_if)
     for gang in waiting(what_if.cycle()):
         why = explainer.explain(gang, relief=False)
-        placed.append(SimulatedGang(gang.key, gang_words(gang), gang.key in new, placed=False, why=why))
+        placed.append(SimulatedGang(gang.key, gang_text(gang), gang.key in new, placed=False, why=why))
     return placed
 
 
 def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
     return SimulatedGang(
         gang=place.gang.key,
-        workload=gang_words(place.gang),
+        workload=gang_text(place.gang),
         submitted=place.gang.key in new,
         placed=True,
         slots=place.new_slots,

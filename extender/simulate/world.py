@@ -19,7 +19,7 @@ class RecordedState:
         self.state = state
         self.objects: dict[str, dict[str, Any]] = {kind_name(resource): {} for resource in READ}
 
-    def tell(self, kind: str, item: Any) -> None:
+    def apply(self, kind: str, item: Any) -> None:
         """Hand the state an object, as its watch would."""
         known = self.objects[kind].get(item.metadata.key)
         if known is not None and known.metadata.uid != item.metadata.uid:
@@ -27,13 +27,13 @@ class RecordedState:
             known = None
         self.objects[kind][item.metadata.key] = item
         if kind in _FED:
-            _FED[kind].tell(self.state, known, item)
+            _FED[kind].apply(self.state, known, item)
 
     def forget(self, kind: str, key: str) -> None:
         """Remove an object from the state, if it is known."""
         known = self.objects[kind].pop(key, None)
         if known is not None and kind in _FED:
-            _FED[kind].tell(self.state, known, None)
+            _FED[kind].apply(self.state, known, None)
 
     def requests(self) -> Mapping[str, Any]:
         """Return the newest ProvisioningRequest of each gang, by its UID."""

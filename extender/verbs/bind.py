@@ -134,7 +134,7 @@ class Bind:
         if not record.node:
             ledger.assume(record.uid, queue, record.cls, node=args.node, devices=devices, user=record.creator)
         try:
-            return await self._post(args, self._gpus.told(record, args.node, devices), devices)
+            return await self._post(args, self._gpus.annotations_for(record, args.node, devices), devices)
         finally:
             self._cluster.change(lambda state: state.ledger.answered(record.uid))
 
@@ -163,7 +163,7 @@ class Bind:
         devices = devices_of(placement, record.slot) if record.cls.gpu else ()
         if record.cls.gpu is not None and not devices:
             return VerbReason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
-        given = self._gpus.told(record, args.node, devices)
+        given = self._gpus.annotations_for(record, args.node, devices)
         marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key)}
         if any(loan.node == args.node for loan in placement.spec.borrows):
             marks[RUNS_ON_SPARE] = "true"

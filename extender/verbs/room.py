@@ -116,7 +116,7 @@ class SharedGpus:
         order = None if session is None else partial(session.hooks.gpu_order.call, record.cls, column)
         return table.devices.choose(share, column, unused, order)
 
-    def told(self, record: PodRecord, node: str, devices: tuple[int, ...]) -> dict[str, str]:
+    def annotations_for(self, record: PodRecord, node: str, devices: tuple[int, ...]) -> dict[str, str]:
         """Return annotations of the binding, including those for Volcano's device plugin."""
         share = record.cls.gpu
         if share is None or not devices:
@@ -124,7 +124,7 @@ class SharedGpus:
         table = self._cluster.state.nodes
         column = table.index.get(node)
         portion = table.devices.portion(share, column) if column is not None else share.portion
-        told = {GPU_DEVICES_CHOSEN: text_of_devices(devices), GPU_PORTION: format_portion(portion)}
+        annotations = {GPU_DEVICES_CHOSEN: text_of_devices(devices), GPU_PORTION: format_portion(portion)}
         if share.by_resource:
-            told |= {VOLCANO_GPU_INDEX: text_of_devices(devices), VOLCANO_PREDICATE_TIME: str(time.time_ns())}
-        return told
+            annotations |= {VOLCANO_GPU_INDEX: text_of_devices(devices), VOLCANO_PREDICATE_TIME: str(time.time_ns())}
+        return annotations

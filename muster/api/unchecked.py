@@ -12,7 +12,7 @@ def mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def find(document: Any, path: Collection[str | int]) -> Any:
+def value_at(document: Any, path: Collection[str | int]) -> Any:
     """Return the value at a path of member names and list indexes; None if it is missing."""
     value = document
     for part in path:

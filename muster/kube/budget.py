@@ -92,7 +92,7 @@ class MemoryLimit(Generic[T]):
         self._freed: set[str] = set()
         """Namespaces with left-out objects in which space has become free."""
 
-    def take(self, obj: T, packed: Any = None) -> LimitVerdict:
+    def weigh(self, obj: T, packed: Any = None) -> LimitVerdict:
         """Check a new or changed object, stored as `packed`. A known object that is refused keeps its old version."""
         meta = obj.metadata
         if not meta.namespace:

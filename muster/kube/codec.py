@@ -52,7 +52,7 @@ class Identity(NamedTuple):
 
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
-_told: set[tuple[str, Identity]] = set()
+_reported: set[tuple[str, Identity]] = set()
 """Kinds and versions of left-out objects, so that each is reported only once."""
 
 
@@ -212,10 +212,10 @@ def text(value: bytes) -> str:
 
 def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> str:
     """Log and count once that a version of an object is left out, with the reason; return the object's key."""
-    if not which.name or (res.plural, which) not in _told:
-        if len(_told) >= _MOST_REPORTED:
-            _told.clear()
-        _told.add((res.plural, which))
+    if not which.name or (res.plural, which) not in _reported:
+        if len(_reported) >= _MOST_REPORTED:
+            _reported.clear()
+        _reported.add((res.plural, which))
         UNDECODABLE.labels(res.plural).inc()
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         name = which.key or f"an object of kind {res.kind}"

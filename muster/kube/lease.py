@@ -94,13 +94,13 @@ class Elector:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._turn()
+            self._renew_once()
             self._stopping.wait(self._retry_period_s * (1 + _JITTER * self._random()))
         if self._renewed_at is not None:
             self._step_down("stopped")
             self._release()
 
-    def _turn(self) -> None:
+    def _renew_once(self) -> None:
         """Try to take or renew the lease, and start or stop leading accordingly.
 
         A lost response ("unknown") changes nothing by itself: the deadline decides. But once `leading` was False for a

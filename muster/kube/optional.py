@@ -93,11 +93,11 @@ class OptionalReflector:
             self._client, resource, store=ObjectStore(packed=resource.type), longest_delay_s=self._longest_delay_s
         )
 
-        def told(old: Any, new: Any) -> None:
+        def handle(old: Any, new: Any) -> None:
             if self._objects is objects:  # a change that is on its way from an earlier one comes too late
                 self._handler(old, new)
 
-        objects.add_handler(told)
+        objects.add_handler(handle)
         self._since_s = time.monotonic()
         self._objects = objects
         objects.start()

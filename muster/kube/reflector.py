@@ -264,7 +264,7 @@ class Reflector(Readable, Generic[T]):
                 if kind == "DELETED":
                     self.mirror.remove(obj.metadata.key)
                 elif kind != "BOOKMARK":
-                    self.mirror.put(obj)
+                    self.mirror.add_object(obj)
                 self._version = obj.metadata.resource_version
                 if watch.behind:
                     await slice_of_time.share()
@@ -295,4 +295,4 @@ class Reflector(Readable, Generic[T]):
         if not found:
             budget.drop(key)
         elif budget.left_out(key):  # else the watch has shown another version of it meanwhile, or its end
-            self.mirror.put(found[0])
+            self.mirror.add_object(found[0])

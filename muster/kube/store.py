@@ -71,7 +71,7 @@ class ObjectStore(Generic[T]):
         """Return the stored form of an object: its text, or the object itself."""
         return self._pack(obj)
 
-    def put(self, obj: T, packed: Any = None, old: T | None = None) -> None:
+    def add_object(self, obj: T, packed: Any = None, old: T | None = None) -> None:
         """Add or replace an object. Only for the store's single writer, its reflector.
 
         Callers may pass `packed`, the stored form, and `old`, the result of `get`, because for a long object each takes
@@ -161,7 +161,7 @@ class Mirror(Generic[T]):
         """Put each object and record its key; reading and putting are separate steps."""
         for item in items:
             yield
-            keys.add(self.put(item))
+            keys.add(self.add_object(item))
             yield
 
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
@@ -175,7 +175,7 @@ class Mirror(Generic[T]):
                 self.remove(key)
                 yield
 
-    def put(self, new: T) -> str:
+    def add_object(self, new: T) -> str:
         """Process a new or changed object, unless this version is known; return its key."""
         key = new.metadata.key
         if self._wants is not None and not self._wants(new):
@@ -194,7 +194,7 @@ class Mirror(Generic[T]):
             packed = self.store.pack(kept)
             if not self._within_budget(new, packed):
                 return key
-            self.store.put(kept, packed, old)
+            self.store.add_object(kept, packed, old)
         except Exception:
             UNDECODABLE.labels(self._plural).inc()
             log.exception("object left out, it cannot be indexed", resource=self._plural, name=key)
@@ -216,7 +216,7 @@ class Mirror(Generic[T]):
         """Return False if an object is left out; newer objects that must make space for it have been dropped."""
         if self.budget is None:
             return True
-        verdict = self.budget.take(new, packed)
+        verdict = self.budget.weigh(new, packed)
         for key in verdict.gone:
             gone = self.store.discard(key)
             if gone is not None:

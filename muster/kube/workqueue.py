@@ -108,7 +108,7 @@ class WorkQueue(Generic[K]):
             while not self._down:
                 next_due = self._promote()
                 if self._ready:
-                    key = self._ready.take()
+                    key = self._ready.next_key()
                     self._dirty.discard(key)
                     self._processing.add(key)
                     return key
@@ -194,7 +194,7 @@ class GroupQueue(Generic[K]):
         groups.setdefault(group, (deque(), deque()))[0 if first else 1].append(key)
         self._length += 1
 
-    def take(self) -> K:
+    def next_key(self) -> K:
         """Take the next key, which is then in progress. Raises KeyError if there is none."""
         group, keys = (self._idle or self._busy).popitem(last=False)
         key = (keys[0] or keys[1]).popleft()

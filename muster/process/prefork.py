@@ -31,7 +31,7 @@ from muster.api.base import prepare
 from muster.kube.loop import prefer_the_loop
 from muster.process import serve as servers
 from muster.process.memory import freeze
-from muster.process.tls import Files, ServerTLS, tell_end
+from muster.process.tls import Files, ServerTLS, send_end
 
 LARGE_BYTES = 64 * 1024
 LARGE_AT_ONCE = 8
@@ -95,8 +95,8 @@ def serve(
     """
     servers.allow_descriptors()
     tls = ServerTLS(files)
-    tls.check()
-    tell_end(tls)
+    tls.read_files()
+    send_end(tls)
     settings: dict[str, Any] = {
         "bind": f"{host}:{port}",
         "backlog": servers.BACKLOG,

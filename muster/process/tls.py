@@ -55,7 +55,7 @@ class ServerTLS:
         self.context = _context(asks=files.client_ca is not None)
         self.context.sni_callback = self._take_up
 
-    def check(self) -> None:
+    def read_files(self) -> None:
         """Read the files; FileError if they cannot be used."""
         self._stamp, self._shown = self._files.stamp(), _read(self._files)
 
@@ -88,7 +88,7 @@ class ServerTLS:
             return self._shown
 
 
-def tell_end(tls: ServerTLS) -> None:
+def send_end(tls: ServerTLS) -> None:
     """Show the expiry time of the certificate for clients in /metrics; call it once per process."""
     Gauge(
         "muster_server_certificate_expiry_timestamp_seconds",

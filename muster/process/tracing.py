@@ -101,7 +101,7 @@ class TracingError(ValueError):
     """The settings ask for traces, but a required package is not installed; the message says what to do."""
 
 
-def check(endpoint: str) -> None:
+def check_endpoint(endpoint: str) -> None:
     """TracingError if the settings name an endpoint and nothing could be sent there."""
     if endpoint and not _installed():
         raise TracingError(_MISSING)
@@ -113,7 +113,7 @@ def configure(process: str, endpoint: str) -> None:
     Call it after a fork, where threads survive. TracingError as with `check`; if only the environment asks, which many
     programs may share, a missing package is only logged.
     """
-    check(endpoint)
+    check_endpoint(endpoint)
     wanted = endpoint or os.environ.get(ENDPOINT_VARIABLE, "")
     if not wanted:
         return

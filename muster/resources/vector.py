@@ -88,7 +88,7 @@ _LONG = 1000
 _FIRST = (CPU, "memory")
 
 
-def amount_words(resource: str, amount: int) -> str:
+def amount_text(resource: str, amount: int) -> str:
     """Return one amount without the resource's name: `1.5`, `16Gi`, `8`."""
     if resource in MILLI:
         return _short(amount / WHOLE)
@@ -99,10 +99,10 @@ def amount_words(resource: str, amount: int) -> str:
     return str(amount)
 
 
-def vector_words(vector: Mapping[str, int]) -> str:
+def vector_text(vector: Mapping[str, int]) -> str:
     """Return the requests of one pod: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`, without the one of `pods`."""
     names = sorted((name for name, amount in vector.items() if amount and name != PODS), key=_rank)
-    parts = [f"{amount_words(name, vector[name])} {name}" for name in names]
+    parts = [f"{amount_text(name, vector[name])} {name}" for name in names]
     return ", ".join(parts) or "nothing"
 
 

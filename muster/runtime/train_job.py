@@ -66,7 +66,7 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
     variables = [_wire(each) for each in train_job.spec.trainer.env] if train_job.spec.trainer else []
     info = Info(
         framework,
-        Owner.of(TRAIN_JOBS, train_job.metadata),
+        Owner.from_meta(TRAIN_JOBS, train_job.metadata),
         _pod_sets(base, runtime, framework, nodes_of(train_job, settings)),
         settings,
         user_env=UserEnv(variables, "spec.trainer.env"),

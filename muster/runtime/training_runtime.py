@@ -30,7 +30,7 @@ CLAIMS = f"{TEMPLATE}.volumeClaimPolicies"
 _ANY_JOB = trainer.TrainJob(spec=trainer.TrainJobSpec(runtime_ref=trainer.RuntimeRef(name="any")))
 
 
-def check(runtime: Runtime, target: Target = "Job") -> Iterator[FieldError]:
+def check_runtime(runtime: Runtime, target: Target = "Job") -> Iterator[FieldError]:
     """Yield all mistakes of a runtime."""
     seen: set[str] = set()
     for index, job in enumerate(runtime.spec.template.spec.replicated_jobs):

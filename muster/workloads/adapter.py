@@ -22,7 +22,7 @@ class FieldPath:
 
     path: str
 
-    def of(self, pod: ObjectMeta) -> str | None:
+    def value_in(self, pod: ObjectMeta) -> str | None:
         """Return the value of this field of the pod; None if it is missing, or neither a label nor an annotation."""
         found = _FIELD.fullmatch(self.path)
         values = pod.labels if found and found["map"] == "labels" else pod.annotations
@@ -44,7 +44,7 @@ class Owner:
     uid: str = ""
 
     @classmethod
-    def of(cls, resource: Resource[Any], meta: ObjectMeta) -> "Owner":
+    def from_meta(cls, resource: Resource[Any], meta: ObjectMeta) -> "Owner":
         """Return the object of this kind with this metadata."""
         return cls(resource.api_version, resource.kind, meta.name, meta.namespace, meta.uid)
 
@@ -122,4 +122,4 @@ def needed(size: int, elastic: str | None) -> int:
 
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
     """Return the rank of this pod if `rank` is its source; None if it is not known yet."""
-    return whole_number(rank.of(pod) if isinstance(rank, FieldPath) else rank)
+    return whole_number(rank.value_in(pod) if isinstance(rank, FieldPath) else rank)

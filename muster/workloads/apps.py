@@ -20,7 +20,7 @@ class StatefulSetAdapter(Adapter):
 
     def __init__(self, stateful_set: StatefulSet) -> None:
         meta = stateful_set.metadata
-        super().__init__(Owner.of(STATEFUL_SETS, meta), stateful_set.spec.template, meta.annotations)
+        super().__init__(Owner.from_meta(STATEFUL_SETS, meta), stateful_set.spec.template, meta.annotations)
         self._spec = stateful_set.spec
         self._start = self._spec.ordinals.start if self._spec.ordinals else 0
 

@@ -26,7 +26,7 @@ class IndexedJobAdapter(Adapter):
     """A batch/v1 Job with `completionMode: Indexed`: each index is a rank, and pods are found as `<job>-<index>`."""
 
     def __init__(self, job: IndexedJob) -> None:
-        super().__init__(Owner.of(INDEXED_JOBS, job.metadata), job.spec.template, job.metadata.annotations)
+        super().__init__(Owner.from_meta(INDEXED_JOBS, job.metadata), job.spec.template, job.metadata.annotations)
         self._job = job
         self._spec = job.spec
 
@@ -99,7 +99,7 @@ def _failure(job: IndexedJob) -> str:
 def _service(job: IndexedJob) -> JSON:
     """Return the headless Service named as the Job. Pods are found before they are ready: they wait for each other."""
     meta = job.metadata
-    owner = Owner.of(INDEXED_JOBS, meta).reference(blocking=False)
+    owner = Owner.from_meta(INDEXED_JOBS, meta).reference(blocking=False)
     selector = {names.BATCH_JOB_NAME: meta.name}
     return {
         "metadata": {"name": meta.name, "namespace": meta.namespace, "ownerReferences": [owner]},

@@ -10,7 +10,7 @@ from muster.api.grammar import many
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.core import CRON_JOBS
 from muster.api.kubernetes.pod_problems import DISRUPTED
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.workloads.kind import TEMPLATE, Addition, Place, dotted
 from muster.workloads.sample import JSON
 
@@ -46,21 +46,21 @@ def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
     """
     for place in places:
         part = place[: -len(TEMPLATE) + 1]
-        spec = mapping(find(jobset, part))
+        spec = mapping(value_at(jobset, part))
         if not (spec.get("podFailurePolicy") or _never_restarts(spec)):
             yield from _ends_with_an_eviction(spec, dotted(part))
 
 
 def _may_have_a_policy(job: JSON, spec: JSON) -> bool:
     """Return True if the Job has neither a policy of its own nor an unknown controller."""
-    owners = find(job, ("metadata", "ownerReferences"))
+    owners = value_at(job, ("metadata", "ownerReferences"))
     given = (mapping(owner) for owner in (owners if isinstance(owners, list) else ()))
     kinds = {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in given}
     return not (spec.get("podFailurePolicy") or spec.get("managedBy")) and kinds <= _OWNERS
 
 
 def _never_restarts(spec: JSON) -> bool:
-    return bool(find(spec, ("template", "spec", "restartPolicy")) == "Never")
+    return bool(value_at(spec, ("template", "spec", "restartPolicy")) == "Never")
 
 
 def _ends_with_an_eviction(spec: JSON, path: str) -> Iterator[str]:

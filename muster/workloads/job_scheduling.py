@@ -15,7 +15,7 @@ from muster.api.kubernetes.core import IndexedJob
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
 from muster.api.muster.gang import named_gang
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.workloads.adapter import needed
 from muster.workloads.kind import TEMPLATE, Addition, Place
 from muster.workloads.sample import JSON
@@ -56,12 +56,12 @@ def native(job: JSON) -> Iterator[Addition]:
     PodGroup. That PodGroup has none of the Job's annotations, so the pods get those about the gang.
     """
     spec = mapping(job.get("spec"))
-    if not spec.get("scheduling") and not find(spec, ("template", "spec", "schedulingGroup")):
+    if not spec.get("scheduling") and not value_at(spec, ("template", "spec", "schedulingGroup")):
         return
     place = (*TEMPLATE, "metadata", "annotations")
     source = "spec.scheduling" if spec.get("scheduling") else "spec.template.spec"
     yield Addition((*place, names.NATIVE_GROUP), "true", "its native PodGroup is its gang", source)
-    given, there = mapping(find(job, ("metadata", "annotations"))), mapping(find(job, place))
+    given, there = mapping(value_at(job, ("metadata", "annotations"))), mapping(value_at(job, place))
     for key in (*names.GANG_TOPOLOGY_KEYS, *names.GANG_KEYS, names.ELASTIC):
         if key in given and key not in there:
             yield Addition((*place, key), given[key], "so that its pods have it", f"metadata.annotations[{key}]")

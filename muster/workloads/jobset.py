@@ -13,7 +13,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.endpoints import Endpoints, Joined, NumberedNames
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import whole_number
-from muster.api.unchecked import find
+from muster.api.unchecked import value_at
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value
@@ -155,7 +155,7 @@ def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
 
 def _pods_of(jobset: JSON, place: Place) -> int:
     """Return the number of pods of each Job made from the pod template at `place`."""
-    job = mapping(find(jobset, place[: -len(TEMPLATE) + 1]))
+    job = mapping(value_at(jobset, place[: -len(TEMPLATE) + 1]))
     return msgspec.convert(job.get("parallelism") or 1, int)
 
 
@@ -163,7 +163,7 @@ def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:
     """Yield the metadata, with its place, of each object that gives annotations to pods of the template at `place`."""
     for depth in range(len(place) + 1):
         where = (*place[:depth], "metadata")
-        yield where, mapping(find(jobset, where))
+        yield where, mapping(value_at(jobset, where))
 
 
 def _samples(document: JSON) -> Iterator[SamplePod]:

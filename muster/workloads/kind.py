@@ -8,7 +8,7 @@ from muster.api.base import Resource
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.unchecked import find
+from muster.api.unchecked import value_at
 from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
 
@@ -201,7 +201,7 @@ def replicated(templates: Iterable[Path], *, scales: bool = False) -> Verbs:
     """Return the verbs of a kind with `spec.replicas`, whose pods follow these templates."""
     return Verbs(
         count=("spec", "replicas"),
-        stopped=lambda workload: not find(workload, ("status", "replicas")),
+        stopped=lambda workload: not value_at(workload, ("status", "replicas")),
         sizes=(("spec", "replicas"),),
         resized=lambda _workload, size, _task: {"spec": {"replicas": size}},
         scales=scales,

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any, Literal, NamedTuple
 
 from muster.api import names
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, pod_templates
 from muster.workloads.sample import JSON
@@ -24,7 +24,7 @@ POD_GROUP = WorkloadKind(
     POD_GROUPS,
     templates=(),
     verbs=Verbs(
-        ended=lambda group: find(group, ("status", "phase")) == "Completed",
+        ended=lambda group: value_at(group, ("status", "phase")) == "Completed",
         classes=(("spec", "priorityClassName"),),
         instead={
             "cancel": f"{_OPERATOR}, and would wait for it without end: delete what makes them, or these pods first",
@@ -87,7 +87,7 @@ def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
     """Return True if the workload wants no pods for now."""
     verbs = kind.verbs or Verbs()
     if verbs.stop:
-        return find(workload, verbs.stop) is True
+        return value_at(workload, verbs.stop) is True
     return _count(verbs, workload) == 0 if verbs.count else verbs.held(dict(workload))
 
 
@@ -104,7 +104,7 @@ def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any
 def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
     """Return True if each pod of the workload knows their number, so that another number takes a new start of all."""
     nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
-    elastic = any(names.ELASTIC in mapping(find(each, ("metadata", "annotations"))) for each in nodes)
+    elastic = any(names.ELASTIC in mapping(value_at(each, ("metadata", "annotations"))) for each in nodes)
     return bool(kind.verbs and kind.verbs.restarts(dict(workload))) or (any(map(_labelled, nodes)) and not elastic)
 
 
@@ -118,7 +118,7 @@ class _Given(NamedTuple):
 
     @property
     def called(self) -> str:
-        return self.kind.resource.reference(str(find(self.workload, ("metadata", "name"))))
+        return self.kind.resource.reference(str(value_at(self.workload, ("metadata", "name"))))
 
     @property
     def held(self) -> bool:
@@ -133,7 +133,7 @@ class _Given(NamedTuple):
             return Step("command", self.verbs.commands[0 if held else 1])
         if self.verbs.stop:
             return Step("patch", _at(self.verbs.stop, value=held))
-        kept = str(mapping(find(self.workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS))
+        kept = str(mapping(value_at(self.workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS))
         if replicas is None and not held and not kept.isdecimal():
             raise ValueError(f"it was scaled to 0 by hand: muster resize {self.called} --size NUMBER starts it")
         wanted = replicas if replicas is not None else _count(self.verbs, self.workload) if held else int(kept)
@@ -145,7 +145,7 @@ class _Given(NamedTuple):
         if self.verbs.commands:
             change = (Step("stopped"), Step("patch", patch))
             return self.switched(held=True), *change, self.switched(held=False)
-        replicas = find(patch, self.verbs.count) if self.verbs.count else None
+        replicas = value_at(patch, self.verbs.count) if self.verbs.count else None
         wanted = _count(self.verbs, self.workload) if replicas is None else replicas
         held = _merged(patch, self.switched(wanted, held=True).value)
         return Step("patch", held), Step("stopped"), self.switched(wanted, held=False)
@@ -183,7 +183,7 @@ def _move(given: _Given, asked: Asked) -> Outcome:
 
 
 def _priority(given: _Given, asked: Asked) -> Outcome:
-    there = (path for path in given.verbs.classes if find(given.workload, path[:-1]) is not None)
+    there = (path for path in given.verbs.classes if value_at(given.workload, path[:-1]) is not None)
     patch = reduce(_merged, (_at(path, value=asked.to) for path in there), dict[str, Any]())
     says, at_once = f"has the class {asked.to}", (Step("patch", patch),)
     if given.held:
@@ -231,11 +231,11 @@ _OUTCOMES: Mapping[Verb, Callable[[_Given, Asked], Outcome]] = {
 
 
 def _labelled(node: Mapping[str, Any]) -> bool:
-    return names.FRAMEWORK in mapping(find(node, ("metadata", "labels")))
+    return names.FRAMEWORK in mapping(value_at(node, ("metadata", "labels")))
 
 
 def _count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
-    value = find(workload, verbs.count)
+    value = value_at(workload, verbs.count)
     return value if isinstance(value, int) else 1
 
 

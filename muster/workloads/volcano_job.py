@@ -11,7 +11,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.endpoints import Endpoints, Joined
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import FINISHED, JOBS, Job, TaskSpec
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.volcano.plugins.registry import plugins_for
@@ -30,7 +30,7 @@ class VolcanoJobAdapter(Adapter):
         self._job = job
         self._tasks = [each for each in job.spec.tasks if _shaped(each)]
         self._task = next((each for each in job.spec.tasks if each.name == task), TaskSpec(name=task))
-        super().__init__(Owner.of(JOBS, job.metadata), self._task.template, job.metadata.annotations)
+        super().__init__(Owner.from_meta(JOBS, job.metadata), self._task.template, job.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
         """Refuse Jobs without plugin svc, which names the pods, a missing task, and pods that share a host name."""
@@ -94,7 +94,7 @@ _WORLDS = frozenset({"pytorch", "tensorflow", "mpi", "ray"})
 
 
 def _phase(job: JSON) -> str:
-    return str(find(job, ("status", "state", "phase")) or "")
+    return str(value_at(job, ("status", "state", "phase")) or "")
 
 
 def _resized(job: JSON, size: int, task: str) -> JSON:
@@ -131,7 +131,7 @@ VOLCANO_JOB = WorkloadKind(
         ended=lambda job: _phase(job) in FINISHED,
         sizes=(("spec", "tasks", "*", "replicas"),),
         resized=_resized,
-        restarts=lambda job: not _WORLDS.isdisjoint(mapping(find(job, ("spec", "plugins")))),
+        restarts=lambda job: not _WORLDS.isdisjoint(mapping(value_at(job, ("spec", "plugins")))),
         classes=(("spec", "priorityClassName"),),
         instead={"move": again("a Volcano Job stays in the queue that admitted it")},
     ),

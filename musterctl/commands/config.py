@@ -154,7 +154,7 @@ def _checked(name: str, text: str) -> tuple[list[str], bool]:
     try:
         process = settings.process_of(text)
         if process:
-            settings.check(process, text)
+            settings.check_settings(process, text)
             return [], False
     except SettingsError as error:
         lines, wrong = [f"error: {each}" for each in error.errors], True

@@ -112,7 +112,7 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
         client = plane.client()
         _clear(client)
         faultstory.clear(client)
-        ok = faultstory.tell(client, console) if faults else _show_gangs(plane, client, console)
+        ok = faultstory.show(client, console) if faults else _show_gangs(plane, client, console)
     finally:
         if not keep:
             _leave(plane, ran=ran)

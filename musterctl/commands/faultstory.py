@@ -53,7 +53,7 @@ def clear(client: Client) -> None:
         time.sleep(POLL_S)
 
 
-def tell(client: Client, console: Console) -> bool:
+def show(client: Client, console: Console) -> bool:
     """Play the demo; return True if all of it came true."""
     story = _FaultDemo(client, console)
     for name, value in _PRIORITIES.items():
@@ -73,37 +73,39 @@ def _loses_a_node(story: "_FaultDemo") -> None:
     story.submit(TRAIN, 16, 2, {names.SPARES: "1"}, "demo-high")
     story.wait(f"{TRAIN} runs", lambda: story.bound(TRAIN) == 16)  # noqa: PLR2004 - its members
     [spare] = story.wait("its spare", lambda: [each.node for each in story.placement(TRAIN).spec.spares])
-    story.say(f"{TRAIN}: 16 members run on {story.where(TRAIN)}, and {spare} is kept as a spare")
+    story.print(f"{TRAIN}: 16 members run on {story.where(TRAIN)}, and {spare} is kept as a spare")
     story.submit(BATCH, 3, 8, {names.EVICT_NOTICE: "60s"}, "demo-low")
     story.wait(f"{BATCH} runs", lambda: story.bound(BATCH) == 3)  # noqa: PLR2004 - its members
-    story.say(f"{BATCH}: 3 members run on {story.where(BATCH)}; the cluster is full")
+    story.print(f"{BATCH}: 3 members run on {story.where(BATCH)}; the cluster is full")
     story.submit(GUEST, 1, 8, {names.BORROWS: "true"})
     story.wait(f"{GUEST} runs", lambda: story.bound(GUEST) == 1)
-    story.say(f"{GUEST}: runs on the spare, as it may be sent away at any time")
+    story.print(f"{GUEST}: runs on the spare, as it may be sent away at any time")
     before = {pod.metadata.name: pod.metadata.uid for pod in story.pods(TRAIN)}
     node = next(pod.spec.node_name for pod in story.pods(TRAIN))
-    story.say(f"{node} reports {FAULT}=True, as node-problem-detector would")
+    story.print(f"{node} reports {FAULT}=True, as node-problem-detector would")
     began = time.monotonic()
     _report_node(story.client, node, "True")
     story.wait(f"{GUEST} leaves", lambda: story.bound(GUEST) == 0)
-    story.say(f"{GUEST}: evicted {time.monotonic() - began:.1f} s after the fault")
+    story.print(f"{GUEST}: evicted {time.monotonic() - began:.1f} s after the fault")
     story.wait(f"{TRAIN} is whole on healthy nodes", lambda: story.bound(TRAIN, without=node) == 16)  # noqa: PLR2004
     after = {pod.metadata.name: pod.metadata.uid for pod in story.pods(TRAIN)}
     came = sum(before[name] != uid for name, uid in after.items())
     took = time.monotonic() - began
-    story.say(f"{TRAIN}: {came} members are back on {spare} {took:.1f} s after the fault, {16 - came} were not touched")
+    story.print(
+        f"{TRAIN}: {came} members are back on {spare} {took:.1f} s after the fault, {16 - came} were not touched"
+    )
 
 
 def _asks_for_a_checkpoint(story: "_FaultDemo") -> None:
     story.submit(URGENT, 3, 8, {}, "demo-high")
     notified = story.wait(f"{BATCH} has a notice", lambda: [pod for pod in story.pods(BATCH) if _notice_text(pod)])
-    story.say(f"{BATCH}: has a notice of its eviction at {_notice_text(notified[0])}, or as soon as it has answered")
+    story.print(f"{BATCH}: has a notice of its eviction at {_notice_text(notified[0])}, or as soon as it has answered")
     began = time.monotonic()
     note = {names.CHECKPOINT: f"step={STEP},at={meta.format_time(time.time())}"}
     story.client.merge_patch(core.PODS, notified[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
-    story.say(f"{BATCH}: answers that it has saved step {STEP}")
+    story.print(f"{BATCH}: answers that it has saved step {STEP}")
     story.wait(f"{URGENT} runs", lambda: story.bound(URGENT) == 3)  # noqa: PLR2004 - its members
-    story.say(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {story.where(URGENT)}")
+    story.print(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {story.where(URGENT)}")
 
 
 class _FaultDemo:
@@ -114,7 +116,7 @@ class _FaultDemo:
         self._console = console
         self._began = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """Print a line with its time."""
         self._console.print(f"{time.monotonic() - self._began:6.1f} s  {text}", highlight=False, soft_wrap=True)
 
@@ -127,7 +129,7 @@ class _FaultDemo:
             time.sleep(POLL_S)
         return found
 
-    def submit(self, name: str, pods: int, gpus: int, said: Mapping[str, str], priority: str = "") -> None:
+    def submit(self, name: str, pods: int, gpus: int, annotations: Mapping[str, str], priority: str = "") -> None:
         """Create a gang whose lost members come again one by one."""
         container = {"name": "main", "image": "none", "resources": {"limits": {GPU: gpus}}}
         template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
@@ -135,7 +137,7 @@ class _FaultDemo:
         manifest = {
             "apiVersion": JOBS.api_version,
             "kind": JOBS.kind,
-            "metadata": {"name": name, "annotations": dict(said)},
+            "metadata": {"name": name, "annotations": dict(annotations)},
             "spec": {**spec, "tasks": [{"name": "worker", "replicas": pods, "template": template}]},
         }
         self.client.create(JOBS, manifest, NAMESPACE)

@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 import msgspec
 
-from gangs.words import nodes_words, short
+from gangs.words import nodes_text, short
 from history.answers import NO_GANGS, GangQuery, silence
 from history.read import GangEvent, GangHistory, Outage
 from muster.api.volcano.scheduling import QUEUES
@@ -49,7 +49,7 @@ def history(
     if name is not None:
         if all_namespaces:
             raise click.UsageError("NAME and -A do not go together: name the namespace with -n")
-        tell(source, namespace_in(namespace, where), name, output)
+        show_events(source, namespace_in(namespace, where), name, output)
         return
     space = None if all_namespaces else namespace_in(namespace, where)
     list_history(source, space, queue, since_s, output)
@@ -71,21 +71,21 @@ def list_history(
         columns = _COLUMNS if namespace else [("NAMESPACE", lambda gang: gang.namespace), *_COLUMNS]
         show_rows(columns, found.gangs)
     for gap in found.gaps:
-        click.echo(gap_words(gap), err=True)
-    tell_silence(source, NO_GANGS)
+        click.echo(gap_text(gap), err=True)
+    report_silence(source, NO_GANGS)
 
 
-def tell(source: Source, namespace: str, name: str, output: str) -> None:
+def show_events(source: Source, namespace: str, name: str, output: str) -> None:
     """Print the events of a workload's gangs."""
     name = name.rpartition("/")[2]
-    story = source.story(namespace, name)
+    story = source.events(namespace, name)
     if output != "table":
         show_object({"story": msgspec.to_builtins(story)}, output)
     elif not story:
         raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}")
     else:
         show_rows(_EVENT_COLUMNS, story)
-        tell_silence(source, NO_GANGS)
+        report_silence(source, NO_GANGS)
 
 
 def clock(at: float | None) -> str:
@@ -93,15 +93,15 @@ def clock(at: float | None) -> str:
     return "-" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def gap_words(gap: Outage) -> str:
+def gap_text(gap: Outage) -> str:
     """Return what is said of a time for which nothing was recorded."""
     return f"not recorded from {clock(gap.since)} for {short(gap.until - gap.since)}: {gap.text}"
 
 
-def tell_silence(source: Source, what: str) -> None:
+def report_silence(source: Source, what: str) -> None:
     """Say on standard error if the recorder is gone, since when, and `what` is not known then."""
-    if said := silence(source.looked().looked, time.time(), what, clock):
-        click.echo(said, err=True)
+    if text := silence(source.coverage().looked, time.time(), what, clock):
+        click.echo(text, err=True)
 
 
 _COLUMNS: list[tuple[str, Callable[[GangHistory], str]]] = [
@@ -115,12 +115,12 @@ _COLUMNS: list[tuple[str, Callable[[GangHistory], str]]] = [
     ("RESTARTS", lambda gang: str(gang.restarts)),
     ("EVICTIONS", lambda gang: str(gang.evictions)),
     ("GPU-HOURS", lambda gang: f"{gang.gpu_seconds / 3600:.2f}"),
-    ("NODES", lambda gang: nodes_words(gang.nodes)),
+    ("NODES", lambda gang: nodes_text(gang.nodes)),
 ]
 _EVENT_COLUMNS: list[tuple[str, Callable[[GangEvent], str]]] = [
     ("TIME", lambda one: clock(one.at)),
     ("EPOCH", lambda one: str(one.epoch or "-")),
     ("WHAT", lambda one: one.what),
-    ("NODES", lambda one: nodes_words(one.nodes) if one.nodes else "-"),
+    ("NODES", lambda one: nodes_text(one.nodes) if one.nodes else "-"),
     ("TEXT", lambda one: one.text),
 ]

@@ -6,13 +6,13 @@ from functools import partial
 import click
 
 from gangs.nodes import AlikeRow, NodeRow, alike, node_rows
-from gangs.words import nodes_words
+from gangs.words import nodes_text
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.node_faults import rules_in
 from muster.api.muster.pools import pool_of
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
-from muster.resources.vector import CPU, amount_words
+from muster.resources.vector import CPU, amount_text
 from musterctl.chart.roles import VIEW_CLUSTER
 from musterctl.cluster import Where
 from musterctl.options import table_output_option, where_options
@@ -41,7 +41,7 @@ def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where
     if output in {"table", "wide"} and not found:
         click.echo("No nodes found.", err=True)
     elif output in {"table", "wide"} and not each:
-        names = ("NODES", lambda row: nodes_words(row.nodes, _ALL)) if output == "wide" else _NAMES
+        names = ("NODES", lambda row: nodes_text(row.nodes, _ALL)) if output == "wide" else _NAMES
         show_rows([*_OF_ALIKE, names], alike(found))
     else:
         Printer(
@@ -70,7 +70,7 @@ def _gpus(row: NodeRow | AlikeRow) -> str:
     return f"{row.free_gpus:g}/{row.gpus:g}" if row.gpus else "-"
 
 
-_NAMES: tuple[str, Callable[[AlikeRow], str]] = ("NODES", lambda row: nodes_words(row.nodes))
+_NAMES: tuple[str, Callable[[AlikeRow], str]] = ("NODES", lambda row: nodes_text(row.nodes))
 _OF_ALIKE: list[tuple[str, Callable[[AlikeRow], str]]] = [
     ("RACK", lambda row: row.rack or "-"),
     ("MODEL", lambda row: row.model or "-"),
@@ -84,7 +84,7 @@ OF_EACH: list[tuple[str, Callable[[NodeRow], str]]] = [
     ("MODEL", lambda row: row.model or "-"),
     ("STATE", lambda row: row.state),
     ("FREE GPUS", _gpus),
-    ("FREE CPU", lambda row: amount_words(CPU, row.free_cpu)),
-    ("FREE MEMORY", lambda row: amount_words("memory", row.free_memory)),
+    ("FREE CPU", lambda row: amount_text(CPU, row.free_cpu)),
+    ("FREE MEMORY", lambda row: amount_text("memory", row.free_memory)),
     ("PODS", lambda row: str(row.pods)),
 ]

@@ -15,7 +15,7 @@ from extender.record.reading import Recording, RecordingError
 from extender.record.recorder import PlannerRecorder
 from extender.record.ring import Ring, RingError
 from extender.record.status import status_of
-from extender.record.tap import Tap
+from extender.record.tap import RecordingHook
 from extender.replay.told import settings_of
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.pools import DEFAULT_POOL
@@ -80,14 +80,14 @@ def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
     config = config_of(published.get(pool), pool)
     head = Head(format=FORMAT, version=version("muster"), pool=pool, config=config, settings=settings, planner=False)
     recorder = PlannerRecorder(ring, head, wall_s=time.time)
-    tap = Tap(recorder)
+    tap = RecordingHook(recorder)
     cluster = LiveCluster(client, wake=lambda: None, pool=pool, tap=tap)
     client.loop.call_soon_threadsafe(cluster.start)
     recorder.start()
     try:
         if not _wait(lambda: cluster.synced, _PATIENCE_S):
             raise click.ClickException(f"the cluster cannot be read: {cluster.not_ready() or 'its lists do not end'}")
-        cluster.ask(lambda _: tap.looked())
+        cluster.ask(lambda _: tap.snapshot_taken())
         until = "until Ctrl-C" if for_s is None else f"until {format_time(time.time() + for_s)}"
         click.echo(f"recording {sum(cluster.sizes().values())} objects into {ring.folder} {until}", err=True)
         threading.Event().wait(for_s)

@@ -10,7 +10,7 @@ import yaml
 from extender.explain.report import UnknownNameError
 from extender.record.reading import Recording, RecordingError
 from extender.replay.changes import WhatIfChanges
-from extender.replay.check import check
+from extender.replay.check import check_recording
 from extender.replay.report import what_if
 from muster.api.volcano.scheduling import QUEUES, Queue
 from musterctl.options import FILE, object_output_option
@@ -69,7 +69,7 @@ def replay(
     try:
         read = Recording(recording)
         if only_check or not (changes or as_it_was or config is not None):
-            checked = check(read, config)
+            checked = check_recording(read, config)
             _print(checked, [*check_lines(checked), *cut_lines(read.cuts)], read, output)
             raise SystemExit(1 if checked.different_cycles else 0)
         nodes = {like: add_nodes} if like and add_nodes else {}

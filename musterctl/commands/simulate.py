@@ -7,7 +7,7 @@ import click
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.own import demands
 from extender.explain.pools import in_pool, pools_of
-from extender.explain.queues import changed_shares, queue_reports, told_reports
+from extender.explain.queues import changed_shares, queue_reports, queue_reports_of
 from extender.explain.report import UnknownNameError
 from extender.explain.text import TextLine
 from extender.explain.whatif import DumpChange, WhatIf, changed
@@ -82,7 +82,7 @@ def simulate(
     )
     new = [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS]
     if not dump.whole:
-        known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
+        known = {report.queue: report for report in queue_reports_of(dump.objects_of(QUEUES))}
         asked = demands(WhatIf(changed(dump, change)), new, known)
         report = {"ignored": submission.ignored, "demands": asked}
         print_report(report, demand_lines(asked, submission.ignored), output)
@@ -105,9 +105,15 @@ def simulate(
 def _read(
     files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup], user: str
 ) -> Submission:
-    priorities = {item.metadata.name: item.value for item in dump.of(PRIORITY_CLASSES)}
+    priorities = {item.metadata.name: item.value for item in dump.objects_of(PRIORITY_CLASSES)}
     submission = Submission(
-        namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES), groups=groups, user=user
+        namespace,
+        dump.taken_at,
+        priorities,
+        dump.objects_of(NAMESPACES),
+        dump.objects_of(QUEUES),
+        groups=groups,
+        user=user,
     )
     try:
         for file in files:

@@ -159,7 +159,7 @@ def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str],
             except NotFound:
                 raise click.ClickException(f"TrainJob {name} was deleted") from None
             ended = next((each for each in train_job.status.conditions if each.type in {"Complete", "Failed"}), None)
-            now = told(train_job, lambda: waits(client, name, namespace))
+            now = state_text(train_job, lambda: waits(client, name, namespace))
             if logs and (pod := first_pod(client, train_job, trainers)):
                 printer.follow(pod)
             if ended:
@@ -172,7 +172,7 @@ def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str],
         time.sleep(POLL_S)
 
 
-def told(train_job: trainer.TrainJob, why: Callable[[], str]) -> str:
+def state_text(train_job: trainer.TrainJob, why: Callable[[], str]) -> str:
     """Return the state of a TrainJob in a few words; `why` is called only if it waits."""
     held = {each.type: each for each in train_job.status.conditions}
     counts = train_job.status.jobs_status

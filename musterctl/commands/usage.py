@@ -12,7 +12,7 @@ from history.usage import KEYS, Seconds, UsageRow, cell, hours
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
 from musterctl.cluster import Where
-from musterctl.commands.history import tell_silence
+from musterctl.commands.history import report_silence
 from musterctl.options import records_options, since_option, where_options
 from musterctl.output.listing import show_object
 from musterctl.output.table import show_rows
@@ -64,7 +64,7 @@ def usage(
             _csv(by, found)
         case _:
             _table(by, found)
-    tell_silence(source, NO_USAGE)
+    report_silence(source, NO_USAGE)
 
 
 def _csv(by: tuple[str, ...], found: list[UsageRow]) -> None:

@@ -35,14 +35,14 @@ def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, w
     """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
-    def tell(url: str) -> None:
+    def show(url: str) -> None:
         click.echo(f"The page is at {url}")
         if not no_open and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             webbrowser.open(url)
 
     with closing(where.client()) as client:
         try:
-            serve_locally(client, port, namespace or client.namespace, tell, history_of(where, store))
+            serve_locally(client, port, namespace or client.namespace, show, history_of(where, store))
         except OSError as error:
             raise click.ClickException(
                 f"cannot listen on port {port}: {error.strerror}; --port takes another"

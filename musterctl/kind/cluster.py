@@ -19,7 +19,7 @@ import yaml
 from muster.api.names import SYSTEM_NAMESPACE
 from musterctl.chart.files import render
 from musterctl.kind import image as images
-from musterctl.kind.image import PROVIDER_VARIABLE, Engine, find, required, run
+from musterctl.kind.image import PROVIDER_VARIABLE, Engine, find_engine, required, run
 from musterctl.plane import binaries, state
 from musterctl.plane.install import BLOCK, RACK, run_of
 from musterctl.plane.machine import LocalError
@@ -117,7 +117,7 @@ class KindCluster:
 
     def kubectl_program(self) -> Path:
         """The kubectl on the PATH, else the program of planes."""
-        return binaries.find(("kubectl",))["kubectl"]
+        return binaries.find_programs(("kubectl",))["kubectl"]
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Runs kubectl with the administrator's rights; its output."""
@@ -128,7 +128,7 @@ class KindCluster:
         wish = self._wish(chosen)
         config = configuration(wish)
         kind = required("kind", WHERE_KIND_IS)
-        engine = find()
+        engine = find_engine()
         report("kubectl and helm")
         self.kubectl_program()
         binaries.helm()

@@ -64,7 +64,7 @@ def run(command: list[str], *, stdin: str = "", environment: Mapping[str, str] |
     return result.stdout
 
 
-def find() -> Engine:
+def find_engine() -> Engine:
     """The engine that answers; the one that kind's variable names, if it is set."""
     named = os.environ.get(PROVIDER_VARIABLE, "")
     wanted = (named,) if named in ENGINES else ENGINES
@@ -157,7 +157,7 @@ def source_date_epoch() -> int:
 def main(base: str, lock: str, tag: str) -> None:
     """Builds Muster's image with docker or podman."""
     try:
-        engine = find()
+        engine = find_engine()
         digest = digest_of(engine, base)
         click.echo(f"building on {digest}; the same again: make image BASE={digest}")
         reference = build(engine, base=digest, lock=lock)

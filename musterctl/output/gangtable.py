@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from gangs.rows import GangRow
-from gangs.words import nodes_words, plain, short
+from gangs.words import nodes_text, plain, short
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.states import ENDED, WAITING
 from musterctl.output.listing import Printer, since
@@ -56,14 +56,14 @@ def columns(shown: Shown) -> list[Column]:
     if shown.start:
         times: list[Column] = [("START", start_interval), ("KNOWN BY", lambda row: row.start_known_by or "-")]
     else:
-        place: Column = ("NODES", lambda row: nodes_words(row.nodes, _ALL) if wide else nodes_words(row.nodes))
+        place: Column = ("NODES", lambda row: nodes_text(row.nodes, _ALL) if wide else nodes_text(row.nodes))
         times = [("START", start_time if shown.long else start), place]
     return [
         ("NAME", lambda row: row.title),
         ("QUEUE", lambda row: row.queue or "-"),
         ("STATE", lambda row: row.state),
         ("SIZE", lambda row: row.size),
-        ("PRIORITY", lambda row: row.priority_words),
+        ("PRIORITY", lambda row: row.priority_text),
         ("AGE", lambda row: since(row.created)),
         *times,
         *([("GANG", lambda row: row.gang or "-")] if wide else []),

@@ -14,9 +14,9 @@ from extender.explain.queues import OwnQueue, QueueReport
 from extender.explain.text import TextLine
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from extender.simulate.placing import SimulatedGang
-from gangs.words import ranks_words
+from gangs.words import ranks_text
 from muster.api.grammar import many, verb
-from muster.resources.vector import CPU, GPU, PODS, Vector, amount_words
+from muster.resources.vector import CPU, GPU, PODS, Vector, amount_text
 from musterctl.output.table import drawn
 from musterctl.output.terminal import Console
 
@@ -125,7 +125,7 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
     for report in reports:
         name = resource or _main(report, usual)
         amounts = [each.get(name, 0) for each in (report.allocated, report.fair_share, report.deserved)]
-        words = [amount_words(name, amount) for amount in amounts]
+        words = [amount_text(name, amount) for amount in amounts]
         gangs = f"{waiting[report.queue]}{_of_it_spares(report, name)}{_of_budget(report)}"
         rows.append(["  " * report.depth + report.queue, name, *words, bar(report.share(name)), gangs])
     yield from drawn(rows, right=range(2, 5))
@@ -134,7 +134,7 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
 def _of_it_spares(report: QueueReport, name: str) -> str:
     """Return how much of a resource is kept for members that gangs lose; empty if none."""
     kept = report.spares.get(name, 0)
-    return f" ({amount_words(name, kept)} kept as spares)" if kept else ""
+    return f" ({amount_text(name, kept)} kept as spares)" if kept else ""
 
 
 def _of_budget(report: QueueReport) -> str:
@@ -189,7 +189,7 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
         used = "it is not known what is used" if budget.used is None else f"{budget.used:.0%} is used"
         yield f"  of its budget of {budget.resource} per {budget.period} {used}"
     kept = ", ".join(
-        f"{amount_words(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS
+        f"{amount_text(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS
     )
     if kept:
         yield f"  of what is used, gangs keep as spares: {kept}"
@@ -213,7 +213,7 @@ def own_queue_lines(queues: Sequence[OwnQueue]) -> Iterator[str]:
 
 
 def _cell(resource: str, amounts: Vector) -> str:
-    return amount_words(resource, amounts[resource]) if resource in amounts else "-"
+    return amount_text(resource, amounts[resource]) if resource in amounts else "-"
 
 
 def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
@@ -230,7 +230,7 @@ def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
     else:
         yield "  no node is in a domain"
     if report.outside:
-        here = f"; there of {gang}: {ranks_words(report.elsewhere)}" if gang and report.elsewhere else ""
+        here = f"; there of {gang}: {ranks_text(report.elsewhere)}" if gang and report.elsewhere else ""
         yield f"in no domain: {_names(report.outside)}{here}"
     if report.empty:
         yield f"without nodes: {_names(report.empty)}"
@@ -260,10 +260,10 @@ def _rows(
         last = place == len(domains) - 1
         branch = "" if indent is None else indent + ("`-- " if last else "|-- ")
         below = "" if indent is None else indent + ("    " if last else "|   ")
-        room = [f"{amount_words(name, one.free)}/{amount_words(name, one.all)}" for name, one in each.room.items()]
+        room = [f"{amount_text(name, one.free)}/{amount_text(name, one.all)}" for name, one in each.room.items()]
         share = "-" if each.fragmented is None else f"{each.fragmented:.0%}"
         cells = [branch + each.name, each.level, str(each.nodes), str(each.unused), *room, share]
-        more = [*([_spares_text(each.spares)] if spares else []), *([ranks_words(each.ranks)] if gang else [])]
+        more = [*([_spares_text(each.spares)] if spares else []), *([ranks_text(each.ranks)] if gang else [])]
         yield [*cells, *more]
         yield from _rows(each.domains, below, gang=gang, spares=spares)
 

@@ -120,7 +120,7 @@ VERSIONS: Final = (*OLDER, NEWEST)
 """The versions of Kubernetes that a plane can have."""
 
 
-def find(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: str = "") -> dict[str, Path]:
+def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: str = "") -> dict[str, Path]:
     """Return the path of each program; builds those that are missing.
 
     A place counts only if it has *all* that is needed, so that versions are never mixed. Where a version of Kubernetes
@@ -155,6 +155,6 @@ def helm() -> Path:
 
 if __name__ == "__main__":
     try:
-        find()
+        find_programs()
     except LocalError as error:
         sys.exit(f"error: {error}")

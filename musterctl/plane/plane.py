@@ -59,7 +59,7 @@ class Plane:
             options=self.state.options,
             ports=self.state.ports,
             pki=self._pki,
-            binaries=cache(lambda: binaries.find(self._programs(), self.state.options.kubernetes)),
+            binaries=cache(lambda: binaries.find_programs(self._programs(), self.state.options.kubernetes)),
             kubeconfig=self._kubeconfig,
             settings={} if settings is None else settings,
             played=state.KWOK in self.state.parts,
@@ -132,7 +132,7 @@ class Plane:
             with closing(self.client()) as client:
                 if self.attached:
                     report("an answer on what this kubeconfig's user may do")
-                    rights.check(client)
+                    rights.check_rights(client)
                 if self._programs():
                     report("the programs of Kubernetes (built once, in some minutes, if they are not there)")
                     self.commandlines.binaries()

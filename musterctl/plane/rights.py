@@ -122,7 +122,7 @@ def needed() -> list[Right]:
     return sorted(found)
 
 
-def check(client: Client) -> None:
+def check_rights(client: Client) -> None:
     """Raises LocalError that names every right that is missing; an API server that does not answer raises APIError."""
     wanted = needed()
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -25,7 +25,7 @@ def run() -> Iterator[str]:
     for index in range(PODS):
         one = decode(json.dumps(pod(index, NODES)).encode())
         state.on_pod(None, one)
-        store.put(name_only(one))
+        store.add_object(name_only(one))
     gc.collect()
     total = resident_mib()
     size = len(json.dumps(pod(0, NODES)))

@@ -49,7 +49,7 @@ def fill_extender(nodes: int, pods: int) -> object:
         state.on_node(None, msgspec.convert(node(index), Node))
     for one in _pods(nodes, pods):
         state.on_pod(None, one)
-        store.put(name_only(one))
+        store.add_object(name_only(one))
     return state, store, state.nodes
 
 
@@ -60,15 +60,15 @@ def fill_controller(nodes: int, pods: int) -> object:
 
     one = Controller(Client(ClientConfig(server="http://127.0.0.1:9")), workers=3)
     for each in _pods(nodes, pods):
-        one.reflectors["pods"].store.put(kept(each))
+        one.reflectors["pods"].store.add_object(kept(each))
     for number in range(pods // GANG):
         template = {"spec": pod(number, nodes)["spec"]}
         meta = {"name": f"job{number}", "namespace": "team", "uid": f"job-{number}"}
         task = {"name": "worker", "replicas": GANG, "template": template}
         job = {"metadata": meta, "spec": {"schedulerName": "volcano", "minAvailable": GANG, "tasks": [task]}}
-        one.reflectors["jobs"].store.put(msgspec.convert(job, Job))
+        one.reflectors["jobs"].store.add_object(msgspec.convert(job, Job))
         group = {"metadata": {**meta, "name": f"job{number}-uid"}, "spec": {"minMember": GANG, "queue": "default"}}
-        one.reflectors["podgroups"].store.put(msgspec.convert(group, PodGroup))
+        one.reflectors["podgroups"].store.add_object(msgspec.convert(group, PodGroup))
     return one
 
 

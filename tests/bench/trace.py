@@ -21,7 +21,7 @@ from extender_world import World
 from extender.planner.actions.fill import fill
 from extender.planner.framework.registry import PlannerPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.fragmentation import Fragmentation
 from extender.planner.plugins.nodeorder import NodeOrder
@@ -157,7 +157,7 @@ class Replay:
         for node in nodes:
             world.state.on_node(None, node)
         self.classes = world.state.classes
-        self.session = Session(CycleInputs(snapshot=take(world.state), now=0.0))
+        self.session = Session(CycleInputs(snapshot=take_snapshot(world.state), now=0.0))
         self._learner = next((plugin for plugin in plugins if isinstance(plugin, Fragmentation)), None)
         for plugin in plugins:
             plugin.on_session_open(self.session)

@@ -300,7 +300,7 @@ def trial_scheduler(plane: Plane, oracle: Oracle, folder: Path) -> Iterator[None
     }  # fmt: skip
     path = folder / "trial-scheduler.yaml"
     path.write_text(yaml.safe_dump(config))
-    binary = binaries.find(("kube-scheduler",))["kube-scheduler"]
+    binary = binaries.find_programs(("kube-scheduler",))["kube-scheduler"]
     log = (folder / "trial-scheduler.log").open("a")
     process = subprocess.Popen([binary, f"--config={path}", "--secure-port=0"], stdout=log, stderr=log)
     try:

@@ -177,7 +177,7 @@ def test_processes_understand_their_settings(name: str) -> None:
     found = rendered(MATRIX[name])
     files = [each["data"]["settings.yaml"] for each in found if "settings.yaml" in each.get("data", {})]
     for each in files:
-        settings.check(settings.process_of(each), each)
+        settings.check_settings(settings.process_of(each), each)
     commands = [
         container
         for workload in found

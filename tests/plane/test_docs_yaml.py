@@ -55,7 +55,7 @@ def test_whole_objects_are_accepted(document: str, shared_client: Client, job: s
     """By validation and admission, as a dry run; a Command of the page is for a Job that is there."""
     content = yaml.safe_load(document)
     if process := settings.process_of(document):
-        settings.check(process, document)
+        settings.check_settings(process, document)
         return
     if content["kind"] == "Command":
         content["target"]["uid"] = job

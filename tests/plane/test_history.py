@@ -181,7 +181,7 @@ def survives(plane: Plane, url: str, wait_for: WaitFor, like: Storm = SHORT) -> 
         for gap in read.gaps(store):
             sys.stderr.write(f"gap {gap.until - gap.since:.1f} s: {gap.text}\n")
         for name, each in jobs.items():
-            story = [(one.epoch, one.what, one.text) for one in read.story(store, EVERYTHING, NAMESPACE, name)]
+            story = [(one.epoch, one.what, one.text) for one in read.events_of_gang(store, EVERYTHING, NAMESPACE, name)]
             counts = Counter(what for _, what, _ in story)
             restarts = each.status.retry_count
             assert counts[What.RESTARTED] <= restarts

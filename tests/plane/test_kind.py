@@ -22,7 +22,7 @@ NAME = "kind-test"
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     """A home of its own for the cluster, which is deleted afterwards; skips where no cluster can be made."""
     try:
-        image.find()
+        image.find_engine()
     except LocalError as error:
         pytest.skip(f"kind needs a container engine: {error}")
     if shutil.which("kind") is None:

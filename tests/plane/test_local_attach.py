@@ -83,7 +83,7 @@ def test_printed_scheduler_configuration_is_accepted(cluster: Plane, tmp_path: P
     assert {entry["urlPrefix"] for entry in content["extenders"]} == {"http://127.0.0.1:9"}
     (tmp_path / "config.yaml").write_text(printed)
     cluster.client().apply(NAMESPACES, {"metadata": {"name": "muster-system"}})
-    program = binaries.find(("kube-scheduler",))["kube-scheduler"]
+    program = binaries.find_programs(("kube-scheduler",))["kube-scheduler"]
     with (tmp_path / "log").open("w") as log:
         arguments = [program, f"--config={tmp_path / 'config.yaml'}", "--secure-port=0"]
         process = subprocess.Popen(arguments, stdout=log, stderr=log)

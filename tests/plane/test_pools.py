@@ -18,7 +18,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
-from musterctl.reader import take
+from musterctl.reader import take_dump
 
 __all__ = ["client", "pools", "space"]
 pytestmark = [pytest.mark.plane, pytest.mark.slow]
@@ -128,7 +128,7 @@ def test_the_pool_of_a_gang_is_planned_by_commands(client: Client, space: str, w
     """`muster explain` runs its cycle with the nodes of the gang's pool."""
     client.create(JOBS, in_queue(job("huge", space, replicas=OF_B + 1), "b1"), space)
     wait_for(lambda: why_waiting(client, space, "huge"), 60, "it to wait")
-    dump = take(client)
+    dump = take_dump(client)
     report = explain(WhatIf(in_pool(dump, pool_of_object(dump, "job", "huge", space))), "job", "huge", space)
     assert isinstance(report, GangReport)
     assert report.shortage is not None

@@ -13,7 +13,7 @@ from native_gates import NATIVE_KINDS
 from predicates_world import TRIAL, Generator, Object, Oracle, judged, trial_scheduler
 
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import PlannerState
@@ -95,7 +95,7 @@ def judged_trials(client: Client) -> list[Pod]:
 
 def ours(state: PlannerState, pods: list[Pod]) -> tuple[dict[str, set[str]], dict[str, dict[str, str]]]:
     """Per pod UID the nodes that our predicates accept, and why they refuse the others."""
-    session = Session(CycleInputs(snapshot=take(state), now=0.0))
+    session = Session(CycleInputs(snapshot=take_snapshot(state), now=0.0))
     Predicates({}).on_session_open(session)
     accepted: dict[str, set[str]] = {}
     refused: dict[str, dict[str, str]] = {}
@@ -127,7 +127,7 @@ def run_worlds(plane: Plane, wait_for: WaitFor, folder: Path, seed: int, worlds:
             for one in [] if fed.optional or fed.resource in NATIVE_KINDS else client.list(fed.resource):
                 if fed.resource is PODS and one.spec.scheduler_name == TRIAL:  # of others' pods fewer terms count
                     one.spec.scheduler_name = SCHEDULER
-                fed.tell(state, None, one)
+                fed.apply(state, None, one)
         accepted, refused = ours(state, pods)
         for pod in pods:
             theirs = oracle.left.get(pod.metadata.uid, set())

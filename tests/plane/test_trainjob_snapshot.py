@@ -43,7 +43,7 @@ def forged(story: TrainStory, text: str) -> dict[str, Any]:
     metadata = {
         "name": SNAPSHOT,
         "labels": {names.TRAIN_JOB: "t"},
-        "ownerReferences": [Owner.of(TRAIN_JOBS, meta).reference()],
+        "ownerReferences": [Owner.from_meta(TRAIN_JOBS, meta).reference()],
     }
     return {"metadata": metadata, "immutable": True, "data": {"runtime": text}}
 
@@ -113,4 +113,4 @@ def test_a_runtime_that_admission_did_not_check(story: TrainStory, namespace: st
     manifest["metadata"] |= {"namespace": namespace, "uid": "of-none"}
     runtimes = RuntimeFinder(client, EventWriter(client, "test"), ObjectStore())
     with pytest.raises(Obstacle, match=why):
-        runtimes.of(msgspec.convert(manifest, TrainJob))
+        runtimes.runtime_of(msgspec.convert(manifest, TrainJob))

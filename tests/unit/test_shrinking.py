@@ -17,7 +17,7 @@ from web_world import Pages, gang
 
 from extender.planner.cycle import Planning
 from extender.planner.framework import answers, config
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.timing import Timing
 from history.entries import Entries
 from history.hourly import HOUR_MS
@@ -49,7 +49,7 @@ def test_the_planner_forgets_what_is_gone(times: int) -> None:
             keys.append(world.gang(name, {"w": (1, CPU | {"memory": index})}, queue=name, user=name, spec=terms(name)))
             world.pod(keys[-1], "w", 0, CPU, labels={name: name})
         if plan:
-            planning.run(take(world.state), world.now)
+            planning.run(take_snapshot(world.state), world.now)
         for pod in [*world.state.pod_objects.values()]:
             world.state.on_pod(pod, None)
         for key in keys:
@@ -60,7 +60,7 @@ def test_the_planner_forgets_what_is_gone(times: int) -> None:
             world.state.on_queue(world.state.queues[name], None)
         world.state.refresh()
         if plan:
-            planning.run(take(world.state), world.now)
+            planning.run(take_snapshot(world.state), world.now)
 
     round_of(0, 10)
     before = sizes(world.state) + sizes(planning)
@@ -93,7 +93,7 @@ def test_codes_of_causes_begin_anew_when_they_are_used_up(monkeypatch: pytest.Mo
     causes = []
     for seconds in (0, 1, 30, 70):
         world.now += seconds
-        causes.append(planning.run(take(world.state), world.now).causes)
+        causes.append(planning.run(take_snapshot(world.state), world.now).causes)
         for number in range(30):
             causes[-1].code(f"{seconds} {number}")
     assert [one is other for one, other in pairwise(causes)] == [False, True, False]
@@ -114,7 +114,7 @@ def test_the_recorder_forgets_what_is_gone(times: int, monkeypatch: pytest.Monke
         for kind, uid in (("pods", whose.pod), ("podgroups", whose.group), ("jobs", whose.owner)):
             moment = ObservationTime(lives.looks[-1].moment.at, live=True)
             apply(entries, Observation(kind, uid, None, gone=True, moment=moment, namespace=whose.namespace))
-        entries.take()
+        entries.take_changes()
         if number % 1_000 == 0:
             entries.hourly.turn(number * HOUR_MS)
     entries.hourly.turn((times + 1) * HOUR_MS)
@@ -164,7 +164,7 @@ def test_the_page_forgets_namespaces_that_are_gone(times: int) -> None:
         if number % 2:
             pages.remove(NAMESPACES, name)
         for kind in (POD_GROUPS, JOBS, PODS):
-            for each in pages.caches.of(kind, name):
+            for each in pages.caches.objects_in(kind, name):
                 pages.remove(kind, each.metadata.key)
         if not number % 2:
             pages.remove(NAMESPACES, name)

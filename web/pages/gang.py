@@ -18,7 +18,7 @@ from extender.explain.whatif import WhatIf
 from gangs.members import UnknownGangError, begun, container_of, members, named
 from gangs.nodes import rack_of
 from gangs.rows import GangRow, RowSources
-from history.read import gangs, story
+from history.read import events_of_gang, gangs
 from history.store import StoreError
 from muster.api import names
 from muster.api.kubernetes.core import EVENTS, PODS, Event, Pod
@@ -59,7 +59,7 @@ class _Found(NamedTuple):
 def listed(asked: RequestContext) -> Response:
     """Return one part of the list of the gangs that the caller may see."""
     rows = asked.view.rows()
-    with_starts = asked.site.forecasts.told(rows) if asked.caller.everything else rows
+    with_starts = asked.site.forecasts.with_forecasts(rows) if asked.caller.everything else rows
     shown = gangs_view(with_starts, asked.caller.scope, filters(asked.query), asked.site.now())
     return asked.page("gangs.html", view=shown, everything=Filters(ended=True).address(), live="gangs")
 
@@ -75,7 +75,7 @@ def show(asked: RequestContext) -> Response:
         return RedirectResponse(f"/history/{asked.path['namespace']}/{asked.path['name']}", HTTPStatus.SEE_OTHER)
     name = asked.path["name"]
     of = GangObjects(
-        row=asked.site.forecasts.told([found.row])[0] if asked.caller.everything else found.row,
+        row=asked.site.forecasts.with_forecasts([found.row])[0] if asked.caller.everything else found.row,
         group=found.group,
         placement=found.placement,
         pods=found.pods,
@@ -198,7 +198,7 @@ def _happened(asked: RequestContext, row: GangRow, now: float) -> list[GangStep]
         mine = [each for each in named_so if each.kind == row.kind]
         if not mine:
             return None
-        happened = story(store, asked.caller.scope, row.namespace, row.name, uid=mine[0].uid)
+        happened = events_of_gang(store, asked.caller.scope, row.namespace, row.name, uid=mine[0].uid)
     except StoreError as error:
         log_of.warning("the history cannot be read", error=str(error))
         return None
@@ -209,10 +209,10 @@ def _report(found: _Found, now: float) -> GangReport | None:
     """Return what the gang's own objects say, as `muster explain` does for who may not see more."""
     dump = ClusterDump(now)
     dump.unread = frozenset({"nodes"})
-    dump.put(POD_GROUPS, [found.group] if found.group else [])
-    dump.put(PLACEMENTS, [found.placement] if found.placement else [])
-    dump.put(JOBS, [found.job] if found.job else [])
-    dump.put(PODS, found.pods)
+    dump.add_objects(POD_GROUPS, [found.group] if found.group else [])
+    dump.add_objects(PLACEMENTS, [found.placement] if found.placement else [])
+    dump.add_objects(JOBS, [found.job] if found.job else [])
+    dump.add_objects(PODS, found.pods)
     with suppress(UnknownNameError, ValueError):
         report = explain(WhatIf(dump), "gang", found.row.gang or found.row.name, found.row.namespace)
         return report if isinstance(report, GangReport) else None

@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
-from history.answers import looked
-from history.read import gangs, gaps, story
+from history.answers import recorded_until
+from history.read import events_of_gang, gangs, gaps
 from history.usage import KEYS, usage
 from web.asked import RequestContext
 from web.views.past import DAYS, GANGS, Period, history_view, past_gang, period, steps_of, usage_csv, usage_view
@@ -16,7 +16,7 @@ def show(asked: RequestContext) -> Response:
         return asked.page("nohistory.html", title="History")
     since, queue, namespace = wanted.since(now), wanted.queue or None, wanted.namespace or None
     found = gangs(store, asked.caller.scope, queue=queue, namespace=namespace, since=since, limit=GANGS)
-    shown = history_view(found, gaps(store, since), wanted, now, looked=looked(store))
+    shown = history_view(found, gaps(store, since), wanted, now, recorded_until=recorded_until(store))
     return asked.page("history.html", view=shown, days=DAYS)
 
 
@@ -30,7 +30,7 @@ def one(asked: RequestContext) -> Response:
     found = [each for each in named if uid in {"", each.uid}]
     if not found:
         raise asked.missing(f"gang {name} in namespace {namespace} in the history")
-    happened = story(store, scope, namespace, name, uid=found[0].uid)
+    happened = events_of_gang(store, scope, namespace, name, uid=found[0].uid)
     return asked.page("story.html", gang=past_gang(found[0], now), steps=steps_of(happened, now))
 
 
@@ -41,7 +41,7 @@ def used(asked: RequestContext) -> Response:
         return asked.page("nohistory.html", title="Usage")
     since, queue, namespace = wanted.since(now), wanted.queue or None, wanted.namespace or None
     rows = usage(store, asked.caller.scope, wanted.by, since=since, namespace=namespace, queue=queue)
-    shown = usage_view(rows, wanted, now, looked=looked(store))
+    shown = usage_view(rows, wanted, now, recorded_until=recorded_until(store))
     if asked.request.url.path.endswith(".csv"):
         name = {"content-disposition": 'attachment; filename="usage.csv"'}
         return Response(usage_csv(rows, wanted.by), media_type="text/csv", headers=name)

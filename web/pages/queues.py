@@ -8,8 +8,8 @@ import structlog
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from extender.explain.queues import limit_words
-from history.answers import NO_BUDGETS, looked, silence
+from extender.explain.queues import limit_texts
+from history.answers import NO_BUDGETS, recorded_until, silence
 from history.model import EVERYTHING
 from history.store import HistoryStore, StoreError
 from history.usage import UsageRow, usage
@@ -37,7 +37,7 @@ def show(asked: RequestContext) -> Response:
 def _tree(asked: RequestContext, now: float) -> QueuesView:
     view, objects = asked.view, asked.view.queue_objects()
     reports = [
-        replace(each, limits=limit_words(objects[each.queue], now)) if each.queue in objects else each
+        replace(each, limits=limit_texts(objects[each.queue], now)) if each.queue in objects else each
         for each in view.queues()
     ]
     limits = {
@@ -74,7 +74,7 @@ def _used(
 
 def _silence(store: HistoryStore, now: float) -> str:
     try:
-        return silence(looked(store), now, NO_BUDGETS, day_of)
+        return silence(recorded_until(store), now, NO_BUDGETS, day_of)
     except StoreError as error:
         log.warning("the history cannot be read", error=str(error))
         return ""

@@ -50,9 +50,9 @@ def summed(site: Site) -> _Made:
 
 
 def _made(dump: ClusterDump) -> _Made:
-    rows = node_rows(dump.of(core.NODES), dump.of(core.PODS), dump.rules_in)
+    rows = node_rows(dump.objects_of(core.NODES), dump.objects_of(core.PODS), dump.rules_in)
     return _Made(
-        rows, _reports(_of_nodes(dump)), suspects_among(dump.of(core.NODES), rows, dump.rules_in, dump.taken_at)
+        rows, _reports(_of_nodes(dump)), suspects_among(dump.objects_of(core.NODES), rows, dump.rules_in, dump.taken_at)
     )
 
 
@@ -61,16 +61,18 @@ def _of_nodes(dump: ClusterDump) -> ClusterDump:
 
     Waiting gangs are skipped: ten thousand of them take seconds to read, and use nothing.
     """
-    placements = [each for each in dump.of(PLACEMENTS) if _takes_room(each)]
+    placements = [each for each in dump.objects_of(PLACEMENTS) if _takes_room(each)]
     keys = {each.metadata.key for each in placements}
-    groups = [each for each in dump.of(POD_GROUPS) if each.metadata.key in keys]
+    groups = [each for each in dump.objects_of(POD_GROUPS) if each.metadata.key in keys]
     owners = {owner.uid for each in groups for owner in each.metadata.owner_references}
     kept: dict[str, list[Any]] = {
         kind_name(PLACEMENTS): placements,
         kind_name(POD_GROUPS): groups,
         kind_name(scheduling.NATIVE_POD_GROUPS): [],
-        kind_name(JOBS): [each for each in dump.of(JOBS) if each.metadata.uid in owners],
-        kind_name(core.PODS): [each for each in dump.of(core.PODS) if each.spec.node_name and not each.finished],
+        kind_name(JOBS): [each for each in dump.objects_of(JOBS) if each.metadata.uid in owners],
+        kind_name(core.PODS): [
+            each for each in dump.objects_of(core.PODS) if each.spec.node_name and not each.finished
+        ],
     }
     return replace(dump, objects={**dump.objects, **kept})
 

@@ -9,10 +9,10 @@ from extender.explain.clusterdump import ClusterDump, kind_name
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from web.asked import RequestContext
-from web.slow import Turns
+from web.slow import SlowWork
 from web.views.whatif import OBJECTS, YAML_BYTES, Trial, TrialResult, trial, tried
 
-_slots: Final = Turns("try something")
+_slots: Final = SlowWork("try something")
 """One trial at a time: each may think for seconds, and other pages want the processor, too."""
 
 
@@ -58,8 +58,10 @@ def _dump(asked: RequestContext) -> ClusterDump:
     if asked.caller.everything:
         return whole
     own = ClusterDump(whole.taken_at, unread=frozenset({kind_name(POD_GROUPS)}))
-    own.put(PRIORITY_CLASSES, whole.of(PRIORITY_CLASSES))
-    own.put(NAMESPACES, [each for each in whole.of(NAMESPACES) if asked.caller.scope.has(each.metadata.name)])
+    own.add_objects(PRIORITY_CLASSES, whole.objects_of(PRIORITY_CLASSES))
+    own.add_objects(
+        NAMESPACES, [each for each in whole.objects_of(NAMESPACES) if asked.caller.scope.has(each.metadata.name)]
+    )
     if asked.caller.queues:
-        own.put(QUEUES, whole.of(QUEUES))
+        own.add_objects(QUEUES, whole.objects_of(QUEUES))
     return own

@@ -85,7 +85,7 @@ class GangPage(Struct, frozen=True):
     user: str
     """Who created it; empty if unknown."""
     epoch: int
-    told: list[TextLine]
+    lines: list[TextLine]
     help: list[str]
     steps: list[GangStep]
     racks: list[RackOfNodes]
@@ -134,7 +134,7 @@ def gang_view(
         message=plain(of.row.message),
         user=of.user,
         epoch=of.placement.spec.epoch if of.placement else 0,
-        told=[replace(each, text=plain(each.text)) for each in lines if each.label != "would help"],
+        lines=[replace(each, text=plain(each.text)) for each in lines if each.label != "would help"],
         help=[plain(each.sentence) for each in of.report.relief] if of.report else [],
         steps=list(_steps(of, now)) if of.happened is None else list(of.happened),
         racks=racks(of.pods, of.placement, of.row.state, rack_of_node),

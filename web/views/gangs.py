@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 
 from gangs.rows import GangRow
-from gangs.words import nodes_words, plain
+from gangs.words import nodes_text, plain
 from history.model import Scope
 from muster.api.muster.states import ENDED, WAITING, State
 from web.views.parts import ListPart, Moment, moment, page_number, part_of
@@ -117,7 +117,7 @@ def line(row: GangRow, now: float, twice: frozenset[tuple[str, str]] = frozenset
         expected=moment(early, now),
         latest=moment(late, now),
         known_by=_known_by(row) if early and not row.expected_start else "",
-        nodes=nodes_words(row.nodes) if row.nodes else "",
+        nodes=nodes_text(row.nodes) if row.nodes else "",
         reason=plain(row.reason),
     )
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gangs.words import short
 from muster.api.kubernetes.meta import format_time, readable_time
-from muster.resources.vector import amount_words
+from muster.resources.vector import amount_text
 
 T = TypeVar("T")
 WHOLE = 1000
@@ -64,7 +64,7 @@ class Bar(Struct, frozen=True):
     resource: str
     used: int
     """Thousandths."""
-    used_words: str
+    used_text: str
     part: int
     """Thousandths of a part of what is used, that has a pattern of its own: spares, or what is fragmented."""
     marks: list[Mark]
@@ -76,8 +76,8 @@ def bar(resource: str, used: int, marks: Mapping[str, int | None], *, part: int 
     """Return a bar as long as its largest amount; marks that are not set are left out."""
     there = {name: amount for name, amount in marks.items() if amount is not None}
     longest = max(used, *there.values(), 1)
-    drawn = [Mark(name, _length(amount, longest), amount_words(resource, amount)) for name, amount in there.items()]
-    words = amount_words(resource, used)
+    drawn = [Mark(name, _length(amount, longest), amount_text(resource, amount)) for name, amount in there.items()]
+    words = amount_text(resource, used)
     marks_text = "".join(f", {mark.name} {mark.words}" for mark in drawn)
     return Bar(
         resource,

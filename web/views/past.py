@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from gangs.words import nodes_words, plain
+from gangs.words import nodes_text, plain
 from history.answers import NO_GANGS, NO_USAGE, silence
 from history.read import GangEvent, GangHistory, Outage
 from history.usage import HOUR_S, KEYS, Seconds, UsageRow, cell, hours, is_bytewise
@@ -119,14 +119,14 @@ def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
 
 
 def history_view(
-    gangs: Sequence[GangHistory], gaps: Sequence[Outage], asked: Period, now: float, *, looked: float
+    gangs: Sequence[GangHistory], gaps: Sequence[Outage], asked: Period, now: float, *, recorded_until: float
 ) -> HistoryView:
     """Return the list of gangs, with the times for which nothing was recorded."""
     return HistoryView(
         gangs=[past_gang(each, now) for each in gangs[:GANGS]],
         full=len(gangs) >= GANGS,
         gaps=[_gap(each) for each in gaps],
-        silence=silence(looked, now, NO_GANGS, day_of),
+        silence=silence(recorded_until, now, NO_GANGS, day_of),
         period=asked,
     )
 
@@ -140,7 +140,7 @@ def steps_of(happenings: Sequence[GangEvent], now: float) -> list[GangStep]:
 
 
 def _nodes(nodes: Sequence[str]) -> str:
-    return nodes_words(nodes) if nodes else ""
+    return nodes_text(nodes) if nodes else ""
 
 
 def past_gang(gang: GangHistory, now: float) -> PastGang:
@@ -160,7 +160,7 @@ def past_gang(gang: GangHistory, now: float) -> PastGang:
     )
 
 
-def usage_view(rows: Sequence[UsageRow], asked: Period, now: float, *, looked: float) -> UsageView:
+def usage_view(rows: Sequence[UsageRow], asked: Period, now: float, *, recorded_until: float) -> UsageView:
     """Return the table of usage: GPUs first under each key."""
     lines = [_line(row, resource) for row in rows for resource in sorted(row.resources, key=_order)]
     return UsageView(
@@ -169,7 +169,7 @@ def usage_view(rows: Sequence[UsageRow], asked: Period, now: float, *, looked: f
         more=max(0, len(lines) - USAGE_ROWS),
         period=asked,
         csv=f"/usage.csv?{asked.query}",
-        silence=silence(looked, now, NO_USAGE, day_of),
+        silence=silence(recorded_until, now, NO_USAGE, day_of),
     )
 
 

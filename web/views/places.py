@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from extender.planner.api import natural
-from gangs.words import ranks_words
+from gangs.words import ranks_text
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.api.muster.placement import Placement, slots_of
@@ -73,4 +73,4 @@ def racks(
 def _node(name: str, ranks: Mapping[str, set[int]], running: int, state: str) -> NodeOfGang:
     numbers_by_set = {pod_set: sorted(numbers) for pod_set, numbers in sorted(ranks.items())}
     how = "ended" if state in ENDED else "reserved" if state == "Reserved" else "runs" if running else "starts"
-    return NodeOfGang(name, ranks_words(numbers_by_set), sum(map(len, numbers_by_set.values())), running, how)
+    return NodeOfGang(name, ranks_text(numbers_by_set), sum(map(len, numbers_by_set.values())), running, how)

@@ -13,7 +13,7 @@ from gangs.words import plain
 from history.model import Scope
 from muster.api.muster.states import WAITING
 from muster.api.muster.usage import Period
-from muster.resources.vector import CPU, PODS, Vector, add, amount_words, unit
+from muster.resources.vector import CPU, PODS, Vector, add, amount_text, unit
 from muster.volcano.queuelimits import NONE, QueueLimits
 from web.views.gangs import address, shared_names
 from web.views.parts import Bar, ListPart, Moment, bar, moment, part_of
@@ -157,7 +157,7 @@ def _line(
         )
         for row in waiters[:WAITERS]
     ]
-    kept = [f"{amount_words(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS]
+    kept = [f"{amount_text(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS]
     return QueueLine(
         name=report.queue,
         depth=report.depth,

@@ -10,13 +10,13 @@ from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from extender.planner.api import natural
 from gangs.nodes import NodeRow
 from gangs.rows import GangRow
-from gangs.words import nodes_words, plain
+from gangs.words import nodes_text, plain
 from history.model import Scope
 from muster.api.kubernetes.core import Node
 from muster.api.muster.node_faults import FaultRules, fault_of
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.pools import pool_of
-from muster.resources.vector import amount_words
+from muster.resources.vector import amount_text
 from web.views.gangs import address, shared_names
 from web.views.parts import WHOLE, Moment, moment
 
@@ -180,7 +180,7 @@ def _rack(rack: str, model: str, rows: Sequence[NodeRow]) -> RackLine:
         names = [row.name for row in rows if row.state == state]
         if names:
             width = len(names) * WHOLE // len(rows)
-            counted.append(NodeStateCount(state, len(names), at, width, nodes_words(names, _NODE_CHARS)))
+            counted.append(NodeStateCount(state, len(names), at, width, nodes_text(names, _NODE_CHARS)))
             at += width
     usable = [row for row in rows if row.state in _HEALTHY]
     return RackLine(
@@ -207,7 +207,7 @@ def _topology(report: TopologyReport, scope: Scope) -> TopologyLine:
         for name, names in report.missing.items()
     ]
     if report.outside:
-        problems.append(f"in no domain: {nodes_words(report.outside, _NODE_CHARS)}")
+        problems.append(f"in no domain: {nodes_text(report.outside, _NODE_CHARS)}")
     resources = list(report.domains[0].room) if report.domains else []
     return TopologyLine(
         report.name, ", ".join(report.levels), resources, lines[:DOMAINS], max(0, len(lines) - DOMAINS), problems
@@ -223,9 +223,7 @@ def _domains(domains: Sequence[DomainReport], depth: int, scope: Scope) -> Itera
             depth=depth,
             nodes=each.nodes,
             unused=each.unused,
-            room=[
-                f"{amount_words(name, one.free)} of {amount_words(name, one.all)}" for name, one in each.room.items()
-            ],
+            room=[f"{amount_text(name, one.free)} of {amount_text(name, one.all)}" for name, one in each.room.items()],
             fragmented="" if share is None else f"{share:.0%}",
             share=0 if share is None else round(share * WHOLE),
             spares=_spares(each.spares, scope),
@@ -253,7 +251,7 @@ def _reservations(placements: Sequence[Placement], rows: Sequence[GangRow], now:
     for each in placements:
         row = known.get((each.metadata.namespace, each.metadata.name))
         if row is not None:
-            nodes = nodes_words((node for _, node in slots_of(each)), _NODE_CHARS)
+            nodes = nodes_text((node for _, node in slots_of(each)), _NODE_CHARS)
             status = each.status
             found.append(
                 ReservationLine(

@@ -11,7 +11,7 @@ from msgspec import Struct
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.own import QueueDemand, demands
 from extender.explain.pools import in_pool, pools_of
-from extender.explain.queues import QueueReport, changed_shares, queue_reports, told_reports
+from extender.explain.queues import QueueReport, changed_shares, queue_reports, queue_reports_of
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import DumpChange, WhatIf, changed
 from extender.simulate.placing import SimulatedGang, simulate
@@ -161,7 +161,7 @@ def tried(
         asked.errors[_field_of(asked, str(error), dump)] = str(error)
         return None
     if not whole:
-        known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
+        known = {report.queue: report for report in queue_reports_of(dump.objects_of(QUEUES))}
         return TrialResult([], 0, demands(WhatIf(after), new, known), [], submission.ignored)
     try:
         worlds = [WhatIf(in_pool(after, pool)) for pool in pools_of(after)]
@@ -182,8 +182,8 @@ def _reports(dump: ClusterDump) -> list[QueueReport]:
 
 
 def _submission(namespace: str, objects: Sequence[JSON], dump: ClusterDump) -> Submission:
-    priorities = {item.metadata.name: item.value for item in dump.of(PRIORITY_CLASSES)}
-    submission = Submission(namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES))
+    priorities = {item.metadata.name: item.value for item in dump.objects_of(PRIORITY_CLASSES)}
+    submission = Submission(namespace, dump.taken_at, priorities, dump.objects_of(NAMESPACES), dump.objects_of(QUEUES))
     submission.add(objects, _NAME)
     submission.finish()
     return submission
@@ -201,7 +201,7 @@ def _change(asked: Trial, submission: Submission) -> DumpChange:
 
 def _field_of(asked: Trial, why: str, dump: ClusterDump) -> str:
     """Return the field that an error is about: nodes are named in two of them, all else is about queues."""
-    there = {node.metadata.name for node in dump.of(NODES)}
+    there = {node.metadata.name for node in dump.objects_of(NODES)}
     if any(name not in there for name in words(asked.cordon)) and "node" in why:
         return "cordon"
     if asked.like and asked.like not in there and "node" in why:

@@ -20,7 +20,7 @@ from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.creator import written
-from muster.api.unchecked import find
+from muster.api.unchecked import value_at
 from muster.workloads.table import KINDS
 from webhook.patch import Operation, Patch, Why, pointer
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
@@ -68,7 +68,7 @@ def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequen
     made = {operation["path"] for operation in patch}
     for place in dict.fromkeys(((), _COPIED.get((request.kind.group, request.kind.kind), ()))):
         path = (*place, *_PLACE)
-        if find(document, (*path, names.CREATED_BY)) == creator:
+        if value_at(document, (*path, names.CREATED_BY)) == creator:
             continue
         if pointer(*path) in made:
             yield {"op": "add", "path": pointer(*path, names.CREATED_BY), "value": creator}
@@ -82,7 +82,7 @@ def _creator(request: AdmissionRequest, document: Mapping[str, Any]) -> str | No
     """Return the value that the object should have; None to leave it unchanged."""
     user = request.user_info.username
     if request.operation == "UPDATE":
-        before = find(generic(request.old_object), (*_PLACE, names.CREATED_BY))
+        before = value_at(generic(request.old_object), (*_PLACE, names.CREATED_BY))
         return before if isinstance(before, str) else None
     owned = msgspec.convert(document.get("metadata") or {}, ObjectMeta).controller is not None
     if request.operation != "CREATE" or not user or is_controller(request, owned=owned):

@@ -13,7 +13,7 @@ from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import PodSpec
 from muster.api.muster.pools import is_musters, pool_of_scheduler
-from muster.api.unchecked import find
+from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
 from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import queue_of, scheduler_of, total_minimum
@@ -53,7 +53,7 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
             _set_scheduler(job, old, queue, lookups.queues, patch)
         except (MalformedError, msgspec.ValidationError):
             return ReviewVerdict()
-        return ReviewVerdict.of(patch)
+        return ReviewVerdict.admitted_with(patch)
 
     return review
 
@@ -108,7 +108,7 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
 
 def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView, patch: Patch) -> None:
     """Write the scheduler of the queue's node pool; an update that names no pool's scheduler gets back the old one."""
-    wanted, was = scheduler_of(job.spec), find(old, ("spec", "schedulerName"))
+    wanted, was = scheduler_of(job.spec), value_at(old, ("spec", "schedulerName"))
     if old is None:
         wanted = scheduler_in(wanted, queue, queues)
     else:
@@ -125,24 +125,24 @@ def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
     An update keeps its own minimum, even 0, with one exception. If the minimum was the sum over the tasks and no client
     has set it, it follows this sum when the gang is scaled.
     """
-    given = find(document, ("spec", "minAvailable"))
+    given = value_at(document, ("spec", "minAvailable"))
     if given is None or given == total:
         return given is None
     if old is None:
         return not given
-    kept = given == find(old, ("spec", "minAvailable")) and not _sets_minimum(document)
+    kept = given == value_at(old, ("spec", "minAvailable")) and not _sets_minimum(document)
     return kept and given == total_minimum(_read(old).spec)
 
 
 def _sets_minimum(document: JSON) -> bool:
     """Return True if a client has set the minimum, according to managedFields or the manifest of `kubectl apply`."""
-    managers = find(document, ("metadata", "managedFields"))
+    managers = value_at(document, ("metadata", "managedFields"))
     if isinstance(managers, list) and any(
-        find(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers
+        value_at(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers
     ):
         return True
     try:
-        applied = msgspec.json.decode(find(document, _LAST_APPLIED) or "null")
+        applied = msgspec.json.decode(value_at(document, _LAST_APPLIED) or "null")
     except (TypeError, msgspec.DecodeError):
         return False
-    return find(applied, ("spec", "minAvailable")) is not None
+    return value_at(applied, ("spec", "minAvailable")) is not None

@@ -24,7 +24,7 @@ from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
-from muster.api.unchecked import find
+from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
 from muster.volcano.access import locked_to
 from muster.workloads.table import TIED_OWNERS
@@ -116,7 +116,7 @@ def set_queue(job: Job, old: Mapping[str, Any] | None, namespace: str, namespace
     """
     if not in_default_queue(job.spec.queue):
         return job.spec.queue
-    queue = annotated_queue(namespace, namespaces) if old is None else find(old, ("spec", "queue"))
+    queue = annotated_queue(namespace, namespaces) if old is None else value_at(old, ("spec", "queue"))
     if not in_default_queue(queue):
         patch.set("spec", "queue", value=queue, why=ANNOTATED)
     return queue or names.DEFAULT_QUEUE

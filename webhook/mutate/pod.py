@@ -70,7 +70,7 @@ def mutate(
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if optin.opted_out(meta.labels):
         return ReviewVerdict()
-    review = PodReview.of(pod, meta, namespace)
+    review = PodReview.read_pod(pod, meta, namespace)
     if meta.controller is None:  # a controller's pods have no reader of warnings; its workload was warned
         review.warnings += unknown_keys(pod.get("metadata"))
     review.group = group_of_pod(groups, namespace, meta)

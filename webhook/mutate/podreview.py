@@ -41,7 +41,7 @@ class PodReview:
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, document: JSON, meta: ObjectMeta, namespace: str) -> Self:
+    def read_pod(cls, document: JSON, meta: ObjectMeta, namespace: str) -> Self:
         """Read the spec, so that all steps can rely on its types; ValidationError names the malformed field."""
         return cls(document, namespace, meta, msgspec.convert(document.get("spec") or {}, PodSpec), Patch(document))
 
@@ -73,4 +73,4 @@ class PodReview:
         """The patch with its reasons, or all errors; with warnings in both cases."""
         if self.errors:
             return ReviewVerdict(errors=self.errors, warnings=self.warnings)
-        return ReviewVerdict.of(self.patch, self.warnings)
+        return ReviewVerdict.admitted_with(self.patch, self.warnings)

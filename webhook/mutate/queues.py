@@ -40,7 +40,7 @@ def reviewer(lookups: Lookups) -> Handler:
             patch.set("spec", "queue", value=queue, why=ANNOTATED)
         if pool and names.NODE_POOL not in metadata.labels:
             patch.set("metadata", "labels", names.NODE_POOL, value=pool, why=Why("the pool of its queue", "default"))
-        return ReviewVerdict.of(patch)
+        return ReviewVerdict.admitted_with(patch)
 
     return review
 
@@ -56,4 +56,4 @@ def review_queue(request: AdmissionRequest) -> ReviewVerdict:
         patch.set("spec", "weight", value=1, why=_DEFAULT)
     if spec.get("reclaimable") is None:
         patch.set("spec", "reclaimable", value=True, why=_DEFAULT)
-    return ReviewVerdict.of(patch)
+    return ReviewVerdict.admitted_with(patch)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from muster.api import names
-from muster.api.unchecked import find
+from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
 from webhook.objects.canonical import canonical, same
 from webhook.patch import UNSAID, Part, Patch, Why
@@ -52,13 +52,13 @@ class Reapply(Patch):
     def _fills_in(self, path: tuple[Part, ...]) -> bool:
         if path[:2] == ("spec", "tasks") and path[3:4] == ("template",) and self._template_unchanged(path[2]):
             return False
-        return path == _ALWAYS or find(self._old, path) is not None
+        return path == _ALWAYS or value_at(self._old, path) is not None
 
     def _template_unchanged(self, task: Part) -> bool:
         index = int(task)
         if index not in self._unchanged:
             path = ("spec", "tasks", index, "template")
-            self._unchanged[index] = same(find(self._old, path), find(self._document, path))
+            self._unchanged[index] = same(value_at(self._old, path), value_at(self._document, path))
         return self._unchanged[index]
 
 
@@ -75,8 +75,8 @@ def remember(job: Job, document: Mapping[str, Any], patch: Patch) -> None:
 
 def keep_record(document: Mapping[str, Any], old: Mapping[str, Any], patch: Patch) -> None:
     """Restore the record in an update that lacks it."""
-    known = find(old, _RECORD)
-    if known is not None and find(document, _RECORD) is None:
+    known = value_at(old, _RECORD)
+    if known is not None and value_at(document, _RECORD) is None:
         patch.set(*_RECORD, value=known, why=_WHY)
 
 
@@ -87,13 +87,13 @@ def restore(job: Job, old: Mapping[str, Any], patch: Patch) -> None:
         known = record.get(task.name)
         if known is not None and known == _digest(task.template):
             place = ("spec", "tasks", index, "template")
-            patch.set(*place, value=find(old, place), why=_WHY)
+            patch.set(*place, value=value_at(old, place), why=_WHY)
 
 
 def recorded(document: Mapping[str, Any]) -> dict[str, str]:
     """Return the digest of each task's template, by the task's name; empty if the annotation is not Muster's."""
     try:
-        return msgspec.json.decode(find(document, _RECORD) or "{}", type=dict[str, str])
+        return msgspec.json.decode(value_at(document, _RECORD) or "{}", type=dict[str, str])
     except (TypeError, msgspec.MsgspecError):
         return {}
 

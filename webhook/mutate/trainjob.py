@@ -36,7 +36,7 @@ def reviewer(namespaces: Namespaces, runtimes: TrainingRuntimes, wall_s: Callabl
                 _note_version(job, request.namespace, runtimes, patch)
         except (MalformedError, msgspec.ValidationError):
             return ReviewVerdict()
-        return ReviewVerdict.of(patch, warnings)
+        return ReviewVerdict.admitted_with(patch, warnings)
 
     return review
 

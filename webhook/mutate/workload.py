@@ -11,7 +11,7 @@ import msgspec
 from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.volcano.access import locked_to
 from muster.workloads.kind import Place, WorkloadKind, pod_templates
 from muster.workloads.table import KINDS
@@ -46,7 +46,7 @@ def reviewer(namespaces: Namespaces) -> Handler:
             for place, value, reason, source in kind.admission.additions(workload):
                 patch.set(*place, value=value, why=Why(reason, source))
             warnings += kind.admission.warnings(workload, opting_in)
-        return ReviewVerdict.of(patch, warnings)
+        return ReviewVerdict.admitted_with(patch, warnings)
 
     return review
 
@@ -110,4 +110,4 @@ def _may_inherit(template: JSON) -> bool:
 
 
 def _labels(node: JSON) -> dict[str, str]:
-    return mapping(find(node, ("metadata", "labels")))
+    return mapping(value_at(node, ("metadata", "labels")))

@@ -18,7 +18,7 @@ from muster.api.muster.pools import DEFAULT_POOL, in_pool, is_musters, pool_of_s
 from muster.kube.errors import APIError
 from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.pods import pod_requests
-from muster.resources.vector import amount_words, vector
+from muster.resources.vector import amount_text, vector
 from muster.volcano.access import pool_of_queue, root_of
 from webhook.lookup import QueueTreeView
 from webhook.review import MOST_WARNINGS
@@ -80,5 +80,5 @@ def _beyond(path: str, asked: dict[str, int], largest: dict[str, int]) -> Iterat
             hint = f"did you mean {near}?" if near else f"nodes have {', '.join(sorted(largest))}"
             yield f"{path}: no node has the resource {brief(name)}, so these pods cannot start; {hint}"
         elif most and amount > most:
-            words = amount_words(name, amount), amount_words(name, most)
+            words = amount_text(name, amount), amount_text(name, most)
             yield f"{path}: a pod asks for {words[0]} {name}, and the largest node has {words[1]}; it cannot start"

@@ -25,7 +25,7 @@ from webhook.app import routes
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.lookup import Lookups
 from webhook.offline import native, schemas
-from webhook.offline.lookups import JSON, LOOKED_UP, Documents, lookups
+from webhook.offline.lookups import JSON, SUPPLIED_KINDS, Documents, lookups
 from webhook.patch import Operation, Why
 from webhook.registration import routes_of
 from webhook.review import MalformedError
@@ -167,7 +167,7 @@ def _is_known(document: JSON) -> bool:
     api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
     group = api_version.rpartition("/")[0]
     reviewed = routes_of(group, f"{kind.lower()}s") or kind_of(api_version, kind)
-    return bool(reviewed) or group == NATIVE_POD_GROUPS.group or kind in LOOKED_UP
+    return bool(reviewed) or group == NATIVE_POD_GROUPS.group or kind in SUPPLIED_KINDS
 
 
 def _native(admission: OfflineAdmission, document: JSON, pods: Iterable[Admitted]) -> Iterator[Admitted]:
@@ -176,7 +176,7 @@ def _native(admission: OfflineAdmission, document: JSON, pods: Iterable[Admitted
         document, [each.after for each in pods], admission.lookups.owners, admission.documents.namespace
     )
     try:
-        for manifest, about in (*native.in_musters_words(document), *found):
+        for manifest, about in (*native.translated(document), *found):
             yield Admitted(manifest, manifest, about=about)
     except msgspec.ValidationError as error:
         yield Admitted(document, document, errors=[_unreadable(document, error)])

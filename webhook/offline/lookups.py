@@ -31,7 +31,7 @@ from muster.workloads.sample import uid_of
 from webhook.lookup import Lookups, Runtime
 
 JSON = dict[str, Any]
-LOOKED_UP = frozenset({"Namespace", "Queue", CLAIM_TEMPLATES.kind, RESOURCE_CLAIMS.kind})
+SUPPLIED_KINDS = frozenset({"Namespace", "Queue", CLAIM_TEMPLATES.kind, RESOURCE_CLAIMS.kind})
 """Kinds of documents that are looked up, besides owners and runtimes."""
 SHIPPED = CHART / "runtimes"
 
@@ -51,7 +51,7 @@ class Documents:
         own = {"namespace": self.namespace, "uid": uid_of(metadata.get("name", ""))}
         self._documents.append({**deepcopy(document), "metadata": {**own, **metadata}})
 
-    def find(self, kind: str, name: str, namespace: str = "", *, api_version: str = "") -> JSON | None:
+    def find_document(self, kind: str, name: str, namespace: str = "", *, api_version: str = "") -> JSON | None:
         """Return an object, or None. An empty `namespace` or `api_version` stands for any."""
         for document in self._documents:
             metadata = document["metadata"]
@@ -83,7 +83,7 @@ class _Source:
 class _Queues(_Source):
     def get(self, name: str) -> Queue | None:
         """Return the queue; it is open if it is in the documents or there is no cluster."""
-        document = self._documents.find("Queue", name)
+        document = self._documents.find_document("Queue", name)
         if self._cluster and not document:
             return self._cluster.queues.get(name)
         labels = mapping(mapping(document or {}).get("metadata")).get("labels") or {}
@@ -109,7 +109,7 @@ class _Queues(_Source):
 class _Owners(_Source):
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner by name, because documents have no UIDs."""
-        document = self._documents.find(owner.kind, owner.name, namespace, api_version=owner.api_version)
+        document = self._documents.find_document(owner.kind, owner.name, namespace, api_version=owner.api_version)
         if document:
             found: Object = msgspec.convert(document, source.type)
             return found
@@ -119,7 +119,7 @@ class _Owners(_Source):
 class _Namespaces(_Source):
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # no API server has sent it
         """Return the metadata from the document, or else from the cluster's namespace, or else empty metadata."""
-        if document := self._documents.find("Namespace", name):
+        if document := self._documents.find_document("Namespace", name):
             return msgspec.convert(document["metadata"], ObjectMeta)
         return self._cluster.namespaces.metadata(name) if self._cluster else ObjectMeta()
 
@@ -132,7 +132,7 @@ class _Claims(_Source):
         """
         template = entry.resource_claim_template_name
         kind, name = (CLAIM_TEMPLATES, template) if template else (RESOURCE_CLAIMS, entry.resource_claim_name or "")
-        if document := self._documents.find(kind.kind, name, namespace):
+        if document := self._documents.find_document(kind.kind, name, namespace):
             found = msgspec.convert(document, kind.type)
             return found.spec.spec.devices if isinstance(found, ResourceClaimTemplate) else found.spec.devices
         if self._cluster:
@@ -147,7 +147,7 @@ class _Runtimes(_Source):
         Without a cluster, Muster's own runtime of this name.
         """
         in_namespace = reference.kind == TRAINING_RUNTIMES.kind
-        document = self._documents.find(reference.kind, reference.name, namespace if in_namespace else "")
+        document = self._documents.find_document(reference.kind, reference.name, namespace if in_namespace else "")
         if document is None and self._cluster:
             return self._cluster.runtimes.find(reference, namespace)
         shipped = {path.stem: path for path in SHIPPED.glob("*.yaml")}

@@ -20,7 +20,7 @@ from webhook.lookup import Owners, known_controller
 from webhook.offline.lookups import JSON
 
 
-def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
+def translated(document: JSON) -> Iterator[tuple[JSON, str]]:
     """Yield Muster's PodGroup for a native PodGroup, or for each template of a Workload, and a description."""
     kind = (document.get("apiVersion"), document.get("kind"))
     if kind == (scheduling.NATIVE_POD_GROUPS.api_version, scheduling.NATIVE_POD_GROUPS.kind):

@@ -13,7 +13,7 @@ from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.workloads.kind import WorkloadKind, dotted
 from muster.workloads.table import row
 from muster.workloads.verbs import is_held, size_edits
@@ -28,8 +28,8 @@ _MOVED = ("metadata", "annotations", names.MOVED_TO)
 def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> Findings:
     """Return what is wrong with a change of a workload, beside what would be wrong with a new one."""
     found = Findings([*fixed_sizes(kind, old, new)])
-    moved = find(new, _MOVED)
-    if isinstance(moved, str) and moved != find(old, _MOVED):
+    moved = value_at(new, _MOVED)
+    if isinstance(moved, str) and moved != value_at(old, _MOVED):
         found.errors += unusable_queue(f"metadata.annotations[{names.MOVED_TO}]", moved, queues)
     if kind.verbs and not is_held(kind, old) and not kind.verbs.ended(dict(old)):
         found.warnings += _without_effect(kind, old, new)
@@ -72,16 +72,16 @@ def _without_effect(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
     """Warn of a queue and of a minimum that do not reach the gang which exists."""
     title = _title(kind, new)
     path: tuple[str, ...] = ("metadata", "labels", names.QUEUE)
-    queue = find(new, path)
-    if queue != find(old, path):
+    queue = value_at(new, path)
+    if queue != value_at(old, path):
         how = f"muster move {title} --queue {queue or 'NAME'} does"
         yield f"metadata.labels[{names.QUEUE}]: does not move the gang, whose pods name their queue; {how}"
     for key in names.MIN_MEMBER_KEYS:
         path = ("metadata", "annotations", key)
-        if find(new, path) != find(old, path):
+        if value_at(new, path) != value_at(old, path):
             how = f"muster hold {title} and muster release {title} have it count at once"
             yield f"metadata.annotations[{key}]: counts when the next pod comes or goes; {how}"
 
 
 def _title(kind: WorkloadKind, workload: JSON) -> str:
-    return kind.resource.reference(str(find(workload, ("metadata", "name"))))
+    return kind.resource.reference(str(value_at(workload, ("metadata", "name"))))

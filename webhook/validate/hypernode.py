@@ -17,11 +17,11 @@ WARNINGS = 5
 
 def findings(hyper_node: HyperNode) -> Findings:
     """Return the errors of a HyperNode, or else warnings about members without effect."""
-    errors = list(check(hyper_node))
+    errors = list(check_hyper_node(hyper_node))
     return Findings(errors, [] if errors else list(idle_members(hyper_node))[:WARNINGS])
 
 
-def check(hyper_node: HyperNode) -> Iterator[FieldError]:
+def check_hyper_node(hyper_node: HyperNode) -> Iterator[FieldError]:
     """Yield all errors of a HyperNode."""
     yield from hyper_node_errors(hyper_node)
     for index, member in enumerate(hyper_node.spec.members):

@@ -18,8 +18,7 @@ from muster.volcano.flows import PATH, check_steps, warn_steps
 from muster.volcano.schedule import ScheduleError, read, zone_of
 from webhook.objects.names import MAX_LABEL, is_label
 from webhook.review import Handler, reviewer_of
-from webhook.validate.volcano_job.job import check as check_job
-from webhook.validate.volcano_job.job import warn
+from webhook.validate.volcano_job.job import check_job, warn
 from webhook.validate.volcano_job.tasks import check_frameworks
 
 _SUFFIX = 11

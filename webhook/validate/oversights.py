@@ -13,7 +13,7 @@ import msgspec
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.muster.pools import is_musters
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.kube.errors import APIError
 from muster.workloads.kind import TEMPLATE, Place, WorkloadKind, dotted
 from webhook.apiserver import Services
@@ -39,7 +39,7 @@ class Labelled(NamedTuple):
     @property
     def labels(self) -> Mapping[str, str]:
         """The labels of the template."""
-        return mapping(find(self.template, ("metadata", "labels")))
+        return mapping(value_at(self.template, ("metadata", "labels")))
 
     @property
     def scheduler(self) -> str:
@@ -55,7 +55,7 @@ def oversights(given: Labelled, queues: NamespaceQueues) -> Findings:
 
 def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
     """Refuse a template whose framework differs from its workload's."""
-    whole = mapping(find(given.workload, ("metadata", "labels"))).get(names.FRAMEWORK)
+    whole = mapping(value_at(given.workload, ("metadata", "labels"))).get(names.FRAMEWORK)
     own = given.labels.get(names.FRAMEWORK)
     if whole and own and whole != own:
         path = f"{given.path}.metadata.labels[{names.FRAMEWORK}]"
@@ -98,8 +98,8 @@ def _other_scheduler(given: Labelled) -> Iterator[str]:
 def no_service(kind: WorkloadKind, workload: Mapping[str, Any], namespace: str, services: Services) -> list[str]:
     """Warn about ranks that cannot find each other, because host names of StatefulSet pods need a headless Service."""
     place = kind.admission.service_name
-    name = find(workload, place)
-    labels = mapping(find(workload, (*TEMPLATE, "metadata", "labels")))
+    name = value_at(workload, place)
+    labels = mapping(value_at(workload, (*TEMPLATE, "metadata", "labels")))
     if not name or names.FRAMEWORK not in labels or labels.get(names.MANAGED) == "false":
         return []
     with suppress(APIError):  # a warning is not worth a refusal
@@ -113,11 +113,11 @@ def no_service(kind: WorkloadKind, workload: Mapping[str, Any], namespace: str, 
 
 def _was_written(given: Labelled) -> bool:
     """Return True if the user has set the scheduler, according to `kubectl apply`."""
-    applied = mapping(find(given.workload, ("metadata", "annotations"))).get(names.LAST_APPLIED)
+    applied = mapping(value_at(given.workload, ("metadata", "annotations"))).get(names.LAST_APPLIED)
     place = (*given.place, "spec", "schedulerName")
     with suppress(msgspec.DecodeError, RecursionError):  # an annotation like any other: whoever likes can write it
-        if isinstance(applied, str) and find(msgspec.json.decode(applied), place):
+        if isinstance(applied, str) and value_at(msgspec.json.decode(applied), place):
             return True
-    managers = find(given.workload, ("metadata", "managedFields"))
+    managers = value_at(given.workload, ("metadata", "managedFields"))
     entries = [mapping(each) for each in managers] if isinstance(managers, list) else []
-    return any(each.get("operation") == "Apply" and find(each, _SET_BY_APPLY) is not None for each in entries)
+    return any(each.get("operation") == "Apply" and value_at(each, _SET_BY_APPLY) is not None for each in entries)

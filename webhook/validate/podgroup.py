@@ -54,7 +54,7 @@ def reviewer(lookups: Lookups) -> Handler:
         if request.operation != "UPDATE":
             wrong = [
                 *too_long(request.object),
-                *check(group, usable, _owner(request, group)),
+                *check_pod_group(group, usable, _owner(request, group)),
                 *_class_errors(None, group, request, lookups),
             ]
             return ReviewVerdict(errors=wrong, warnings=warn(group))
@@ -99,7 +99,7 @@ def _owner(request: admission.AdmissionRequest, group: scheduling.PodGroup) -> m
     return owner if believed else None
 
 
-def check(
+def check_pod_group(
     group: scheduling.PodGroup, queues: NamespaceQueues, owner: meta.OwnerReference | None
 ) -> Iterator[FieldError]:
     """Yield everything that is wrong with a new PodGroup of this owner."""

@@ -52,7 +52,9 @@ def reviewer(queues: QueueTreeView, *, durable_history: bool = True) -> Handler:
             return ReviewVerdict(errors=list(check_delete(request.name, queues)))
         queue = decode(request.object, Queue)
         old = decode(request.old_object, Queue) if request.operation == "UPDATE" else None
-        changed = check_update(old, queue, queues) if old else chain(check_pool(queue, queues), check(queue, queues))
+        changed = (
+            check_update(old, queue, queues) if old else chain(check_pool(queue, queues), check_queue(queue, queues))
+        )
         findings = check_keys(queue, old)
         findings.add(Findings(list(changed), warned(queue, old)))
         return ReviewVerdict.found(findings)
@@ -104,10 +106,10 @@ def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[Fiel
             if quantities != before[path]:
                 message = "of the root queue can not be changed: it is what the cluster has"
                 yield FieldError(path, message, reason="Forbidden")
-    yield from check(new, queues, moved=old.spec.parent != new.spec.parent)
+    yield from check_queue(new, queues, moved=old.spec.parent != new.spec.parent)
 
 
-def check(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> Iterator[FieldError]:
+def check_queue(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> Iterator[FieldError]:
     """Yield all errors of a queue; with `moved`, its position in the tree is new."""
     amounts, errors = read_amounts(queue)
     yield from errors

@@ -27,7 +27,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.plan import Compiled, Plan
 from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import Target, compile_train_job
-from muster.runtime.training_runtime import check as check_runtime
+from muster.runtime.training_runtime import check_runtime
 from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node
@@ -71,7 +71,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
             findings = check_update(old, job, request.namespace, lookups, against)
             findings.warnings += set(older_fields(job)).difference(older_fields(old))
         else:
-            findings = check(job, request.namespace, lookups, against)
+            findings = check_train_job(job, request.namespace, lookups, against)
             findings.warnings += older_fields(job)
         return ReviewVerdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
 
@@ -104,7 +104,7 @@ def _pod_patches(job: trainer.TrainJob) -> Iterator[runtimepatch.PodSpecPatch]:
                 yield spec.template.spec
 
 
-def check(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
+def check_train_job(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
     """Return all errors of a new TrainJob."""
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
     given, path = job.metadata.annotations, "metadata.annotations"

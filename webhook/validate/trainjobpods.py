@@ -14,7 +14,7 @@ from msgspec import convert, to_builtins
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubeflow import runtimepatch, trainer
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import JOBS, Job
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Compiled, Component
@@ -24,8 +24,7 @@ from webhook.apiserver import DryRuns
 from webhook.lookup import NamespaceQueues
 from webhook.validate.jobtemplates import check_template
 from webhook.validate.trials import MayKnow, Trial, check_trials, pod_to_try, translated
-from webhook.validate.workload import VALIDATED
-from webhook.validate.workload import check as check_workload
+from webhook.validate.workload import VALIDATED, check_workload
 
 REFERENCE = "spec.runtimeRef"
 PATCHES = "spec.runtimePatches"
@@ -79,8 +78,8 @@ def _trials(job: trainer.TrainJob, compiled: Compiled) -> Iterator[Trial]:
         manifest = to_builtins(component.manifest)
         kind = kind_of(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
         for place, template in pod_templates(manifest, kind.templates) if kind else ():
-            labels = mapping(find(template, ("metadata", "labels")))
-            name = str(mapping(find(manifest, place[:3])).get("name") or labels.get(names.REPLICATED_JOB) or "pod")
+            labels = mapping(value_at(template, ("metadata", "labels")))
+            name = str(mapping(value_at(manifest, place[:3])).get("name") or labels.get(names.REPLICATED_JOB) or "pod")
             path = PATCHES if name in patched else REFERENCE
             pod = pod_to_try(template, name)
             yield Trial(pod, path, path, partial(_own, spec, pod))
@@ -99,7 +98,7 @@ def _own(spec: Mapping[str, Any], pod: Mapping[str, Any], field: str) -> str | N
         return None
     made, key, rest = containers[int(match[1])], match[2], match[3]
     for path, container in _STEPS.items():
-        given = mapping(find(spec, path.split(".")[1:]))
+        given = mapping(value_at(spec, path.split(".")[1:]))
         if container == made.get("name") and key == _RESOURCES and given.get(_RESOURCES_PER_NODE):
             return f"{path}.{_RESOURCES_PER_NODE}{rest}"
         if container == made.get("name") and given.get(key) and (place := translated(f"{key}{rest}", made, given)):

@@ -17,7 +17,7 @@ from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
-from muster.api.unchecked import find, mapping
+from muster.api.unchecked import mapping, value_at
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.adapter import Adapter
@@ -52,10 +52,10 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
         if kind is None or metadata.get("deletionTimestamp") or _was_checked(request, metadata):
             return ReviewVerdict()
         usable = lookups.queues_for(request.namespace)
-        findings = check(kind, workload, usable, framework)
+        findings = check_workload(kind, workload, usable, framework)
         if request.operation == "UPDATE":
             old = generic(request.old_object)
-            findings = findings.since(check(kind, old, usable, framework))
+            findings = findings.since(check_workload(kind, old, usable, framework))
             findings.add(edits(kind, old, workload, usable))
         elif lookups.services and kind.admission.service_name:
             findings.warnings += no_service(kind, workload, request.namespace, lookups.services)
@@ -91,7 +91,7 @@ def _was_checked(request: AdmissionRequest, metadata: JSON) -> bool:
     return owned and (not request.user_info.username or is_controller(request, owned=owned))
 
 
-def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:
+def check_workload(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:
     """Return all errors of a workload that concern Muster, each once."""
     identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     workload = {**workload, **identity, "metadata": mapping(workload.get("metadata"))}
@@ -119,7 +119,7 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
 def _count(workload: JSON, place: Place) -> int:
     """Return the number of pods; ValidationError contains the full field path."""
     try:
-        count = msgspec.convert(find(workload, place), int | None)
+        count = msgspec.convert(value_at(workload, place), int | None)
     except msgspec.ValidationError as error:
         raise msgspec.ValidationError(f"{error} - at `$.{dotted(place)}`") from None
     return 1 if count is None else count

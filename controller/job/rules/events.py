@@ -12,7 +12,7 @@ from itertools import islice
 from muster.api import names
 from muster.api.kubernetes.core import ContainerStatus, Pod
 from muster.api.kubernetes.meta import parse_time
-from muster.api.kubernetes.pod_problems import refused, told_to_go
+from muster.api.kubernetes.pod_problems import being_evicted, refused
 from muster.api.limits import PODS, whole_number
 from muster.api.volcano.batch import Command, Job, TaskState, is_job
 from muster.api.volcano.scheduling import PodGroup, is_queue
@@ -102,7 +102,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> JobEvent:
 
 def _deleted(pod: Pod) -> str:
     """Return PodEvicted for a pod that had a node and did not succeed before its deletion, so its work is lost."""
-    if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not told_to_go(pod)):
+    if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not being_evicted(pod)):
         return OUT_OF_SYNC
     return POD_EVICTED
 

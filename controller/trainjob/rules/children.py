@@ -64,7 +64,7 @@ def has(job: IndexedJob, *types: str) -> bool:
     return any(each.get("type") in types and each.get("status") == "True" for each in conditions)
 
 
-def goes_on(job: Job | IndexedJob | JobSet) -> bool:
+def continues(job: Job | IndexedJob | JobSet) -> bool:
     """Return True if a Job or JobSet has neither ended nor begun to stop."""
     if isinstance(job, IndexedJob):
         return not has(job, *OVER)

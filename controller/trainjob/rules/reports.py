@@ -92,12 +92,12 @@ def read(body: bytes) -> TrainerStatus | None:
         raise RefusedError(HTTPStatus.BAD_REQUEST, f"not JSON: {error}") from error
 
 
-def checkpoint(told: TrainerStatus) -> str:
+def checkpoint(status: TrainerStatus) -> str:
     """Return the checkpoint of a report, the metric `muster.dev/checkpoint`; "" without one.
 
     RefusedError if it cannot be read: the trainer would rely on it without effect.
     """
-    text = next((each.value for each in told.metrics if each.name == names.CHECKPOINT), "")
+    text = next((each.value for each in status.metrics if each.name == names.CHECKPOINT), "")
     if text and checkpoint_of(text) is None:
         why = f"metric {names.CHECKPOINT}: {text!r} is not a checkpoint, as step=1200,at=2026-11-26T05:00:00Z is"
         raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, why)

@@ -19,12 +19,12 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.cyclework import CycleWork
-from extender.planner.actions.growth import grow, say_why_more_wait
+from extender.planner.actions.growth import grow, report_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
 from extender.planner.actions.reserve.book import Book
-from extender.planner.actions.reserve.reservation import Looks
+from extender.planner.actions.reserve.reservation import ReservationSearches
 from extender.planner.actions.search import SlotSearch, reservations_kept
-from extender.planner.actions.spares import Spares, after_use, as_seats, lendable_room, own_room, place_together
+from extender.planner.actions.spares import Spares, after_use, as_spare_runs, lendable_room, own_room, place_together
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -37,7 +37,7 @@ from muster.api.volcano.scheduling import NO_ROOM
 from muster.resources.spares import borrows
 from muster.resources.vector import PODS
 
-LIMIT_TOLD_AFTER_S = 5.0
+LIMIT_REPORTED_AFTER_S = 5.0
 """Time that a gang waits for placed slots of others before its status reports this; usually it is placed by then."""
 HELD_BACK_S = 30.0
 """Time that a gang which only waits for placed slots of others is not admitted. Its pods would be gated, which costs
@@ -69,7 +69,7 @@ class Allocate:
     def __init__(self) -> None:
         self._failures: dict[Hashable, _Failure] = {}
         """By the shape of a gang that did not fit."""
-        self._searched: Looks = {}
+        self._searched: ReservationSearches = {}
         """Searches for reservations that found nothing."""
         self._version: int | None = None
         self._limited: dict[str, float] = {}
@@ -83,7 +83,7 @@ class Allocate:
         """Decide Place for the gangs that fit, Unschedulable with the reason for those that do not."""
         gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
         found = self._begin(session, gangs)
-        for gang in session.turns(gangs):
+        for gang in session.in_order(gangs):
             if gang.key not in session.failures:
                 session.attempt(gang, partial(self._try, found=found))
         grown = grow(session, found.tried, found.limit, found.book)
@@ -112,11 +112,11 @@ class Allocate:
         """Try one gang: keep the slots of its search, or report why it waits."""
         if self._held_up(session, gang, found):
             return
-        if not _goes_on(gang) and (later := self._work.put_off(session, gang)):
+        if not _restores_members(gang) and (later := self._work.put_off(session, gang)):
             session.decide(later)
             return
         ask = session.ask(gang)
-        full = None if _goes_on(gang) else session.queue_refusal(ask)
+        full = None if _restores_members(gang) else session.queue_refusal(ask)
         session.hooks.pre_job_allocation.call(gang)
         statement = Statement(session)
         search = SlotSearch(session, statement, ask)
@@ -157,7 +157,7 @@ class Allocate:
     def _wait_for_others(self, session: Session, gang: GangView, since: float) -> None:
         """Let a gang wait for the limit of slots, `since` this time in seconds since the epoch."""
         self._limited[gang.uid] = since
-        if session.now - since >= LIMIT_TOLD_AFTER_S:
+        if session.now - since >= LIMIT_REPORTED_AFTER_S:
             session.decide(decisions.Unschedulable(gang, reasons.pods.SLOT_LIMIT, reasons.pods.slot_limit(limit=LIMIT)))
         if session.now - since < HELD_BACK_S and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.discard(gang.key)
@@ -167,7 +167,7 @@ class Allocate:
     def _search(self, search: SlotSearch, restrictions: bytes, book: Book) -> _Failure | None:
         """Give one gang its whole minimum, or a started gang what fits; otherwise return why there is no room."""
         gang = search.ask.gang
-        if _goes_on(gang):
+        if _restores_members(gang):
             _complete(search)
             return None
         shape = shape_of(search.session, search.ask), restrictions
@@ -179,7 +179,7 @@ class Allocate:
                 return None
             search.statement.discard()
             self._failures[shape] = failed, no_room(failed).also(book.in_the_way(gang))
-        if gang.said and self._on_spares(search, shape):
+        if gang.options and self._on_spares(search, shape):
             return None
         return self._failures[shape]
 
@@ -198,7 +198,7 @@ class Allocate:
             if not place_together(search, spares, ranks):
                 self._failures[together] = UNTOLD, NOTHING
                 return False
-            search.spares = as_seats(session, spares.commit())
+            search.spares = as_spare_runs(session, spares.commit())
         return True
 
     def _on_spares(self, search: SlotSearch, shape: Hashable) -> bool:
@@ -208,7 +208,7 @@ class Allocate:
         """
         gang = search.ask.gang
         tried = ("spares", shape)
-        if not borrows(gang.said) or tried in self._failures or not (room := lendable_room(search.session, gang)):
+        if not borrows(gang.options) or tried in self._failures or not (room := lendable_room(search.session, gang)):
             return False
         with room.free():
             failed = search.minimum()
@@ -241,7 +241,7 @@ def _complete(search: SlotSearch) -> None:
     if own and search.statement.slots:
         search.spares = after_use(ask.gang, own)
     if search.lacking and not search.statement.slots:
-        say_why_more_wait(search.session, ask, for_minimum=True)
+        report_why_more_wait(search.session, ask, for_minimum=True)
 
 
 def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: bool) -> None:
@@ -249,7 +249,7 @@ def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: boo
     if search.statement.slots:
         search.decide()
     elif grown:
-        say_why_more_wait(session, search.ask, for_minimum=False)
+        report_why_more_wait(session, search.ask, for_minimum=False)
 
 
 def shape_of(session: Session, ask: Ask) -> Hashable:
@@ -280,7 +280,7 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
     return let_in and not barred and not gang.active and (not gang.started or any(gang.open_slots.values()))
 
 
-def _goes_on(gang: GangView) -> bool:
+def _restores_members(gang: GangView) -> bool:
     """Return True for a gang that gets lost members back even over its queue's limit, because the others need them."""
     return gang.started and not gang.independent
 

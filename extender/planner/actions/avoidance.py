@@ -37,7 +37,7 @@ def note_failures(session: Session, gang: GangView) -> None:
     failed = session.snapshot.failed.get(gang.key, {})
     if not failed:
         return
-    first_s = seconds_of(gang.said, names.AVOID_FAILED_NODE)
+    first_s = seconds_of(gang.options, names.AVOID_FAILED_NODE)
     if first_s is None:
         first_s = FIRST_S if _distinguishable(gang, failed.keys()) else 0.0
     entries = entries_of(gang, session.snapshot.remembered)

@@ -87,7 +87,7 @@ class CycleWork:
 
     def _of_class(self, session: Session, pod_set: PodSetView, cls: PodClass) -> int:
         near = cls.neighbours
-        terms = _TERM * (len(near.apart) + len(near.spreads) + len(near.together_keys) + len(near.wishes))
+        terms = _TERM * (len(near.apart) + len(near.spreads) + len(near.together_keys) + len(near.preferences))
         checks = terms * (max(1, pod_set.replicas) if session.snapshot.one_by_one(cls) else 1)
         if cls in self._classes:  # what concerns nodes alone is known
             return checks

@@ -16,15 +16,15 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.actions.asker import Asker
 from extender.planner.actions.evicting import Evicting
-from extender.planner.actions.spares import own_room, seats_returned
+from extender.planner.actions.spares import own_room, spares_returned
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.spareseats import seats_of
+from extender.planner.state.spareseats import spare_runs_of
 from extender.planner.victims.disturb import Why, borrows, gives, ignores_marks, may_disturb
 from extender.planner.victims.order import across_queues, by_cost
-from extender.planner.victims.pieces import EvictableUnit, seat_pieces
+from extender.planner.victims.pieces import EvictableUnit, spare_units
 from extender.planner.victims.room import helpful
 from muster.api.muster.placement import SpareSeats
 from muster.api.muster.reason import NOTHING, Reason
@@ -147,7 +147,7 @@ class SparesAlone(Evicting):
         found: list[EvictableUnit] = []
         for gang in session.keepers:
             if may_disturb(session, asker.gang, gang, why):
-                pieces = seat_pieces(session, gang)
+                pieces = spare_units(session, gang)
                 found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
 
@@ -168,12 +168,12 @@ class Recall(Evicting):
     """Victims are gangs that run on spares of the one that asks: they have agreed to leave."""
 
     name = "recall"
-    told = False
+    notifies = False
     borrowers = True
 
     def worthwhile(self, gang: GangView) -> bool:
         """Return True for a gang whose spares are lent."""
-        return gang.started and any(borrows(victim, gang) for victim in self.running) if seats_of(gang) else False
+        return gang.started and any(borrows(victim, gang) for victim in self.running) if spare_runs_of(gang) else False
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return pieces of the borrowers, the cheapest first."""
@@ -184,7 +184,7 @@ class Recall(Evicting):
         return reasons.placements.recalled(queue=gang.queue)
 
     def _try(self, session: Session, gang: GangView, *, refused: str) -> bool:
-        with seats_returned(session, gang), own_room(session, gang).free():
+        with spares_returned(session, gang), own_room(session, gang).free():
             return super()._try(session, gang, refused=refused)
 
     def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[SpareSeats]:

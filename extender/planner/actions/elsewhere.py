@@ -80,13 +80,13 @@ class WithdrawNotices:
 
     def execute(self, session: Session) -> None:
         """Check the pods with a notice, which are mostly none."""
-        if not session.snapshot.told:
+        if not session.snapshot.reported:
             return
         asked = {pod.uid for place in session.decided(decisions.Place) for _, pod in place.victims}
         for gang in session.snapshot.gangs:
             if awaits_room(gang) and gang.placement is not None:
                 asked.update(victim.uid for victim in gang.placement.spec.victims)
-        stays = (pod for pod in session.snapshot.told.values() if pod.uid not in asked)
+        stays = (pod for pod in session.snapshot.reported.values() if pod.uid not in asked)
         for pod, _ in zip(stays, range(AT_ONCE), strict=False):
             gang_of_pod = session.gang(pod.gang or "")
             if gang_of_pod is not None:

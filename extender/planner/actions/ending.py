@@ -25,25 +25,25 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import expected_to_go
 
 OF_A_QUEUE = 8
-LOOKED_AT = 32
+MOST_GANGS_CHECKED = 32
 """Maximum number of gangs to try on the capacity of ending pods in one action, per queue and in total."""
 
 
 @dataclass(slots=True)
-class InTurn:
+class EndingInOrder:
     """The slots that gangs will take when pods have ended, in scheduling order."""
 
     taken: dict[str, list[Operation]] = field(default_factory=dict)
     """By key of a gang, which only has to wait."""
-    turn: dict[str, int] = field(default_factory=dict)
+    position: dict[str, int] = field(default_factory=dict)
     """Key of each processed gang → its position."""
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
         """Take what gangs before this one will have."""
-        mine, statement = self.turn.get(gang.key, LOOKED_AT), Statement(session)
+        mine, statement = self.position.get(gang.key, MOST_GANGS_CHECKED), Statement(session)
         for key, operations in self.taken.items():
-            if self.turn[key] < mine:
+            if self.position[key] < mine:
                 statement.repeat(operations)
         try:
             yield
@@ -51,15 +51,15 @@ class InTurn:
             statement.discard()
 
 
-def in_turn(session: Session, waiting: Sequence[GangView]) -> InTurn:
+def in_queue_order(session: Session, waiting: Sequence[GangView]) -> EndingInOrder:
     """Return the capacity of ending pods that these gangs will take."""
-    found, failed = InTurn(), set[Hashable]()
+    found, failed = EndingInOrder(), set[Hashable]()
     with room_of_leaving(session) as some:
         if not some:
             return found
         statements: list[Statement] = []
-        for turn, gang in enumerate(islice(session.turns(_first(waiting)), LOOKED_AT)):
-            found.turn[gang.key] = turn
+        for place, gang in enumerate(islice(session.in_order(_first(waiting)), MOST_GANGS_CHECKED)):
+            found.position[gang.key] = place
             shape = gang.queue, gang.creator, shape_of(session, session.ask(gang))
             if shape in failed:
                 continue
@@ -140,4 +140,4 @@ def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sig
     """Take the shared GPUs of pods on their nodes; with sign -1, give them back."""
     for pod, column in pods:
         if pod.cls.gpu is not None:
-            snapshot.devices.take(pod.cls.gpu, column, pod.devices, sign)
+            snapshot.devices.add_share(pod.cls.gpu, column, pod.devices, sign)

@@ -126,7 +126,7 @@ class Enqueue:
         if shape not in self._hopeless:
             slots = ask.chosen(session.hooks)
             found = session.hooks.closest_domain.call(gang, slots, ever=True)
-            self._hopeless[shape] = near(session, gang, slots, found.said, ever=True) if found else None
+            self._hopeless[shape] = near(session, gang, slots, found.report, ever=True) if found else None
         return self._hopeless[shape]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.asker import FULL_QUEUE, Asker, refused_by
 from extender.planner.actions.attempts import Attempts, Key
-from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, room_of_leaving
+from extender.planner.actions.ending import EndingInOrder, in_queue_order, needs_leaving, room_of_leaving
 from extender.planner.actions.makeroom import (
     disruption_budgets,
     evict_at_once,
@@ -38,7 +38,7 @@ from extender.planner.victims.pieces import (
     EvictableUnit,
     decide_given,
     permitted,
-    seat_pieces,
+    spare_units,
 )
 from extender.planner.victims.room import domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
@@ -51,7 +51,7 @@ ATTEMPTS = 8
 """Maximum number of searches per cycle, per queue and in total; a search may take tens of milliseconds."""
 MOST_VICTIMS = 5_000
 """Victims of one gang; they stand in its placement, which must fit into etcd."""
-Told = dict[str, dict[Hashable, Reason]]
+KnownFailures = dict[str, dict[Hashable, Reason]]
 """Queue → priority and shape of a waiting gang → the rule that prevented a solution."""
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
@@ -62,11 +62,11 @@ class Evicting:
     name = ""
     moves = False
     """Victims must get new slots."""
-    told = True
+    notifies = True
     """Victims that have a notice get it before they are evicted."""
     borrowers = False
     """Victims may run on spares of others, which get these back when they go."""
-    takes_seats = False
+    takes_spares = False
     """Victims give up their spares first, for which no pod is evicted."""
     by_shares = False
     """Queues' shares decide on victims, so that a change on any node may."""
@@ -79,9 +79,9 @@ class Evicting:
         """Gangs of this cycle that have nodes and no active placement."""
         self.lowest: dict[str, int] = {}
         """Queue → lowest priority of its running gangs."""
-        self._ending = InTurn()
+        self._ending = EndingInOrder()
         self._attempts = Attempts()
-        self._known_failures: Told = {}
+        self._known_failures: KnownFailures = {}
         self._keys: dict[str, Key] = {}
         """By key of a gang, of this cycle."""
 
@@ -96,7 +96,7 @@ class Evicting:
         self.lowest = {}
         for gang in self.running:
             self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
-        self._ending = in_turn(session, [why.gang for why in waiting if why.reason == NO_ROOM])
+        self._ending = in_queue_order(session, [why.gang for why in waiting if why.reason == NO_ROOM])
         before, self._known_failures = self._known_failures, {}
         tried = self._try_some(session, waiting)
         more: dict[int, decisions.Unschedulable] = {}
@@ -218,11 +218,11 @@ class Evicting:
         for gang in self.running:
             if not may_disturb(session, asker.gang, gang, why):
                 continue
-            pieces = self._catalogue.of(session, gang, useful, anyway=ignores_marks(session, gang, why))
+            pieces = self._catalogue.units_of_gang(session, gang, useful, anyway=ignores_marks(session, gang, why))
             if leaving and any(pod.uid in leaving for piece in pieces for pod in piece.pods):
                 continue
-            if self.takes_seats:
-                pieces = [*seat_pieces(session, gang), *pieces]
+            if self.takes_spares:
+                pieces = [*spare_units(session, gang), *pieces]
             found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
 
@@ -293,7 +293,7 @@ class Evicting:
             session.kept.over(gang)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang, found)
-        notices = notices_for(session, gang, victims) if self.told else ()
+        notices = notices_for(session, gang, victims) if self.notifies else ()
         until = latest_end(notices)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():
             own = [operation for operation in operations if operation.gang is moved]

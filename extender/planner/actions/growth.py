@@ -44,7 +44,7 @@ def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, boo
 
     more = set(growing)
     gangs, step = [search.ask.gang for search in growing.values()], _step(list(growing.values()))
-    for gang in session.turns(gangs, lambda gang: gang.key in more, surplus):
+    for gang in session.in_order(gangs, lambda gang: gang.key in more, surplus):
         add = partial(_add, search=growing[gang.key], most=step, limit=limit, book=book)
         if not session.attempt(gang, add):
             more.discard(gang.key)
@@ -84,7 +84,7 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
     return since is None or is_over(since + delay_s, session.now, delay_s)
 
 
-def say_why_more_wait(session: Session, ask: Ask, *, for_minimum: bool) -> None:
+def report_why_more_wait(session: Session, ask: Ask, *, for_minimum: bool) -> None:
     """Report why a started gang does not grow, or does not get the missing members of its minimum."""
     gang, slots = ask.gang, ask.chosen(session.hooks) if for_minimum else ask.open
     pod_set = next((each for each in gang.pod_sets if slots[each.name]), None)

@@ -121,7 +121,7 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
     """
     budgets = DisruptionBudgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
-    if not budgets.take(counted):
+    if not budgets.count_evictions(counted):
         return reasons.placements.BUDGET
     reason, notices = victims_reason(placement), notices_of(placement)
     going = due(notices, staying, session.now)

@@ -33,7 +33,7 @@ from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05
 """Time for which a gang may stay partial, for each existing member of its minimum."""
-LOOK_S = 1.0
+CHECK_INTERVAL_S = 1.0
 """Time after which an unchanged placement is checked again, for its deadline."""
 AVOID_S = 60.0
 """Time for which the gang's placements avoid a node that refused a member."""
@@ -68,7 +68,7 @@ class TrackPlacements:
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
         """UID of an incomplete gang → since when it is, or its last eviction (seconds since the epoch)."""
-        self._looks: dict[str, _Check] = {}
+        self._checks: dict[str, _Check] = {}
         """Key of a gang → its last check, if it led to no decision."""
 
     def execute(self, session: Session) -> None:
@@ -77,12 +77,12 @@ class TrackPlacements:
             hurt = session.gang(key)
             if hurt is not None:
                 session.attempt(hurt, note_failures)
-        before, self._looks = self._looks, {}
+        before, self._checks = self._checks, {}
         for gang in session.snapshot.gangs:
             check = before.get(gang.key)
             same = check is not None and check.gang is gang and check.generation == session.snapshot.generation
-            if same and check and check.at <= session.now < check.at + LOOK_S:
-                self._looks[gang.key] = check
+            if same and check and check.at <= session.now < check.at + CHECK_INTERVAL_S:
+                self._checks[gang.key] = check
                 continue
             decided = len(session.decisions)
             session.attempt(gang, self._track)
@@ -90,7 +90,7 @@ class TrackPlacements:
             placement = gang.placement
             by_others = placement is not None and (placement.spec.victims or holds_back(placement))
             if nothing and not gang.at_rest and not by_others:
-                self._looks[gang.key] = _Check(gang, session.snapshot.generation, session.now)
+                self._checks[gang.key] = _Check(gang, session.snapshot.generation, session.now)
 
     def _track(self, session: Session, gang: GangView) -> None:
         if not gang.incomplete:

@@ -27,7 +27,7 @@ from extender.planner.actions.makeroom import failed_to_evict
 from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.repairgoeson import Faults, faulty_nodes, go_on, worst
 from extender.planner.actions.search import moved
-from extender.planner.actions.spares import borrowers_of, own_room, seats_returned, without
+from extender.planner.actions.spares import borrowers_of, own_room, spares_returned, without
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import RepairKind
 from extender.planner.framework.session import Session
@@ -63,7 +63,7 @@ class Repair:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
         """Faulty node with members of gangs → when it was seen, in seconds since the epoch."""
-        self._looks: dict[str, tuple[GangView, int]] = {}
+        self._checks: dict[str, tuple[GangView, int]] = {}
         """Key of a gang without members on faulty nodes → as it was, and the generation of the nodes."""
 
     def execute(self, session: Session) -> None:
@@ -78,18 +78,18 @@ class Repair:
 
     def _hurt(self, session: Session) -> list[tuple[GangView, Faults]]:
         """Return the started gangs with their members on faulty nodes; continue earlier repairs."""
-        before, self._looks = self._looks, {}
+        before, self._checks = self._checks, {}
         generation, hurt = session.snapshot.generation, []
         for gang in session.snapshot.gangs:
             known = before.get(gang.key)
             if known is not None and known[0] is gang and known[1] == generation:
-                self._looks[gang.key] = known
+                self._checks[gang.key] = known
             elif gang.active:
                 go_on(session, gang)
             elif gang.started and (nodes := faulty_nodes(session, gang)):
                 hurt.append((gang, nodes))
             elif not gang.started or _knows_all(session, gang):
-                self._looks[gang.key] = gang, generation
+                self._checks[gang.key] = gang, generation
         return hurt
 
     def _repair(self, session: Session, gang: GangView, *, nodes: Faults, stopped: Reason) -> bool:
@@ -113,7 +113,7 @@ class Repair:
         leaving = [*lost, *(pod for pod in there if pod.uid not in gone and _refuses(session, pod))]
         words, dead = _nodes_text(due), any(map(is_dead, due.values()))
         reason = reasons.repairs.restarts(words, len(leaving), len(there), why, dead=dead)
-        if _place(session, gang, "restart", there, leaving, worst(due), reason, told=not dead):
+        if _place(session, gang, "restart", there, leaving, worst(due), reason, notified=not dead):
             return True
         grace_s = session.inputs.timing.staleness_grace_s
         first = min(self._due_at(session, gang, node, fault) for node, fault in due.items())
@@ -138,7 +138,7 @@ class Repair:
         seen = self._since[node]
         if fault is None or fault.kind == "suspect":
             return seen
-        own = seconds_of(gang.said, names.NODE_FAULT_GRACE)
+        own = seconds_of(gang.options, names.NODE_FAULT_GRACE)
         grace_s = session.inputs.timing.node_fault_grace_s if own is None else own
         return (seen if fault.since is None else min(fault.since, seen)) + grace_s
 
@@ -153,7 +153,7 @@ def too_many(session: Session) -> Reason:
 
 def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
     """Return the policy for a gang that loses these members, and why it is that one, in words."""
-    named = policy_of(gang.said)
+    named = policy_of(gang.options)
     kind = row_of(gang.group.metadata.controller)
     if kind is not None and kind.one_node_each:
         return "wait", reasons.repairs.ONE_NODE_EACH
@@ -188,7 +188,7 @@ def _knows_all(session: Session, gang: GangView) -> bool:
     return all(pod.node in session.snapshot.index for pod in gang.pods if pod.alive)
 
 
-def told(session: Session, gang: GangView) -> str:
+def fault_report(session: Session, gang: GangView) -> str:
     """Return a message for the owner about members on faulty nodes; empty if there are none."""
     faults = faulty_nodes(session, gang) if gang.started else {}
     lost = [pod for pod in gang.pods if pod.alive and pod.node in faults]
@@ -222,7 +222,7 @@ def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord
 
 def _place(
     session: Session, gang: GangView, policy: Policy, going: Sequence[PodRecord], leaving: Sequence[PodRecord],
-    kind: RepairKind, reason: Reason, *, told: bool = False,
+    kind: RepairKind, reason: Reason, *, notified: bool = False,
 ) -> bool:  # fmt: skip
     """Evict pods that are `going`, and give new nodes to those of them that are `leaving` theirs; False without room.
 
@@ -233,7 +233,7 @@ def _place(
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):
         return False
     room, borrowers = own_room(session, gang), list[tuple[GangView, PodRecord]]()
-    with undone(statement), seats_returned(session, gang), room.free():
+    with undone(statement), spares_returned(session, gang), room.free():
         statement.evict(gang, leaving)
         fits = moved(session, statement, gang, coming)
         borrowing = [] if fits else borrowers_of(session, gang)
@@ -254,7 +254,7 @@ def _place(
         return True
     runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
     victims = (*((gang, pod) for pod in going), *borrowers)
-    notices = notices_for(session, gang, tuple((gang, pod) for pod in going)) if told else ()
+    notices = notices_for(session, gang, tuple((gang, pod) for pod in going)) if notified else ()
     until = latest_end(notices)
     session.decide(
         decisions.Place(

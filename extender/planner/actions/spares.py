@@ -25,12 +25,12 @@ from extender.planner.framework.statement import Statement, counted_free, undone
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from extender.planner.state.spareseats import lent, loans_of, runs, seats_of
-from extender.planner.victims.pieces import seats_left, unused_seats
+from extender.planner.state.spareseats import lent, loans_of, runs, spare_runs_of
+from extender.planner.victims.pieces import spares_left, unused_spares
 from muster.api.limits import SPARES
 from muster.api.muster.placement import Loan, SpareSeats
 
-LOOK_AGAIN_S = 5.0
+SEARCH_INTERVAL_S = 5.0
 """Time after a failed search for spares until the next one for this gang."""
 SEARCHES = 8
 """Searches for spares of running gangs in one cycle."""
@@ -97,7 +97,7 @@ class Spares:
         for each in kept:
             lacking[each.pod_set] -= each.count
         last = self._searched.get(gang.uid)
-        search = any(lacking.values()) and (last is None or session.now >= last + LOOK_AGAIN_S)
+        search = any(lacking.values()) and (last is None or session.now >= last + SEARCH_INTERVAL_S)
         if search:
             kept = joined([*kept, *_found(session, gang, lacking, book)])
             self._searched[gang.uid] = session.now
@@ -131,7 +131,7 @@ def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) 
             yield replace(operation, ranks=ranks)
 
 
-def as_seats(session: Session, operations: Sequence[Operation]) -> list[SpareSeats]:
+def as_spare_runs(session: Session, operations: Sequence[Operation]) -> list[SpareSeats]:
     """Return the content of a placement for these spare slots."""
     name = session.snapshot.name
     return joined([SpareSeats(each.pod_set, name(each.column), len(each.ranks)) for each in operations])
@@ -156,7 +156,7 @@ class SpareSlots:
         self.loans: list[Loan] = []
         """The spare slots that were taken, as loans of their gangs."""
         for gang in gangs:
-            for run, cls, column in unused_seats(session, gang):
+            for run, cls, column in unused_spares(session, gang):
                 self._wanted_spares.append((gang, run, column, session.snapshot.row_of(cls)))
 
     def __bool__(self) -> bool:
@@ -185,7 +185,7 @@ class SpareSlots:
 def after_use(gang: GangView, room: SpareSlots) -> list[SpareSeats]:
     """Return the gang's spares without those slots that its own members took."""
     kept = gang.placement.spec.spares if gang.placement else []
-    return seats_left(kept, (loan for loan in room.loans if loan.lender == gang.uid))
+    return spares_left(kept, (loan for loan in room.loans if loan.lender == gang.uid))
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[SpareSeats] | None:
@@ -218,13 +218,13 @@ def lendable_room(session: Session, gang: GangView) -> SpareSlots:
 
 
 @contextmanager
-def seats_returned(session: Session, gang: GangView) -> Iterator[None]:
+def spares_returned(session: Session, gang: GangView) -> Iterator[None]:
     """Take the lent spares of other gangs than this one in the block: they have them back when borrowers go."""
     taken: list[tuple[int, Amounts]] = []
     for lender in session.snapshot.gangs:
-        for seats, cls in seats_of(lender) if lender is not gang else ():
-            column = session.snapshot.index.get(seats.node)
-            count = min(seats.count, session.away[lender.uid, seats.pod_set, seats.node])
+        for run, cls in spare_runs_of(lender) if lender is not gang else ():
+            column = session.snapshot.index.get(run.node)
+            count = min(run.count, session.away[lender.uid, run.pod_set, run.node])
             if column is not None and count:
                 taken.append((column, -session.snapshot.row_of(cls) * count))
     with counted_free(session, taken):
@@ -260,7 +260,7 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
     """Return the usable spare slots, with a maximum per pod set."""
     left, kept = Counter(wanted), list[SpareSeats]()
     avoided = session.avoided.get(gang.key, ())
-    for run, cls in seats_of(gang):
+    for run, cls in spare_runs_of(gang):
         column = session.snapshot.index.get(run.node)
         if column is None or run.node in avoided or session.node_codes(cls)[column]:
             continue
@@ -285,7 +285,7 @@ def _found(session: Session, gang: GangView, lacking: Counter[str], book: Book) 
                 ranks = ranks[:-1]
             if ranks:
                 search.beside(pod_set, ranks)
-    return as_seats(session, statement.commit())
+    return as_spare_runs(session, statement.commit())
 
 
 def _amounts(session: Session, ask: Ask, ranks: Ranks) -> Amounts:

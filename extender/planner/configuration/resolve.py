@@ -67,7 +67,7 @@ class ConfigurationReport:
         more = f"; {INSTALLED_LATER}" if later else ""
         self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {known}{more}")
 
-    def of(self, effect: NameEffect) -> list[Finding]:
+    def findings_of_kind(self, effect: NameEffect) -> list[Finding]:
         """Return the findings of one kind."""
         return [finding for finding in self.findings if finding.effect is effect]
 
@@ -75,7 +75,7 @@ class ConfigurationReport:
         """Yield the report for people: errors first, then different meanings, then names without effect."""
         yield from (f"error: {error}" for error in self.errors)
         for effect in (NameEffect.DIFFERENT, NameEffect.NONE):
-            yield from (str(finding) for finding in self.of(effect))
+            yield from (str(finding) for finding in self.findings_of_kind(effect))
 
 
 INSTALLED_LATER = "it was installed after this process started, which knows it after a restart"

@@ -41,7 +41,7 @@ def defaults() -> str:
 class DocumentedTable(NamedTuple):
     """A table of the documentation."""
 
-    head: tuple[str, ...]
+    header: tuple[str, ...]
     rows: Iterable[tuple[str, ...]]
 
 

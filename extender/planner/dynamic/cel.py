@@ -69,7 +69,7 @@ class Selector:
             answer = self._answers[key] = self._evaluate(driver, device)
         return answer
 
-    def forget(self) -> None:
+    def drop_answers(self) -> None:
         """Drop the answers: those about devices that are gone must not count."""
         self._answers.clear()
 

@@ -96,7 +96,7 @@ class DeviceKind:
             known = classes.get(wanted.device_class)
             given = (each.cel.expression for each in known.spec.selectors if each.cel is not None) if known else ()
             for expression in (*given, *wanted.selectors):
-                selector(expression).forget()
+                selector(expression).drop_answers()
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class Inventory:
 
     def put_rule(self, name: str, new: DeviceTaintRule | None) -> set[str]:
         """Put, update or (None) remove a rule of taints."""
-        touched = self._rules.put(name, new)
+        touched = self._rules.update_rule(name, new)
         return set().union(*map(self._read_pool, filter(touched, list(self._slices))))
 
     def put_class(self, name: str, new: DeviceClass | None) -> set[str]:
@@ -74,7 +74,7 @@ class Inventory:
         if old is None and new is not None:
             self._wanted[bare] += 1  # its devices are found below
         elif old is not None and new is None:
-            self.forget(bare)
+            self.uncount(bare)
         self.extended = _extended(self.classes.values())
         self._stale = True
         if (old.spec.selectors if old else None) == (new.spec.selectors if new else None):
@@ -92,7 +92,7 @@ class Inventory:
         if self._wanted[kind] == 1:
             self._mark(kind)
 
-    def forget(self, kind: DeviceKind, *, whole: bool = False) -> None:
+    def uncount(self, kind: DeviceKind, *, whole: bool = False) -> None:
         """Take off a request that `want` counted."""
         for counter in (self._wanted, self._alls) if whole else (self._wanted,):
             counter[kind] -= 1

@@ -49,7 +49,7 @@ class ClaimNeeds:
     them to no pod, unless its gates for groups are on."""
     unseen: tuple[str, ...] = ()
     """Demands that are not counted, in words: kube-scheduler decides them."""
-    told: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    shown: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     """The demands for people: each kind once, without resources that only help to count."""
     key: bytes = field(default=b"", compare=False)
 

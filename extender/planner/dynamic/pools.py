@@ -28,7 +28,7 @@ class TaintRules:
     def __init__(self) -> None:
         self._rules: dict[str, DeviceTaintRule] = {}
 
-    def put(self, name: str, new: DeviceTaintRule | None) -> Callable[[PoolId], bool]:
+    def update_rule(self, name: str, new: DeviceTaintRule | None) -> Callable[[PoolId], bool]:
         """Put, update or (None) remove a rule; return a test for pools whose devices it may have changed."""
         old = self._rules.pop(name, None)
         if new is not None:

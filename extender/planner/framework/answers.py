@@ -104,7 +104,7 @@ class QueueStanding:
 class ClosestDomain:
     """The domain that comes closest to holding a gang with a required domain, and its nodes."""
 
-    said: Closest
+    report: Closest
     inside: NDArray[np.bool_]
     """Of shape (nodes,)."""
 

@@ -184,7 +184,7 @@ class ClaimUsers:
             lost[number] = lost[number] + amounts_of_claims(self._snapshot, [claim])
         return lost
 
-    def of(self, key: str, queue: str | None = None) -> int:
+    def user_count(self, key: str, queue: str | None = None) -> int:
         """Return the number of users of a claim, in a queue or in all."""
         return self._users[key] if queue is None else self._queues[key, queue]
 

@@ -169,7 +169,7 @@ class Pages(Protocol):
     def __call__(self) -> Mapping[str, Callable[[], object]]: ...
 
 
-class Standings(Protocol):
+class QueueSharesByName(Protocol):
     """Queue → fair share, deserved amounts and usage."""
 
     def __call__(self) -> Mapping[str, QueueStanding]: ...
@@ -258,7 +258,7 @@ class Hooks:
     get_queue_allocated_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue uses")
     get_queue_deserved_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue deserves")
     get_queue_fair_share: Hook[QueueAmounts] = _hook(rules.first_registered, "what the fair share of a queue is")
-    queue_standings: Hook[Standings] = _hook(rules.merge, "amounts for the status of queues")
+    queue_standings: Hook[QueueSharesByName] = _hook(rules.merge, "amounts for the status of queues")
 
     job_enqueueable: Hook[Vote] = _hook(rules.first_opinion, "whether a gang is admitted")
     job_enqueued: Hook[OnGang] = _hook(rules.call_all, "the gang was admitted")

@@ -99,15 +99,15 @@ class _Leaf:
         """A heap of gangs that had a turn and want more; their keys differ by the arrival."""
         self._again = again
         self.head: GangView | None = None
-        self._take_head()
+        self._take_first()
 
     def advance(self) -> None:
         """Advance to the next gang; one that wants more is put in order again."""
         if self.head is not None and self._again(self.head):
             heapq.heappush(self._back, (self._ordering.job_again(self.head), self.head))
-        self._take_head()
+        self._take_first()
 
-    def _take_head(self) -> None:
+    def _take_first(self) -> None:
         fresh = self._gangs[self._next] if self._next < len(self._gangs) else None
         if self._back and (fresh is None or self._back[0][0] < self._ordering.job(fresh)):
             self.head = heapq.heappop(self._back)[1]
@@ -138,7 +138,7 @@ class _Branch:
             if child.head is not None:
                 self._heap.append((self._key(child, child.head), position, child))
         heapq.heapify(self._heap)
-        self._take_head()
+        self._take_first()
 
     def advance(self) -> None:
         """Advance to the next gang; only the branch of the last one is put in order again."""
@@ -148,16 +148,16 @@ class _Branch:
             heapq.heappop(self._heap)
         else:
             heapq.heapreplace(self._heap, (self._key(first, first.head), position, first))
-        self._take_head()
+        self._take_first()
 
-    def _take_head(self) -> None:
+    def _take_first(self) -> None:
         self.head = self._heap[0][2].head if self._heap else None
 
     def _key(self, turn: "_Leaf | _Branch", head: GangView) -> Key:
         return self._ordering.compared(head) if self._mixed else self._ordering.queue(turn.queue, head)
 
 
-def turns(
+def scheduling_order(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
     """Yield the best gang of the queue whose turn it is; then weigh gangs and queues, with it if it wants `again`."""

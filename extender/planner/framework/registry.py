@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.state.state import PlannerState
 
 PLUGIN_GROUP = "muster.extender.plugins"
@@ -105,7 +105,7 @@ def misfits(plugin: PlannerPlugin) -> Iterator[str]:
     The plugin sees an empty cluster, and is not to be used for another one. What it registers for other clusters alone
     is not checked, nor a function without a signature.
     """
-    session = Session(CycleInputs(snapshot=take(PlannerState()), now=0.0))
+    session = Session(CycleInputs(snapshot=take_snapshot(PlannerState()), now=0.0))
     with suppress(Exception):  # a defect of the plugin's own, which the first cycle reports
         plugin.on_session_open(session)
     for name, protocol in HOOKS.items():

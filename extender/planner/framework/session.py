@@ -16,7 +16,7 @@ from extender.planner.framework.decisions import Decision
 from extender.planner.framework.freecapacity import ClaimUsers, FreeCapacity
 from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.nodelabels import NodeLabels
-from extender.planner.framework.ordering import Again, Ordering, Surplus, turns
+from extender.planner.framework.ordering import Again, Ordering, Surplus, scheduling_order
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.access import parents_of
 from extender.planner.state.amounts import Amounts
@@ -25,7 +25,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.reserved import ReservedRoom
-from extender.planner.state.spareseats import Seats, lent, loans_of, seats_of
+from extender.planner.state.spareseats import SpareRunKey, lent, loans_of, spare_runs_of
 from extender.planner.topology.hypernodes import HyperNodes
 from muster.api.muster.reason import Reason
 from muster.resources.gpus import GpuShare
@@ -75,19 +75,19 @@ class Session(FreeCapacity):
         """Cached by class and number of plugins asked."""
 
     @cached_property
-    def away(self) -> Counter[Seats]:
+    def away(self) -> Counter[SpareRunKey]:
         """Lent spare slots, and those that this cycle has given to other gangs or to members of their gang."""
         return lent(loan for gang in self.snapshot.gangs if gang.placement is not None for loan in loans_of(gang))
 
     @cached_property
     def keepers(self) -> list[GangView]:
         """Gangs that keep spares; mostly there are none."""
-        return [gang for gang in self.snapshot.gangs if gang.placement is not None and seats_of(gang)]
+        return [gang for gang in self.snapshot.gangs if gang.placement is not None and spare_runs_of(gang)]
 
     @property
     def hyper_nodes(self) -> HyperNodes:
         """The tree of HyperNodes, and their errors."""
-        return self.inputs.hyper_nodes.of(self.snapshot)
+        return self.inputs.hyper_nodes.tree_of(self.snapshot)
 
     @property
     def reservations(self) -> ReservationRules:
@@ -105,7 +105,7 @@ class Session(FreeCapacity):
 
     def ask(self, gang: GangView) -> Ask:
         """Return what a gang wants, the same for all that ask in this cycle."""
-        return self.inputs.asks.of(gang, self.snapshot, self.hooks)
+        return self.inputs.asks.ask_of(gang, self.snapshot, self.hooks)
 
     def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
         """Return the amounts of these members, by default the missing ones of the gang's minimum; read-only.
@@ -173,19 +173,19 @@ class Session(FreeCapacity):
         except Exception as error:  # noqa: BLE001 - plugins and objects may do anything
             del self.decisions[decided:]
             self.enqueued.discard(gang.key)
-            self.failures[gang.key] = reasons.aside.error_words(error)
+            self.failures[gang.key] = reasons.aside.error_text(error)
             snapshot = self.snapshot
             snapshot.gangs = [other for other in snapshot.gangs if other is not gang]
-            snapshot.set_aside.append(replace(gang, set_aside=self.failures[gang.key]))
+            snapshot.excluded.append(replace(gang, excluded=self.failures[gang.key]))
             return None
 
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
         """Return gangs in the order in which they would be tried if none were placed; see `turns`."""
-        return list(self.turns(gangs))
+        return list(self.in_order(gangs))
 
-    def turns(
+    def in_order(
         self, gangs: list[GangView], again: Again = lambda _: False, surplus: Surplus = lambda _: 0
     ) -> Iterator[GangView]:
         """Yield gangs in the order in which they are tried: queue order, then job order, then the older gang.
@@ -193,7 +193,7 @@ class Session(FreeCapacity):
         Queues are compared again after each gang, which gets another turn if `again` returns True; then the gang with
         the smaller `surplus` precedes the older one.
         """
-        return turns(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
+        return scheduling_order(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
 
     def in_job_order(self, gangs: list[GangView]) -> list[GangView]:
         """Return gangs in the order within their queue."""

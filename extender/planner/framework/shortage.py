@@ -73,9 +73,9 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
     """Return the shortage for lost members of a gang: of nodes in general, or in the others' domain."""
     closest = session.hooks.closest_domain.call(gang, slots)
     lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="lost")
-    if closest is None or not lacks.roomy or (closest.said.held >= closest.said.wanted and not closest.said.why):
+    if closest is None or not lacks.roomy or (closest.report.held >= closest.report.wanted and not closest.report.why):
         return lacks
-    return structs.replace(lacks, closest=closest.said)
+    return structs.replace(lacks, closest=closest.report)
 
 
 def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
@@ -90,7 +90,7 @@ def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int
     """Return the refusal code per node; if a plugin or a claim refuses the pods in general, all nodes refuse them."""
     reason: Reason | str | None = session.hooks.pre_predicate.call(gang, cls) if gang else ""
     if full := session.claims.full(cls, wanted):
-        reason = reasons.devices.claim_too_full(claim=full, used=session.claims.of(full), most=MOST_PODS)
+        reason = reasons.devices.claim_too_full(claim=full, used=session.claims.user_count(full), most=MOST_PODS)
     codes = session.codes(cls, gang)
     return np.full_like(codes, session.causes.code(reason)) if reason else codes
 

@@ -42,7 +42,7 @@ class Snapshot:
     """Arrays are copies that a cycle may change; objects are shared and read-only. Watches change nothing in it."""
 
     gangs: list[GangView]
-    set_aside: list[GangView]
+    excluded: list[GangView]
     """Gangs that cannot be evaluated, each with the reason. No action sees them."""
     pool: str
     """The node pool that is planned: all that follows is of it."""
@@ -59,7 +59,7 @@ class Snapshot:
     """By UID, the pods that are being deleted and still use a node; victim searches add their victims."""
     awaited: dict[str, PodRecord]
     """By UID, the pods on nodes that a placement names as its victims, and that are not being deleted yet."""
-    told: dict[str, PodRecord]
+    reported: dict[str, PodRecord]
     """By UID, the members of gangs with an eviction notice that still run."""
     nodes: list[Node | None]
     faults: dict[str, Fault]
@@ -186,15 +186,15 @@ def _awaited(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, PodRec
     return {pod.uid: pod for pod in named if pod is not None and pod.uses_node and not pod.terminating}
 
 
-def take(state: PlannerState) -> Snapshot:
+def take_snapshot(state: PlannerState) -> Snapshot:
     """Copy the state with all gangs refreshed; runs on the thread that changes the state."""
     table, ledger = state.nodes, state.ledger
     state.refresh()  # before the arrays are copied: it opens and closes entries of placed slots
     gangs = state.gangs()
     axis, index = table.share()
     return Snapshot(
-        gangs=[gang for gang in gangs if not gang.set_aside],
-        set_aside=[gang for gang in gangs if gang.set_aside],
+        gangs=[gang for gang in gangs if not gang.excluded],
+        excluded=[gang for gang in gangs if gang.excluded],
         pool=state.pool,
         queues=dict(state.queues),
         barred=barred_gangs(state, gangs),
@@ -203,7 +203,7 @@ def take(state: PlannerState) -> Snapshot:
         guards=Guards(state.disruption_budgets.values()),
         leaving=dict(state.pod_table.leaving),
         awaited=_awaited(state, gangs),
-        told=dict(state.pod_table.told),
+        reported=dict(state.pod_table.reported),
         nodes=list(table.nodes),
         faults=dict(table.faults),
         failed=state.failures.copy(),

@@ -73,7 +73,7 @@ class Statement:
         snapshot.free[:, entry.column] -= sign * entry.amount
         if share is not None:
             for devices in entry.devices:
-                snapshot.devices.take(share, entry.column, devices, sign)
+                snapshot.devices.add_share(share, entry.column, devices, sign)
 
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
         """Choose the shared GPUs of this many pods, one after the other."""
@@ -85,7 +85,7 @@ class Statement:
                 chosen.append(self._session.choose_devices(cls, share, column))
             finally:
                 snapshot.free[:, column] += number * row
-            snapshot.devices.take(share, column, chosen[-1])
+            snapshot.devices.add_share(share, column, chosen[-1])
         return tuple(chosen)
 
     def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> None:

@@ -40,7 +40,7 @@ class UnusedMinResources:
         self._known: LRUCache[tuple[str, str], Amounts] = LRUCache(MOST_KNOWN)
         """UID and version of a PodGroup → its minResources."""
 
-    def of(self, snapshot: Snapshot, gang: GangView) -> Amounts:
+    def unused_by(self, snapshot: Snapshot, gang: GangView) -> Amounts:
         """Return the rest, int64 of shape (resources,), read-only; 0 for gangs with placed slots or gates of others."""
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:
@@ -87,17 +87,17 @@ class Overcommit(PlainPlugin):
         session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
 
     def _count(self, session: Session, gang: GangView) -> None:
-        self._admitted = self._sum(session) + self._needs.of(session.snapshot, gang)
+        self._admitted = self._sum(session) + self._needs.unused_by(session.snapshot, gang)
 
     def _sum(self, session: Session) -> Amounts:
         if self._admitted is None:
             waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase == "Inqueue"]
             start = np.zeros(session.snapshot.free.shape[0], dtype=np.int64)
-            self._admitted = sum((self._needs.of(session.snapshot, gang) for gang in waiting), start=start)
+            self._admitted = sum((self._needs.unused_by(session.snapshot, gang) for gang in waiting), start=start)
         return self._admitted
 
     def _vote(self, session: Session, gang: GangView) -> EnqueueVote | None:
-        needed = self._needs.of(session.snapshot, gang)
+        needed = self._needs.unused_by(session.snapshot, gang)
         total = session.snapshot.allocatable.sum(axis=1)
         used = total - session.snapshot.free.sum(axis=1)
         if (used[needed > 0] > 0).any():

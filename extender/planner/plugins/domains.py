@@ -42,7 +42,7 @@ class TopologyDemands:
     geometries: MutableMapping[int, Geometry]
     """By the id of the tree; the trees of a cluster are re-created as nodes change."""
 
-    def of(
+    def demands_of(
         self, gang: GangView, part: SlotGroup, nodes: NodeSet, reach: LevelRange, *, ever: bool = False
     ) -> list[Demand]:
         """Return a demand per class of pods, the one that needs most nodes first; `ever`: of an empty cluster."""
@@ -111,18 +111,18 @@ class TopologyDemands:
         }
         found = [self._closest_of(gang, part, ever=ever) for part in _every(ask.part(slots, there))]
         known = [each for each in found if each is not None]
-        lacking = [each for each in known if each.said.why or each.said.held < each.said.wanted]
+        lacking = [each for each in known if each.report.why or each.report.held < each.report.wanted]
         return next(iter(lacking), None if ever else next(iter(known), None))
 
     def _closest_of(self, gang: GangView, part: SlotGroup, *, ever: bool) -> ClosestDomain | None:
         if part.near.required is None:
             return None
-        reach = self.forest.find(part.near)
+        reach = self.forest.levels_near(part.near)
         nothing = np.zeros(len(self.session.snapshot.nodes), dtype=np.bool_)
         if isinstance(reach, Unknown):
             report = Closest(part.name, part.near.topology, "", "", 0, part.wanted, 0, reach.why)
             return ClosestDomain(report, nothing)
-        demands = self.of(gang, part, EVERYWHERE, reach, ever=ever) if reach.hard else []
+        demands = self.demands_of(gang, part, EVERYWHERE, reach, ever=ever) if reach.hard else []
         if not demands:
             return None
         of = reach.tree.domain_of[reach.outer]

@@ -71,7 +71,7 @@ class DynamicResources(PlainPlugin):
 
         codes: Codes = np.zeros(len(snapshot.nodes), np.int16)
         if needs.nodes:
-            codes = self._by_node.of(cls, snapshot, by_node, other=causes)
+            codes = self._by_node.answers_for(cls, snapshot, by_node, other=causes)
         return _without_devices(session, codes, snapshot.allocatable, needs.beside)
 
 

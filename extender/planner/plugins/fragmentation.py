@@ -99,7 +99,7 @@ class Fragmentation:
             self._counted = self._mixed_at = self._seen.total()
         if self._counted >= max(self._mixed_at * GROWTH, 1) and self._counted > self._mixed_at:
             self._mixed_at = self._counted
-            self._mix = Mix.of(self._seen, self._coverage, int(self._kinds), self._fill)
+            self._mix = Mix.most_frequent(self._seen, self._coverage, int(self._kinds), self._fill)
             self._nodes = None
 
     def _catch_up(self, session: Session) -> None:
@@ -108,7 +108,7 @@ class Fragmentation:
             return
         if self._stale or self._nodes is None:
             columns = np.arange(len(session.snapshot.nodes))
-            nodes, before, self._stale = NodeState.of(session.snapshot, columns), self._nodes, False
+            nodes, before, self._stale = NodeState.from_snapshot(session.snapshot, columns), self._nodes, False
             if before is None or before.partly.shape != nodes.partly.shape:
                 self._losses.clear()
                 self._stamps, self._worth = np.zeros(len(nodes), dtype=np.int64), np.zeros(len(nodes))

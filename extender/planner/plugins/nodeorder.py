@@ -61,10 +61,10 @@ class NodeOrder(NodeScore):
         return total
 
     def _wished(self, session: Session, cls: PodClass) -> NDArray[np.int16]:
-        return self._affinity.of(cls, session.snapshot, partial(_wished, session.labels))
+        return self._affinity.answers_for(cls, session.snapshot, partial(_wished, session.labels))
 
     def _advised_against(self, session: Session, cls: PodClass) -> NDArray[np.int16]:
-        return self._taints.of(cls, session.snapshot, partial(_advised_against, session.labels))
+        return self._taints.answers_for(cls, session.snapshot, partial(_advised_against, session.labels))
 
 
 class Preferences(NodeOrder):
@@ -81,7 +81,7 @@ class Preferences(NodeOrder):
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         affinity = cls.affinity.node_affinity if cls.affinity else None
-        wishes = bool(affinity and affinity.preferred) or bool(cls.neighbours.wishes)
+        wishes = bool(affinity and affinity.preferred) or bool(cls.neighbours.preferences)
         if not wishes and not self._advised_against(session, cls).any():
             return np.zeros(len(session.snapshot.nodes))
         return super()._scores(session, cls)

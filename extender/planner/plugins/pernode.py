@@ -24,7 +24,7 @@ class PerNode:
         self._known: WeakKeyDictionary[PodClass, tuple[Answers, int, object]] = WeakKeyDictionary()
         """Class → answers, the generation of the nodes that they are about, and what else they depend on."""
 
-    def of(
+    def answers_for(
         self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Columns], Answers], *, other: object = None
     ) -> Answers:
         """Return the answers, read-only; `other` differs whenever anything else that they depend on does.

@@ -66,18 +66,22 @@ class Predicates(PlainPlugin):
         def by_volumes(cls: PodClass, columns: Columns) -> Codes:
             return _claims_refused(cls, session, columns)
 
-        codes = self._by_node.of(cls, snapshot, lambda cls, columns: refused(cls, session, columns), other=causes)
+        codes = self._by_node.answers_for(
+            cls, snapshot, lambda cls, columns: refused(cls, session, columns), other=causes
+        )
         if cls.gpu is not None and not cls.gpu.by_resource and snapshot.devices.divided.any():
             divided = snapshot.devices.divided[: len(codes)]
             codes = np.where((codes == 0) & divided, causes.code(reasons.cause.DIVIDED), codes).astype(np.int16)
         if not cls.claims:
             return codes
-        volumes = self._by_volumes.of(cls, snapshot, by_volumes, other=(causes, snapshot.volumes.generation))
+        volumes = self._by_volumes.answers_for(cls, snapshot, by_volumes, other=(causes, snapshot.volumes.generation))
         return np.where(codes == 0, volumes, codes)
 
     def _eligible(self, session: Session, cls: PodClass, spread: Spread) -> Mask:
         """Return the mask of nodes on which the constraint counts pods by its inclusion policies."""
-        bits = self._inclusion.of(cls, session.snapshot, lambda cls, columns: _inclusion(cls, session.labels, columns))
+        bits = self._inclusion.answers_for(
+            cls, session.snapshot, lambda cls, columns: _inclusion(cls, session.labels, columns)
+        )
         wanted = _SELECTED * spread.honor_affinity | _TOLERATED * spread.honor_taints
         mask: Mask = (bits & wanted) == wanted
         return mask

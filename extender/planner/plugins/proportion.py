@@ -287,9 +287,9 @@ class QueueShares:
         self._place(gang, entry.amount, sign, minimums.count(gang.key, self._asked(gang, entry.amount), sign))
         self.models.place(gang.queue, entry.column, sign * self.models.gpus(entry.amount))
         for claim in entry.cls.needs.named:
-            users = self._session.claims.of(claim.key, gang.queue)
+            users = self._session.claims.user_count(claim.key, gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
-                self.limited.claims.put(claim.key, gang.queue, (False, gang.key, claim.rows) if sign > 0 else None)
+                self.limited.claims.set_user(claim.key, gang.queue, (False, gang.key, claim.rows) if sign > 0 else None)
                 shared = self._sharing(claim, gang.queue)
                 self._place(gang, shared.devices, sign, scale(self._asked(gang, shared.devices), sign), shared)
 

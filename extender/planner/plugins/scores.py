@@ -148,7 +148,7 @@ class PodAffinityScore(NodeScore):
     def shares(self, session: Session, cls: PodClass) -> Scores:
         """Return 1 for nodes that meet most preferences, 0 for those that meet the fewest; all 0 without any."""
         sums = np.zeros(len(session.snapshot.nodes))
-        for wish in cls.neighbours.wishes:
+        for wish in cls.neighbours.preferences:
             counts = session.snapshot.pod_counts.get(wish.query.mark)
             if counts is None:
                 continue

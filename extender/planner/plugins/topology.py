@@ -95,10 +95,10 @@ class TopologyPlugin(PlainPlugin):
     def _subsets(self, demands: TopologyDemands, nodes: NodeSet, gang: GangView, part: SlotGroup) -> Iterable[NodeSet]:
         if not part.near and not part.slices:
             return (nodes,)
-        reach = self.forest.find(part.near or part.slices[0].near)
+        reach = self.forest.levels_near(part.near or part.slices[0].near)
         if isinstance(reach, Unknown):
             return () if reach.hard and part.near else (nodes,)
-        by_class = demands.of(gang, part, nodes, reach)
+        by_class = demands.demands_of(gang, part, nodes, reach)
         if not by_class:
             return (nodes,)
         profile = self._profile

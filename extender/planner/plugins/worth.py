@@ -66,7 +66,7 @@ class NodeState:
         return len(self.cpu)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, columns: Amounts) -> "NodeState":
+    def from_snapshot(cls, snapshot: Snapshot, columns: Amounts) -> "NodeState":
         """Return these nodes of a snapshot."""
         axis, free, whole = snapshot.axis, snapshot.free[:, columns], snapshot.allocatable[:, columns]
         devices, none = snapshot.devices.at(columns), np.zeros(len(columns), dtype=np.int64)
@@ -79,7 +79,7 @@ class NodeState:
 
     def update(self, snapshot: Snapshot, columns: Amounts) -> None:
         """Read these nodes from the snapshot again."""
-        now = NodeState.of(snapshot, columns)
+        now = NodeState.from_snapshot(snapshot, columns)
         wider = now.partly.shape[1] - self.partly.shape[1]
         if wider > 0:
             self.partly = np.pad(self.partly, ((0, 0), (0, wider)))
@@ -119,7 +119,7 @@ class Mix:
     """Index of each kind's portion."""
 
     @classmethod
-    def of(cls, seen: Mapping[PodKind, int], coverage: float, most: int, fill: float) -> "Mix | None":
+    def most_frequent(cls, seen: Mapping[PodKind, int], coverage: float, most: int, fill: float) -> "Mix | None":
         """Return the most frequent kinds, up to `coverage` of the pods seen; None if none of these has GPUs."""
         ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
         total, sum_ = sum(seen.values()), 0

@@ -52,7 +52,7 @@ too_many_wishes = (
 ).format
 
 
-def error_words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return the message of a LimitError, which is made for owners, of other errors with their type."""
     if isinstance(error, LimitError):
         return str(error)

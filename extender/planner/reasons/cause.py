@@ -5,7 +5,7 @@ A cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`), and
 
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
 from muster.api.muster.reason import Reason, Sentence, constant, worded
-from muster.resources.vector import GPU, amount_words
+from muster.resources.vector import GPU, amount_text
 
 TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-ready", "node-scarce"
 """Codes of causes that are read."""
@@ -56,10 +56,10 @@ volume_made_elsewhere = Sentence("node-volume-made-elsewhere", "the volume of cl
 @worded(TAINT)
 def taint(key: str, value: str) -> str:
     """A taint that the pod does not tolerate."""
-    return f"has the taint {taint_words(key, value)}"
+    return f"has the taint {taint_text(key, value)}"
 
 
-def taint_words(key: str, value: str) -> str:
+def taint_text(key: str, value: str) -> str:
     """Return a taint as users write it, without its effect."""
     return f"{key}={value}" if value else key
 
@@ -67,7 +67,7 @@ def taint_words(key: str, value: str) -> str:
 @worded("node-over-model")
 def over_model(model: str, queue: str, most: int) -> str:
     """The gang's queue, or one above it, may use no more GPUs of the node's model."""
-    return f"has GPUs of model {model}, of which queue {queue} may use {amount_words(GPU, most)} (max-by-model)"
+    return f"has GPUs of model {model}, of which queue {queue} may use {amount_text(GPU, most)} (max-by-model)"
 
 
 def fault_in(cause: Reason) -> str:

@@ -8,8 +8,8 @@ from muster.api.muster.reason import Reason, Sentence
 IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
 STARTS = "it starts: its members have their nodes, or get them now"
 RUNS = "it runs"
-NOT_TOLD = "the planner has not said yet if it waits"
-NOT_LOOKED_AT = "no action of the planner's configuration has looked at it"
+NOT_REPORTED = "the planner has not said yet if it waits"
+NOT_PLANNED = "no action of the planner's configuration has looked at it"
 
 of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
 """For those who may not see its namespace."""

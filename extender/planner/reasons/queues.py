@@ -6,7 +6,7 @@ from muster.api.grammar import also, be, listed, many, some
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.api.muster.usage import Period
-from muster.resources.vector import amount_words
+from muster.resources.vector import amount_text
 from muster.volcano.queuelimits import UsageBudget
 
 _HOUR_S = 3600
@@ -64,7 +64,7 @@ _NEVER = {
 def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
     """The queue refuses these amounts, in milli-CPU or base units."""
     amounts = {"limit": limit, "used": used, "asked": asked}
-    words = {name: f"{amount_words(resource, amount)} {resource}" for name, amount in amounts.items()}
+    words = {name: f"{amount_text(resource, amount)} {resource}" for name, amount in amounts.items()}
     text = _NEVER.get(reason, _REFUSALS[reason]) if asked > limit else _REFUSALS[reason]
     return text.format(queue=queue, **words)
 
@@ -73,7 +73,7 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
 def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: int, asked: int) -> str:
     """The creator of the gang has what one user may have."""
     who = f"user {user}" if user else "who has no known creator (all such workloads count as one user)"
-    most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
+    most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     end = "it starts when other gangs of that user there end" if asked <= limit else "that never fits, so ask for less"
     return f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are asked; {end}"
 
@@ -81,7 +81,7 @@ def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: i
 @worded("queue-over-window")
 def over_window(queue: str, resource: str, *, until: float, limit: int, used: int, asked: int) -> str:
     """A time window is open in which the queue may use less."""
-    most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
+    most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     return (
         f"queue {queue} may use {most} {resource} until {format_time(until)} (limit-windows) and uses {there}: {more} "
         f"more do not fit; it starts then{', or when gangs of the queue end' if asked <= limit else ''}"
@@ -91,7 +91,7 @@ def over_window(queue: str, resource: str, *, until: float, limit: int, used: in
 def over_budget(queue: str, budget: UsageBudget, *, until: float) -> Reason:
     """The budget of a period is used up, and enforced, until the period ends."""
     return _over_budget(
-        queue=queue, budget=budget_words(budget), now=NOW[budget.period], resource=budget.resource,
+        queue=queue, budget=budget_text(budget), now=NOW[budget.period], resource=budget.resource,
         until=format_time(until),
     )  # fmt: skip
 
@@ -136,15 +136,15 @@ def budget_step(
     return f"{used}; {'no more gangs that ask for it start' if enforced else 'its gangs start all the same'}"
 
 
-def budget_words(budget: UsageBudget) -> str:
+def budget_text(budget: UsageBudget) -> str:
     """A budget in hours: `10000 h of nvidia.com/gpu`, `0.1 h of cpu`."""
-    return f"{amount_words(budget.resource, round(budget.most / _HOUR_S))} h of {budget.resource}"
+    return f"{amount_text(budget.resource, round(budget.most / _HOUR_S))} h of {budget.resource}"
 
 
 @worded("queue-no-nodes-for")
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
     """No nodes are asked for, as the queue could not use them."""
-    most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
+    most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are wanted"
 
 

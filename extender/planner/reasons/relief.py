@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from extender.planner.reasons.room import Shortage
 from muster.api.grammar import be, listed, many, verb
-from muster.resources.vector import amount_words
+from muster.resources.vector import amount_text
 
 NAMED = 6
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
@@ -26,7 +26,7 @@ def nothing(lacks: Shortage) -> str:
         return "nothing here: nothing says what its pods need"
     size = miss.each(lacks.wanted)
     if miss.whole_nodes and size:
-        needs = f"{many(lacks.wanted, 'node')} with {amount_words(miss.resource, miss.amount)} {miss.resource}"
+        needs = f"{many(lacks.wanted, 'node')} with {amount_text(miss.resource, miss.amount)} {miss.resource}"
         return f"nothing here: it needs {needs}, and there {be(lacks.placed)} {lacks.placed}"
     return f"nothing here: it needs room for {many(lacks.wanted, 'pod')}{size}, and there is room for {lacks.placed}"
 

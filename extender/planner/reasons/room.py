@@ -12,7 +12,7 @@ from extender.planner.reasons.topology import Closest
 from muster.api.grammar import be, have, many, verb
 from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.api.muster.reason import Reason, worded
-from muster.resources.vector import PODS, Vector, amount_words
+from muster.resources.vector import PODS, Vector, amount_text
 
 NO_ROOM = "no-room"
 """Code of the reason; what is stored of it are the parameters of `Shortage.data`."""
@@ -67,13 +67,13 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
         """Return the size of one of so many pods, ` of 8 nvidia.com/gpu each`; empty if room is not the question."""
         if self.resource in {"", PODS}:
             return ""
-        return f" of {amount_words(self.resource, self.amount)} {self.resource}{' each' if pods != 1 else ''}"
+        return f" of {amount_text(self.resource, self.amount)} {self.resource}{' each' if pods != 1 else ''}"
 
     @property
     def words(self) -> str:
         """Return the need as text."""
         if self.whole_nodes and self.resource not in {"", PODS}:
-            amount = amount_words(self.resource, self.amount)
+            amount = amount_text(self.resource, self.amount)
             return f"{many(self.pods, 'more node')} with {amount} free {self.resource} {be(self.pods)} needed"
         return f"room for {many(self.pods, 'more pod')}{self.each(self.pods)} is needed"
 
@@ -170,7 +170,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
         if miss is None:
             return []
         near = [
-            f"{level.nodes} {verb(level.nodes, 'hold')} {amount_words(miss.resource, level.free)} free"
+            f"{level.nodes} {verb(level.nodes, 'hold')} {amount_text(miss.resource, level.free)} free"
             for level in miss.levels
         ]
         return near + [f"{cause.roomy} {CORDONED}" for cause in self.causes if cause.roomy and cause.why == CORDONED]

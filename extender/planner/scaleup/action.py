@@ -15,7 +15,7 @@ from extender.planner.actions.makeroom import awaits_room
 from extender.planner.framework.decisions import AdmitGang, Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage, Wanted
-from extender.planner.scaleup.limits import ExistingNodes, Tries, refusal
+from extender.planner.scaleup.limits import Attempts, ExistingNodes, refusal
 from extender.planner.scaleup.requests import (
     MAX_POD_SETS,
     answer_to,
@@ -25,13 +25,13 @@ from extender.planner.scaleup.requests import (
     pause_s,
     provisioned,
 )
-from extender.planner.scaleup.voices import EvictionAnnotations, Speech, Voices
-from extender.planner.scaleup.wishes import NO_WISH, ScaleUpRequest, Wishes
+from extender.planner.scaleup.voices import EvictionAnnotations, RequestReaders, Speech
+from extender.planner.scaleup.wishes import NO_WISH, ScaleUpPreferences, ScaleUpRequest
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
 
-MAX_LOOKED_AT = 8
+MOST_CHECKED = 8
 """Gangs of a queue that are checked for one that can ask."""
 Note = tuple[str, Reason]
 """Reason of the condition (empty: unchanged), and what is added to its message."""
@@ -44,7 +44,7 @@ KEPT_S = 10.0
 class _Attempt:
     """The results of one cycle so far."""
 
-    wishes: Wishes
+    preferences: ScaleUpPreferences
     existing: ExistingNodes
     asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """UID of a gang → pod set → number of its pods that ask."""
@@ -60,18 +60,18 @@ class AskForNodes:
     name = "scale-up"
 
     def __init__(self) -> None:
-        self._attempts = Tries()
-        self._voices = Voices()
+        self._attempts = Attempts()
+        self._voices = RequestReaders()
         self._evictions = EvictionAnnotations()
 
     def execute(self, session: Session) -> None:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
         waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
         given = [gang for gang in placed if gang is not None and awaits_room(gang)]
-        attempt = _Attempt(Wishes(session.snapshot.queues), ExistingNodes(session))
+        attempt = _Attempt(ScaleUpPreferences(session.snapshot.queues), ExistingNodes(session))
         self._attempts.forget_all_but({*waits, *(gang.uid for gang in given)})
         asks = [each for each in waits.values() if not self._rests(session, each.gang, attempt)]
-        for kinds in _candidates(asks, attempt.wishes).values():
+        for kinds in _candidates(asks, attempt.preferences).values():
             self._go_through(session, kinds, attempt)
         self._attempts.ask(attempt.asks, session.now)
         _annotate(session, attempt.notes)
@@ -93,15 +93,15 @@ class AskForNodes:
         """
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
-        for gang in queue[:MAX_LOOKED_AT]:
+        for gang in queue[:MOST_CHECKED]:
             tried = self._attempts.of(gang.uid)
-            keeps = tried.since is not None and (session.now - tried.since < KEPT_S or tried.vain < in_vain)
+            keeps = tried.since is not None and (session.now - tried.since < KEPT_S or tried.failures < in_vain)
             if (not given or keeps) and session.attempt(gang, lambda session, gang: self._ask(session, gang, turn)):
-                given, in_vain = True, max(in_vain, tried.vain)
+                given, in_vain = True, max(in_vain, tried.failures)
 
     def _ask(self, session: Session, gang: GangView, turn: _Attempt) -> bool:
         """Have one gang ask in the way that it requests; False if it does not."""
-        wish, wanted = turn.wishes.of(gang), session.ask(gang).nodes
+        wish, wanted = turn.preferences.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, wish, turn):
             if note == _NODES_EXIST:  # those that came for this gang do not hold it together
                 self._attempts.give_up(gang.uid, session.now)
@@ -121,12 +121,12 @@ class AskForNodes:
         tried = self._attempts.of(gang.uid)
         if tried.since is None and session.now >= tried.rests_until:
             return False
-        wish = turn.wishes.of(gang)
+        wish = turn.preferences.of(gang)
         if tried.since is not None and session.now - tried.since >= wish.timeout_s:
             self._attempts.give_up(gang.uid, session.now)
         if session.now >= tried.rests_until or wish.mode != "condition":
             return False
-        again_s = pause_s(tried.vain)
+        again_s = pause_s(tried.failures)
         turn.notes[gang.uid] = reasons.scaleup.IN_VAIN, reasons.scaleup.in_vain(pause_s=again_s)
         return True
 
@@ -187,7 +187,7 @@ def _waiting(session: Session) -> dict[str, Unschedulable]:
     return {each.gang.uid: each for each in waits if each.gang.uid not in placed and not each.gang.active}
 
 
-def _candidates(waits: Iterable[Unschedulable], wishes: Wishes) -> dict[str, list[list[GangView]]]:
+def _candidates(waits: Iterable[Unschedulable], wishes: ScaleUpPreferences) -> dict[str, list[list[GangView]]]:
     """Return by queue, and by kind of shortage, the first gangs that lack nodes and want to ask, in their order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for decision in waits:
@@ -195,7 +195,7 @@ def _candidates(waits: Iterable[Unschedulable], wishes: Wishes) -> dict[str, lis
         if decision.shortage is None or not _lacks_nodes(gang, decision.shortage):
             continue
         kind = (gang.queue, decision.shortage.kind)
-        if len(found.get(kind, ())) < MAX_LOOKED_AT and wishes.of(gang) != NO_WISH:
+        if len(found.get(kind, ())) < MOST_CHECKED and wishes.of(gang) != NO_WISH:
             found.setdefault(kind, []).append(gang)
     queues: dict[str, list[list[GangView]]] = {}
     for (queue, _), gangs in found.items():
@@ -238,7 +238,7 @@ def _withdraw(session: Session, waits: Mapping[str, Unschedulable], turn: _Attem
         if request is None or gang.uid in turn.needed:
             continue
         if gang.uid in waits or awaits_room(gang):
-            stays = provisioned(request) and turn.wishes.of(gang).mode == "provisioning-request"
+            stays = provisioned(request) and turn.preferences.of(gang).mode == "provisioning-request"
         else:
             stays = not gang.started and gang.group.status.phase != "Completed"  # it is about to start
         if not stays:

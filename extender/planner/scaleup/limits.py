@@ -90,13 +90,13 @@ class Tried:
 
     since: float | None = None
     """Begin of the running attempt; None if it does not ask."""
-    vain: int = 0
+    failures: int = 0
     """Attempts that have ended without a start."""
     rests_until: float = 0.0
     """Time until which it does not ask again."""
 
 
-class Tries:
+class Attempts:
     """The gangs that ask or have asked without success, by UID; times are seconds since the epoch."""
 
     def __init__(self) -> None:
@@ -114,8 +114,8 @@ class Tries:
         """End the attempt of a gang that asks; it rests from now on."""
         tried = self.of(uid)
         if tried.since is not None:
-            tried.since, tried.vain = None, tried.vain + 1
-            tried.rests_until = now + pause_s(tried.vain)
+            tried.since, tried.failures = None, tried.failures + 1
+            tried.rests_until = now + pause_s(tried.failures)
 
     def ask(self, asking: Iterable[str], now: float) -> None:
         """Note the gangs that ask from now on; no others do."""

@@ -55,7 +55,7 @@ class Bucket:
         passed = max(0.0, now - self._at) if self._at is not None else 0.0
         self.left, self._at = min(self._most, self.left + passed * self._rate), now
 
-    def take(self) -> bool:
+    def take_token(self) -> bool:
         """Take a token; False if there is none left."""
         if self.left < 1:
             return False
@@ -77,7 +77,7 @@ class _Heard:
     """Some of its pods may ask for nodes."""
 
 
-class Voices:
+class RequestReaders:
     """Decides the conditions of pods."""
 
     def __init__(self) -> None:
@@ -113,9 +113,9 @@ class Voices:
             known.view, known.words = speech.gang, words
         for say in new:
             if say.asks != say.pod.asks:
-                if self._asks.take():
+                if self._asks.take_token():
                     yield say
-            elif not hushed and self._sentences.take():
+            elif not hushed and self._sentences.take_token():
                 known.spoke_at = now
                 yield say
 
@@ -175,7 +175,7 @@ class EvictionAnnotations:
                 alive = (pod for pod in gang.pods if pod.alive and pod.evictable != value)
                 wrong = [pod for pod in alive if (pod.evictable_by_us if pod.evictable else value)]
                 for pod in wrong:
-                    if self._bucket.take():
+                    if self._bucket.take_token():
                         session.decide(TellEviction(gang, pod, value))
                 if not wrong:
                     self._settled[gang.uid] = (gang, of_queue)

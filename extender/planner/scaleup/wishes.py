@@ -46,7 +46,7 @@ NO_WISH = ScaleUpRequest()
 """Of gangs that do not ask."""
 
 
-class Wishes:
+class ScaleUpPreferences:
     """The scale-up requests of one cycle's gangs, each queue read once."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from extender.planner.state.amounts import put
+from extender.planner.state.amounts import put_entry
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import DEFAULT_POOL
@@ -44,11 +44,11 @@ class Access:
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
         """Take a queue; a new parent or label may take it, and those below it, to another pool."""
         name = (new or old or Queue()).metadata.name
-        known = put(self._every, name, new)
+        known = put_entry(self._every, name, new)
         before, after = _place(known), _place(new)
         if before == after:
             if name in self.queues:
-                put(self.queues, name, new)
+                put_entry(self.queues, name, new)
             return
         if known is not None:
             self._children.get(before[0], set()).discard(name)
@@ -57,7 +57,7 @@ class Access:
         for each in self._below(name):
             there = self._every.get(each)
             own = there is not None and pool_of_queue(each, self._every.get) == self.pool
-            put(self.queues, each, there if own else None)
+            put_entry(self.queues, each, there if own else None)
 
     def _below(self, name: str) -> Iterator[str]:
         """Yield the queue and those below it, each once; below `root` it is only itself."""

@@ -51,7 +51,7 @@ def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
         sets.pop(key, None)
 
 
-def put(table: dict[K, V], key: K, new: V | None) -> V | None:
+def put_entry(table: dict[K, V], key: K, new: V | None) -> V | None:
     """Put an object into a table, or (None) remove it; return the one that was there."""
     known = table.get(key)
     if new is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
-from extender.planner.state.amounts import discard, put, tally
+from extender.planner.state.amounts import discard, put_entry, tally
 from extender.planner.state.devicetable import ClaimRef, DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord
@@ -72,7 +72,7 @@ class Claimants:
             for ref in refs:
                 tally(self.devices.grouped, ref, sign)
         changed = before ^ {*self.devices.grouped}
-        self._look([uid for ref in changed for uid in self.users.get(ref.key or ref.template, ())], ())
+        self._check([uid for ref in changed for uid in self.users.get(ref.key or ref.template, ())], ())
 
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> bool:
         """Take a template of claims."""
@@ -129,15 +129,15 @@ class Claimants:
         if self.devices.inventory.refresh():
             table = self.ledger.nodes
             self.equip_nodes({*table.index, *self.devices.inventory.nodes, *table.equipped, *nodes})
-            self._look(list(self.pods), None)
+            self._check(list(self.pods), None)
             return True
         if nodes:
             self.equip_nodes(nodes)
             claims = {key for node in nodes for key in self.devices.on_nodes.get(node, ())} | self.devices.alike
-        self._look([uid for key in claims for uid in self.users.get(key, ())], claims)
+        self._check([uid for key in claims for uid in self.users.get(key, ())], claims)
         return bool(nodes)
 
-    def _look(self, uids: list[str], keys: Collection[str] | None) -> None:
+    def _check(self, uids: list[str], keys: Collection[str] | None) -> None:
         """Update these pods, and these claims or claim templates (None: all of them)."""
         self.equip(uids)
         for uid in self.templates.equip_again(keys):
@@ -158,7 +158,7 @@ class Claimants:
         else:
             node, rows = allocated
             used = any(self.pods[uid].uses_node for uid in self.users.get(key, ()))
-            put(self.left, key, None if used else node)
+            put_entry(self.left, key, None if used else node)
             self.ledger.open(("allocated", key), LedgerEntry(EntryKind.ALLOCATED, node, self.classes.of_amounts(rows)))
 
 

@@ -21,7 +21,7 @@ from extender.planner.state.podtable import PodTable
 from extender.planner.state.queries import Anchor, Labels, Mark, Query, anchors_of
 from extender.planner.state.templates import Templates
 
-TURN = 500
+BATCH = 500
 """Looks of one round before the next one has its turn."""
 POD = 5
 """Looks in which the queries are found that a pod is compared with."""
@@ -145,7 +145,7 @@ class Comparisons:
         current, spent = self._rounds[key], 0
         for looks in current.steps:
             spent += looks
-            if spent >= TURN:
+            if spent >= BATCH:
                 if self._rounds.get(key) is current:
                     self._rounds.move_to_end(key)
                 return spent

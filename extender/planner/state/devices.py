@@ -74,7 +74,7 @@ class Devices:
         if more > 0:
             self.shared = np.pad(self.shared, ((0, 0), (0, more)))
 
-    def take(self, share: GpuShare, column: int, devices: tuple[int, ...], sign: int = 1) -> None:
+    def add_share(self, share: GpuShare, column: int, devices: tuple[int, ...], sign: int = 1) -> None:
         """Add a pod's share of these devices (with sign -1: take it off)."""
         self.pods[column] += sign
         portion = min(self.portion(share, column), WHOLE)

@@ -19,7 +19,7 @@ from extender.planner.dynamic.claims import DeviceDemand, demand_of, kind_of_cla
 from extender.planner.dynamic.inventory import Inventory
 from extender.planner.dynamic.needs import NO_NEEDS, ClaimNeeds, Sums
 from extender.planner.dynamic.pools import DeviceId
-from extender.planner.state.amounts import discard, put
+from extender.planner.state.amounts import discard, put_entry
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
@@ -123,7 +123,7 @@ class DeviceTable:
         """Take a claim template; return its key."""
         key = (new or old or ResourceClaimTemplate()).metadata.key
         demand = self._want(new.spec.spec) if new is not None else None
-        before = put(self._templates, key, demand)
+        before = put_entry(self._templates, key, demand)
         self._note_alike(key, demand)
         self._forget(before)
         return key
@@ -132,7 +132,7 @@ class DeviceTable:
         """Take a claim; return its key."""
         key = (new or old or ResourceClaim()).metadata.key
         known = _claim(new, self._want(new.spec)) if new is not None else None
-        before = put(self.claims, key, known)
+        before = put_entry(self.claims, key, known)
         for node in self._nodes_of(before) if before else ():
             discard(self.on_nodes, node, key)
         for node in self._nodes_of(known) if known else ():
@@ -161,7 +161,7 @@ class DeviceTable:
         if demand is None:
             return
         for kind in demand.kinds:
-            self.inventory.forget(kind, whole=kind in demand.all_of)
+            self.inventory.uncount(kind, whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
         """Return the names in the claim's node selector, which devices of one node have."""

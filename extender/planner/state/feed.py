@@ -38,7 +38,7 @@ class Fed:
     """One kind; `tell(state, old, new)` hands over an object that changed."""
 
     resource: Resource[Any]
-    tell: Callable[[PlannerState, Any, Any], bool | None]
+    apply: Callable[[PlannerState, Any, Any], bool | None]
     optional: bool = False
     """Another project's kind: not read where its CRD is not installed."""
     newer: bool = False

@@ -44,7 +44,7 @@ class GangView:
     placement: Placement | None
     arrival: int
     """Number in the order in which gangs were seen; decides between those created in the same second."""
-    set_aside: str = ""
+    excluded: str = ""
     """The reason why it cannot be evaluated, in a sentence for its owner; the view then has its PodGroup alone."""
     preempts: bool = True
     """False for a PriorityClass with the preemptionPolicy Never: no pods are evicted for the gang."""
@@ -111,14 +111,14 @@ class GangView:
         return self.retry_spent or any(pod.spends_retries for pod in self.pods)
 
     @cached_property
-    def said(self) -> dict[str, str]:
+    def options(self) -> dict[str, str]:
         """Its annotations about faults of nodes and about spares: those of its PodGroup, else of a pod.
 
         The native PodGroup of a Job has none of the Job's annotations; admission gives them to the pods.
         """
-        said = next((pod.about_gang for pod in self.pods if pod.about_gang), {})
+        options = next((pod.about_gang for pod in self.pods if pod.about_gang), {})
         own = self.group.metadata.annotations
-        return {**said, **{key: own[key] for key in ABOUT_GANG if key in own}}
+        return {**options, **{key: own[key] for key in ABOUT_GANG if key in own}}
 
     @cached_property
     def framework(self) -> str:
@@ -156,12 +156,12 @@ class GangView:
     @cached_property
     def spares_asked(self) -> Mapping[str, int]:
         """Pod set → nodes' worth of spare slots that it is to keep; empty: the largest one. Nothing for most gangs."""
-        return spares_of(self.said)
+        return spares_of(self.options)
 
     @cached_property
     def world_ended(self) -> bool:
         """True if members of its elastic world have succeeded: a member that starts now would be alone."""
-        if names.ELASTIC not in self.said or len(self.pod_sets) != 1:
+        if names.ELASTIC not in self.options or len(self.pod_sets) != 1:
             return False
         [world] = self.pod_sets
         return world.alive < len(world.taken) >= self.floor.min_member and not world.failed

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TypeVar
 
 from extender.planner import reasons
-from extender.planner.state.amounts import put
+from extender.planner.state.amounts import put_entry
 from extender.planner.state.gangphase import once_whole
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
@@ -67,9 +67,9 @@ class Priorities:
     def __init__(self) -> None:
         self._classes: dict[str, PriorityClass] = {}
 
-    def put(self, name: str, new: PriorityClass | None) -> None:
+    def update_class(self, name: str, new: PriorityClass | None) -> None:
         """Take a class that changed; None if it is gone."""
-        put(self._classes, name, new)
+        put_entry(self._classes, name, new)
 
     def of_gang(self, name: str, pods: Sequence[PodRecord], templates: Iterable[Template]) -> tuple[int, bool]:
         """Return the priority of a gang whose PodGroup names this class, and True if it may preempt."""
@@ -129,7 +129,7 @@ class GangTable:
         key = _take_in(self.groups, old, new)
         if key is None:
             return None
-        put(self._notes, key, noted(new) if new is not None else None)
+        put_entry(self._notes, key, noted(new) if new is not None else None)
         self._choose(key)
         if new is not None:
             if new.metadata.uid not in self._arrivals:
@@ -155,7 +155,7 @@ class GangTable:
         job = new or old or Job()
         uid = job.metadata.uid
         planned = planned_job(new) if new is not None else None
-        known = put(self.jobs, uid, planned)
+        known = put_entry(self.jobs, uid, planned)
         if planned is not None and known is not None and _said(known) == _said(planned):
             return None
         self._templates.forget(job)
@@ -168,7 +168,7 @@ class GangTable:
         if one is not None and note is not None:
             same = one.spec.pod_group_uid == note.spec.pod_group_uid
             chosen = one if same and one.spec.epoch >= note.spec.epoch else note
-        put(self.placements, key, chosen)
+        put_entry(self.placements, key, chosen)
 
     def placement_of(self, key: str) -> Placement | None:
         """Return the placement of a gang; not one that was made for another PodGroup of its name."""
@@ -190,12 +190,12 @@ class GangTable:
             return False
         slots = pods.slots.get(key, Counter[str]())
         enough = slots.total() >= least and all(slots[n] >= each for n, each in group.spec.min_task_member.items())
-        if known is None or known.set_aside or not enough:
+        if known is None or known.excluded or not enough:
             return None
         all_seen = len(known.pods) == pods.members(key) and known.uid == group.metadata.uid
         return True if all_seen or _named_for_one_life(group) else None
 
-    def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
+    def check(self, key: str, pods: list[PodRecord], aside: str) -> bool:
         """Give these members of a gang their slots and make its view; return True if other slots may be placed.
 
         That is so if its pods have other classes, were given slots, or can be evaluated, or no more. `aside` is the
@@ -212,11 +212,11 @@ class GangTable:
         try:
             view = None if aside else self._view(key, group, pods, arrival)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one gang must not end the others
-            view, aside = None, reasons.aside.error_words(error)
+            view, aside = None, reasons.aside.error_text(error)
         if view is None:
-            view = GangView(key, group, 0, [], [], None, arrival, set_aside=aside)
+            view = GangView(key, group, 0, [], [], None, arrival, excluded=aside)
         self.views[key] = view
-        return slotless or (known is not None and (known.classes, known.set_aside) != (view.classes, view.set_aside))
+        return slotless or (known is not None and (known.classes, known.excluded) != (view.classes, view.excluded))
 
     def _view(self, key: str, group: PodGroup, pods: list[PodRecord], arrival: int) -> GangView:
         give_slots(pods)
@@ -227,7 +227,7 @@ class GangTable:
         placement = self.placement_of(key)
         _check(group, pods, job, placement)
         sets = pod_sets_of(group, pods, job, self._templates)
-        templates = self._templates.of(job) if job else ()
+        templates = self._templates.templates_of(job) if job else ()
         priority, preempts = self.priorities.of_gang(group.spec.priority_class_name, pods, templates)
         whole = job is not None and restarts_whole(job)
         spent = whole and job is not None and spends_retries(job)
@@ -262,7 +262,7 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
             return None
     elif known is not None and new is not known and (is_older(new, known) or new == known):
         return None  # Muster's own writes come twice, as the answer and by the watch
-    put(table, key, new)
+    put_entry(table, key, new)
     return key
 
 

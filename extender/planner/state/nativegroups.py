@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from extender.planner import reasons
-from extender.planner.state.amounts import discard, put
+from extender.planner.state.amounts import discard, put_entry
 from extender.planner.state.devicetable import ClaimRef
 from extender.planner.state.gangtable import is_older
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, CompositePodGroup, NativePodGroup, Workload
 from muster.api.muster.gang import native_gang
-from muster.api.muster.native import as_group, binds_parts, held_queue, is_native, pool_told, queue_of
+from muster.api.muster.native import as_group, binds_parts, held_queue, is_native, pool_of_group, queue_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 MOST_LEVELS = 8
@@ -58,7 +58,7 @@ class NativeGroups:
             return False
         if new is not None and known is not None and is_older(new, known):
             return False
-        put(self.groups, key, new)
+        put_entry(self.groups, key, new)
         if key in self._podless and (new is None or known is None or new.metadata.uid != known.metadata.uid):
             self._podless.discard(key)
             self._reported.pop(key, None)
@@ -78,7 +78,7 @@ class NativeGroups:
     def on_workload(self, old: Workload | None, new: Workload | None) -> bool:
         """Take a Workload, whose labels may name the queue of its groups; return True if that is news."""
         meta = (new or old or Workload()).metadata
-        known = put(self._workloads, meta.key, Object(metadata=new.metadata) if new else None)
+        known = put_entry(self._workloads, meta.key, Object(metadata=new.metadata) if new else None)
         before, after = (queue_of(each) if each else "" for each in (known, new))
         keys = self._of_workload.get(meta.key, ()) if before != after else ()
         return bool([key for key in keys if self.settle(key)])
@@ -86,7 +86,7 @@ class NativeGroups:
     def on_composite(self, old: CompositePodGroup | None, new: CompositePodGroup | None) -> bool:
         """Take a group of groups; return True if that is news about a gang."""
         meta = (new or old or CompositePodGroup()).metadata
-        known = put(self._composites, meta.key, new)
+        known = put_entry(self._composites, meta.key, new)
         if known is not None and new is not None and known.spec == new.spec:
             return False
         parts = [
@@ -139,7 +139,7 @@ class NativeGroups:
         It stays Muster's once Muster has said its phase, and with it the pool.
         """
         gang = as_group(group, self._queue(key, group))
-        return gang if key in self._reported or (gang.status.phase and pool_told(group) == self.pool) else None
+        return gang if key in self._reported or (gang.status.phase and pool_of_group(group) == self.pool) else None
 
     def _obstacle(self, group: NativePodGroup, foreign: PodGroup | None) -> str:
         """Return the reason why the gang cannot be evaluated, in a sentence; empty if it can."""
@@ -159,7 +159,7 @@ class NativeGroups:
         return reasons.aside.composite(parent=parent) if parent else ""
 
     def _exclude(self, key: str, why: str) -> bool:
-        if put(self.aside, key, why or None) == (why or None):
+        if put_entry(self.aside, key, why or None) == (why or None):
             return False
         self.changed(key)
         return True

@@ -69,7 +69,7 @@ class Neighbours:
     together_keys: tuple[str, ...] = ()
     apart: tuple[AntiAffinityRule, ...] = ()
     spreads: tuple[Spread, ...] = ()
-    wishes: tuple[AffinityPreference, ...] = ()
+    preferences: tuple[AffinityPreference, ...] = ()
     """Preferences, which only score nodes."""
 
     def __bool__(self) -> bool:
@@ -82,7 +82,7 @@ class Neighbours:
             self.together_keys,
             [rule.mark for rule in self.apart],
             [spread.query.mark if spread.query else None for spread in self.spreads],
-            [(wish.query.mark, wish.topology_key, wish.weight) for wish in self.wishes],
+            [(wish.query.mark, wish.topology_key, wish.weight) for wish in self.preferences],
         ]
 
     @property

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from extender.planner.state.amounts import CLIP, Amounts, clipped, put, row_along
+from extender.planner.state.amounts import CLIP, Amounts, clipped, put_entry, row_along
 from extender.planner.state.devices import Devices
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import PodCounts
@@ -81,7 +81,7 @@ class NodeTable:
             and self.faults.get(node.metadata.name) == fault_of(node, self.rules)
         )
 
-    def put(self, node: Node) -> None:
+    def put_node(self, node: Node) -> None:
         """Add or update a node, which must be empty (see `Ledger.put_node`)."""
         name = node.metadata.name
         amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise: before anything is changed
@@ -91,7 +91,7 @@ class NodeTable:
         if column is None:
             column = self._new_column(name)
         self.nodes[column] = node
-        put(self.faults, name, fault_of(node, self.rules))
+        put_entry(self.faults, name, fault_of(node, self.rules))
         self._changed(column)
         self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
         self.devices.memory[column] = device_memory(node, amounts)
@@ -104,7 +104,7 @@ class NodeTable:
 
         `changed` stays, as the Node did not change.
         """
-        put(self._devices, name, devices or None)
+        put_entry(self._devices, name, devices or None)
         column = self.index.get(name)
         node = self.nodes[column] if column is not None else None
         if column is None or node is None:
@@ -154,7 +154,7 @@ class NodeTable:
         row = self.row_on(cls, column)
         self.used[:, column] += row if sign > 0 else -row
         if cls.gpu is not None:
-            self.devices.take(cls.gpu, column, devices, sign)
+            self.devices.add_share(cls.gpu, column, devices, sign)
         if marks:
             self.pod_counts.add(marks, column, sign)
 
@@ -212,7 +212,7 @@ class NodeTable:
     def _offer(self, name: str, resources: Vector) -> None:
         """Set what a node offers; new resources get a row, those that no node offers any more lose it."""
         before = self._offers.get(name, {})
-        put(self._offers, name, resources or None)
+        put_entry(self._offers, name, resources or None)
         if [*before] == [*resources]:
             return
         self._offered.update([*resources])

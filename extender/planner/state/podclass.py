@@ -147,7 +147,7 @@ class ClassTable:
                 spec.tolerations,
                 ports,
                 spec.topology_spread_constraints,
-                neighbours.shape() if neighbours or neighbours.wishes else None,
+                neighbours.shape() if neighbours or neighbours.preferences else None,
                 [(claim.key, claim.ephemeral) for claim in claims],
                 (gpu.portion, gpu.memory, gpu.devices, gpu.by_resource) if gpu else None,
             )

@@ -160,7 +160,7 @@ def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templat
 
 def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodSetView]:
     sets, later = {}, later_tasks(group.metadata)
-    for template in templates.of(job):
+    for template in templates.templates_of(job):
         task = template.task
         slots = 0 if task.name in later else task.replicas
         minimum = min(group.spec.min_task_member.get(task.name, 0), slots)

@@ -4,7 +4,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from extender.planner.state.amounts import clipped, discard, put, tally
+from extender.planner.state.amounts import clipped, discard, put_entry, tally
 from extender.planner.state.pods import PodRecord
 from muster.api import names
 from muster.api.muster.gang import Slot
@@ -29,7 +29,7 @@ class PodTable:
         """Queue → amounts that its pods of no gang wait for; no zeros."""
         self.leaving: dict[str, PodRecord] = {}
         """Pods that are being deleted and still use a node, by UID."""
-        self.told: dict[str, PodRecord] = {}
+        self.reported: dict[str, PodRecord] = {}
         """Pods of gangs on a node that have an eviction notice, by UID."""
         self.in_namespace: dict[str, set[str]] = {}
         """Namespace → UIDs."""
@@ -60,15 +60,15 @@ class PodTable:
         elif record.runtime is not UNKNOWN and in_use:
             self.ending[uid] = record
         has_notice = record.gang and record.alive and record.answer is not None and record.answer.evict_at
-        put(self.leaving, uid, record if record.terminating and in_use else None)
-        put(self.told, uid, record if has_notice else None)
+        put_entry(self.leaving, uid, record if record.terminating and in_use else None)
+        put_entry(self.reported, uid, record if has_notice else None)
         return known
 
     def remove(self, uid: str) -> PodRecord | None:
         """Remove a pod that is gone; return its record."""
         known = self._replace(uid, None)
         self.leaving.pop(uid, None)
-        self.told.pop(uid, None)
+        self.reported.pop(uid, None)
         if known is not None:
             discard(self.in_namespace, known.namespace, uid)
         return known
@@ -82,7 +82,7 @@ class PodTable:
 
     def _replace(self, uid: str, record: PodRecord | None) -> PodRecord | None:
         """Count a pod as it is now (None: it is gone) in place of what it was; return its former record."""
-        known = put(self.records, uid, record)
+        known = put_entry(self.records, uid, record)
         for each, sign in ((known, -1), (record, 1)):
             if each is not None:
                 self._count(each, sign)

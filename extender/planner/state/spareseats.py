@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
-from extender.planner.state.amounts import put
+from extender.planner.state.amounts import put_entry
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable, PodClass
 from muster.api.limits import PODS, SPARES
@@ -17,9 +17,9 @@ from muster.api.muster.placement import Loan, SpareSeats
 from muster.api.names import DEFAULT_QUEUE
 from muster.resources.vector import Vector, add, scale
 
-Seat = tuple[SpareSeats, PodClass]
+SpareRunOfClass = tuple[SpareSeats, PodClass]
 """Spare slots on one node, and the class of the members that fit there."""
-Seats = tuple[str, str, str]
+SpareRunKey = tuple[str, str, str]
 """UID of the gang that keeps spare slots, pod set and node."""
 MOST_LOANS = 1_024
 """Loans of one gang that are read; more of them no gang needs."""
@@ -30,17 +30,17 @@ def runs(gang: GangView) -> bool:
     return gang.started and any(pod_set.alive for pod_set in gang.pod_sets)
 
 
-def seats_of(gang: GangView) -> list[Seat]:
+def spare_runs_of(gang: GangView) -> list[SpareRunOfClass]:
     """Return the spare slots that count: none of a gang without members and without an active placement."""
     placement = gang.placement
     if placement is None or not placement.spec.spares or not (gang.active or runs(gang)):
         return []
     classes = {pod_set.name: pod_set.cls for pod_set in gang.pod_sets}
-    found: list[Seat] = []
-    for seats in placement.spec.spares[: SPARES.value]:
-        cls = classes.get(seats.pod_set)
-        if cls is not None and seats.node and seats.count <= PODS.value:
-            found.append((seats, cls))
+    found: list[SpareRunOfClass] = []
+    for run in placement.spec.spares[: SPARES.value]:
+        cls = classes.get(run.pod_set)
+        if cls is not None and run.node and run.count <= PODS.value:
+            found.append((run, cls))
     return found
 
 
@@ -52,9 +52,9 @@ def loans_of(gang: GangView) -> list[Loan]:
     return placement.spec.borrows[:MOST_LOANS]
 
 
-def lent(loans: Iterable[Loan]) -> Counter[Seats]:
+def lent(loans: Iterable[Loan]) -> Counter[SpareRunKey]:
     """Return how many of the spare slots are lent."""
-    found: Counter[Seats] = Counter()
+    found: Counter[SpareRunKey] = Counter()
     for loan in loans:
         found[loan.lender, loan.pod_set, loan.node] += loan.count
     return found
@@ -64,7 +64,7 @@ def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> di
     """Return queue → amounts that gangs in it, or below it, keep for members that they lose."""
     found: dict[str, Vector] = {}
     for gang in gangs:
-        for seats, cls in seats_of(gang):
+        for seats, cls in spare_runs_of(gang):
             name, seen = gang.queue, set[str]()
             while name and name not in seen:
                 found[name] = add(found.get(name, {}), scale(cls.requests, seats.count))
@@ -79,7 +79,7 @@ class SpareEntries:
     def __init__(self, ledger: Ledger, classes: ClassTable) -> None:
         self._ledger = ledger
         self._classes = classes
-        self._kept: dict[str, tuple[str, list[Seat]]] = {}
+        self._kept: dict[str, tuple[str, list[SpareRunOfClass]]] = {}
         """Key of a gang → its UID, and its spare slots."""
         self._key_of: dict[str, str] = {}
         """UID of a gang that keeps spare slots → its key."""
@@ -87,19 +87,19 @@ class SpareEntries:
         """Key of a gang → holders of its entries."""
         self._loans: dict[str, list[Loan]] = {}
         """Key of a gang that borrows → its loans."""
-        self._lent: Counter[Seats] = Counter()
+        self._lent: Counter[SpareRunKey] = Counter()
 
     def follow(self, key: str, gang: GangView | None) -> None:
         """Have entries for the spares of a gang, less what is lent, and only those; None: it is gone."""
         loans = loans_of(gang) if gang is not None else []
-        before = put(self._loans, key, loans or None) or []
+        before = put_entry(self._loans, key, loans or None) or []
         if loans != before:
             self._lent.subtract(lent(before))
             self._lent.update(lent(loans))
             self._lent = +self._lent
             for lender in {loan.lender for loan in (*before, *loans)}:
                 self._write(self._key_of.get(lender, ""))
-        runs, known = (seats_of(gang) if gang is not None else []), self._kept.get(key, ("", []))
+        runs, known = (spare_runs_of(gang) if gang is not None else []), self._kept.get(key, ("", []))
         if (gang is not None and (gang.uid, runs) == known) or not (runs or known[1]):
             return
         self._kept.pop(key, None)

@@ -41,7 +41,7 @@ class PlannerState(Views):
             try:
                 self.ledger.put_node(new)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one node must not end the others
-                self.aside.nodes[name] = reasons.aside.error_words(error)
+                self.aside.nodes[name] = reasons.aside.error_text(error)
             else:
                 self.claimants.equip_nodes({name})
                 return True
@@ -75,7 +75,7 @@ class PlannerState(Views):
                 self._keep_pod(left)
             else:
                 self._forget_pod(uid)
-            self._gang_changed(self.aside.add_pod(new, reasons.aside.error_words(error)))
+            self._gang_changed(self.aside.add_pod(new, reasons.aside.error_text(error)))
             return True
         self._keep_pod(record)
         self._compare()
@@ -164,7 +164,7 @@ class PlannerState(Views):
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
         """Take a priority class; gangs have its value from their next change on."""
         name = (new or old or PriorityClass()).metadata.name
-        self._gangs.priorities.put(name, new)
+        self._gangs.priorities.update_class(name, new)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
         """Take a namespace; return True if its labels matter to an affinity term, or to the queues of its pods."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from extender.planner.state.amounts import put
+from extender.planner.state.amounts import put_entry
 from extender.planner.state.nodes import NodeTable
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.kubernetes.storage import READ_WRITE_ONCE_POD, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -51,17 +51,17 @@ class Tables:
         """Take a quota of a namespace."""
         meta = (new or old or ResourceQuota()).metadata
         quotas = self.quotas.setdefault(meta.namespace, {})
-        put(quotas, meta.name, new)
+        put_entry(quotas, meta.name, new)
         if not quotas:
             del self.quotas[meta.namespace]
 
     def on_budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
         """Take a disruption budget."""
-        put(self.disruption_budgets, (new or old or PodDisruptionBudget()).metadata.key, new)
+        put_entry(self.disruption_budgets, (new or old or PodDisruptionBudget()).metadata.key, new)
 
     def on_hyper_node(self, old: HyperNode | None, new: HyperNode | None) -> bool:
         """Take a HyperNode; return True if the change matters to scheduling, which its status does not."""
-        known = put(self.hyper_nodes, (new or old or HyperNode()).metadata.name, new)
+        known = put_entry(self.hyper_nodes, (new or old or HyperNode()).metadata.name, new)
         matters = (known.spec if known else None) != (new.spec if new else None)
         self.hyper_nodes_version += matters
         self.nodes.version += matters
@@ -69,7 +69,7 @@ class Tables:
 
     def on_topology(self, old: Topology | None, new: Topology | None) -> None:
         """Take a Topology of Kueue's."""
-        put(self.topologies, (new or old or Topology()).metadata.name, new)
+        put_entry(self.topologies, (new or old or Topology()).metadata.name, new)
         self.nodes.version += 1
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
@@ -103,7 +103,7 @@ class Tables:
     def _put_volume(
         self, table: dict[str, T], key: str, new: T | None, decisive: Callable[[T], tuple[object, ...]]
     ) -> bool:
-        known = put(table, key, new)
+        known = put_entry(table, key, new)
         matters = (decisive(known) if known else None) != (decisive(new) if new else None)
         self.volumes.generation += matters
         self.nodes.version += matters  # pods that did not fit may fit now

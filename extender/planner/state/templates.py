@@ -64,7 +64,7 @@ class Templates:
         self._refused: dict[str, str] = {}
         """UID of a job → why its templates are not read."""
 
-    def of(self, job: Job) -> list[Template]:
+    def templates_of(self, job: Job) -> list[Template]:
         """Return the templates of a job. Raises LimitError, without another look until the job changes."""
         uid = job.metadata.uid
         known = self._known.get(uid)
@@ -168,9 +168,9 @@ def _planned_or_reason(template: dict[str, Any]) -> dict[str, Any]:
     try:
         planned = planned_template(template)
     except (msgspec.ValidationError, LimitError) as error:
-        return {UNREADABLE: reasons.aside.error_words(error)}
+        return {UNREADABLE: reasons.aside.error_text(error)}
     if (size := planned.size_bytes) > TEMPLATE_BYTES.value:
         over = reasons.aside.over_limit(what=reasons.aside.TEMPLATE, value=size, limit=TEMPLATE_BYTES)
-        return {UNREADABLE: reasons.aside.error_words(LimitError(over))}
+        return {UNREADABLE: reasons.aside.error_text(LimitError(over))}
     result: dict[str, Any] = msgspec.to_builtins(planned)
     return result

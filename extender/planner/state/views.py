@@ -37,7 +37,7 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 
-MAX_LOOKS = 4
+MAX_COMPARISONS = 4
 """Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
 
 
@@ -46,7 +46,7 @@ class Views(Tables):
 
     def __init__(
         self,
-        looks: int | None = None,
+        comparisons: int | None = None,
         later: Callable[[], None] = lambda: None,
         *,
         pool: str = DEFAULT_POOL,
@@ -59,7 +59,7 @@ class Views(Tables):
         It compares new queries with pods at once (`looks` is None), or at most about so often in one event. Then it
         calls `later` for what is left, and `compare` continues with it.
         """
-        self._comparisons, self._later = looks, later
+        self._comparisons, self._later = comparisons, later
         self._released = False
         self.classes = ClassTable()
         self.access = Access(pool)
@@ -107,7 +107,7 @@ class Views(Tables):
     def refresh(self) -> None:
         """Give every member its slot, and make the views of the gangs that changed."""
         work: Counter[str] = Counter()
-        while due := next((key for key in self._gangs.dirty if work[key] < MAX_LOOKS), None):
+        while due := next((key for key in self._gangs.dirty if work[key] < MAX_COMPARISONS), None):
             work[due] += 1  # a template may bring demands that pods of this gang or another meet
             self._check(due)
             if self._comparisons is None or not self._gangs.dirty:
@@ -123,10 +123,10 @@ class Views(Tables):
         self._compare()
         self._hold(key)
 
-    def compare(self, looks: int) -> bool:
+    def compare(self, comparisons: int) -> bool:
         """Compare new queries with pods, about so often; return True if there may be something to decide."""
         self._released = False
-        self.comparisons.work(looks)
+        self.comparisons.work(comparisons)
         return self._released or not self.comparisons.pending
 
     def _equip(self, uids: list[str]) -> None:
@@ -138,7 +138,7 @@ class Views(Tables):
         self._released = True
 
     def _check(self, key: str) -> None:
-        other_classes = self._gangs.look(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
+        other_classes = self._gangs.check(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
         unfollowed = key in self._unfollowed
         self._unfollowed.discard(key)
         if unfollowed or (other_classes and (key in self._placed_slots or key in self.placements)):

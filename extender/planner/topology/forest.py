@@ -33,7 +33,7 @@ class LabelTree:
         self._numbers: list[dict[str, int]] = [{} for _ in self._levels]
         """Per level: path of values, which have no slashes, → number of the domain."""
 
-    def of(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
+    def tree_over(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
         """Return the tree over these columns; `changed`, the generation in which each last changed, saves work."""
         if generation != self._generation or len(nodes) != self._known.domain_of.shape[1]:
             self._update(nodes, np.flatnonzero(changed > self._generation))
@@ -88,7 +88,7 @@ class LevelRange:
     @property
     def words(self) -> str:
         """The required level, for people."""
-        return level_words(self.tree, self.outer)
+        return level_text(self.tree, self.outer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Forest:
         """Return every topology by name."""
         return {name: tree for name in self.names if (tree := self.tree(name)) is not None}
 
-    def find(self, near: Nearness) -> LevelRange | Unknown:
+    def levels_near(self, near: Nearness) -> LevelRange | Unknown:
         """Return the levels that a wish is about."""
         if near not in self._reaches:
             self._reaches[near] = self._find(near)
@@ -159,7 +159,7 @@ class Forest:
         """Return the levels that a wish of a part is about, in the tree of the part around it if that has them."""
         keys = [level for level in (near.required, near.preferred) if level is not None]
         if near.topology or not keys or not all(isinstance(key, str) and tree.level(key) is not None for key in keys):
-            return self.find(near)
+            return self.levels_near(near)
         return self._in(tree, near)
 
     def _find(self, near: Nearness) -> LevelRange | Unknown:
@@ -204,10 +204,10 @@ class Forest:
         if key not in self._kept:
             self._kept[key] = LabelTree(name, levels)
         self._used.add(key)
-        return self._kept[key].of(self._nodes, self._changed, self._generation)
+        return self._kept[key].tree_over(self._nodes, self._changed, self._generation)
 
 
-def level_words(tree: Tree, level: int) -> str:
+def level_text(tree: Tree, level: int) -> str:
     """Return a level for people."""
     if level == WHOLE:
         return reasons.topology.CLUSTER

@@ -83,7 +83,7 @@ class HyperNodeTree:
         """Numbers of HyperNodes and columns of their direct nodes, pairwise."""
         self._left_out: dict[str, HyperNodeProblem] = {}
 
-    def of(self, seen: _Seen) -> HyperNodes:
+    def tree_of(self, seen: _Seen) -> HyperNodes:
         """Return the tree and its problems; the same object while nothing changed that matters."""
         stamp = seen.hyper_nodes_version, seen.generation, len(seen.nodes)
         if self._known is None or self._stamp != stamp:
@@ -195,4 +195,4 @@ def _reading(hyper_node: HyperNode) -> _Read:
         errors = [str(error) for error in islice(hyper_node_errors(hyper_node), ERRORS)]
         return _Read(hyper_node, HyperNodeMembers() if errors else members_of(hyper_node.spec), "; ".join(errors))
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not end the others
-        return _Read(hyper_node, HyperNodeMembers(), reasons.aside.error_words(error))
+        return _Read(hyper_node, HyperNodeMembers(), reasons.aside.error_text(error))

@@ -110,7 +110,7 @@ class SlotsLeft:
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
 
-    def take(self, pod_set: str, ranks: frozenset[int] | None) -> list[int]:
+    def take_ranks(self, pod_set: str, ranks: frozenset[int] | None) -> list[int]:
         """Take those of these ranks (None: all) of a pod set that are left."""
         left = self._left.get(pod_set, {})
         if ranks is None:
@@ -159,7 +159,7 @@ def _children(gang: GangView, request: TopologyRequest, root: SlotGroup) -> tupl
     replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
     parts: list[SlotGroup] = []
     for name, near, members in request.sub_groups:
-        own = {each: ranks for each, inside in members.items() if (ranks := left.take(each, inside))}
+        own = {each: ranks for each, inside in members.items() if (ranks := left.take_ranks(each, inside))}
         if own:
             whole = sum(map(len, members.values()))
             part = replace(root, name=name, slots=own, members=members, near=near, all_slots=whole)
@@ -176,7 +176,7 @@ def _kind_parts(
     kinds: dict[str, list[RequestKind]] = {}
     for kind in request.kinds:
         kinds.setdefault(kind.topology.group, []).append(kind)
-        ranks = left.take(kind.pod_set, kind.ranks)
+        ranks = left.take_ranks(kind.pod_set, kind.ranks)
         if ranks:
             part = _kind_part(root, kind, ranks, replicas[kind.pod_set])
             (groups.setdefault(kind.topology.group, []) if kind.topology.group else parts).append(part)

@@ -197,7 +197,7 @@ class Units:
     _sliced: Mapping[str, Sequence[RequestKind]]
     """Pod set → the kinds of its pods that ask for slices of several; other pod sets are left out."""
 
-    def of(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
+    def units_of_ranks(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
         """Return these ranks by unit, in their order."""
         kinds = self._sliced.get(pod_set.name) if pod_set.unit == 1 else None
         if not kinds:
@@ -222,7 +222,7 @@ class Units:
         missing = [rank for rank in range(pod_set.replicas) if rank not in there]
         if not missing:
             return list(units)
-        owners = self.of(pod_set, sorted({*missing, *(rank for unit in units for rank in unit)}))
+        owners = self.units_of_ranks(pod_set, sorted({*missing, *(rank for unit in units for rank in unit)}))
         absent = set(missing)
         open_ranks = {rank for unit in owners if absent.isdisjoint(unit) for rank in unit}
         return [unit for unit in units if open_ranks.issuperset(unit)]

@@ -144,7 +144,7 @@ def unsaved_s(gang: GangView, now: float) -> float:
     return max(0.0, now - (saved.at if saved else gang.started_s or 0.0))
 
 
-def told_now(pods: Iterable[PodRecord]) -> str:
+def pending_notice_text(pods: Iterable[PodRecord]) -> str:
     """Return the earliest time at which one of these pods got an eviction notice (RFC 3339); empty if none did."""
     return min((pod.answer.evict_at for pod in pods if pod.answer and pod.answer.evict_at), default="")
 

@@ -44,7 +44,7 @@ def by_cost(pieces: list[EvictableUnit], now: float) -> list[EvictableUnit]:
     def key(numbered: tuple[int, EvictableUnit]) -> Key:
         number, piece = numbered
         gang, name, pods = piece.gang, piece.gang.key, len(piece.pods)
-        work, evicts = pods * unsaved[name], piece.seats is None
+        work, evicts = pods * unsaved[name], piece.spares is None
         return evicts, gang.priority, piece.rest, kept[name], work, pods, -created[name], -gang.arrival, number
 
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]
@@ -56,7 +56,7 @@ def across_queues(session: Session, pieces: list[EvictableUnit]) -> list[Evictab
     first = {piece.gang.queue: piece.gang for piece in reversed(ordered)}
     if len(first) < 2:  # noqa: PLR2004 - one queue is not compared
         return ordered
-    stages = [piece for piece in ordered if piece.seats], [piece for piece in ordered if not piece.seats]
+    stages = [piece for piece in ordered if piece.spares], [piece for piece in ordered if not piece.spares]
     saturation = _saturations(session, first)
     if saturation is None:
 

@@ -23,7 +23,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.guards import own_allowance
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.spareseats import Seat, seats_of
+from extender.planner.state.spareseats import SpareRunOfClass, spare_runs_of
 from extender.planner.topology.requests import Units
 from muster.api.muster.placement import Loan, SpareSeats
 
@@ -45,7 +45,7 @@ class DisruptionBudgets:
         """Return True if a budget counts this pod."""
         return bool(self._of(pod))
 
-    def take(self, pods: Iterable[PodRecord]) -> bool:
+    def count_evictions(self, pods: Iterable[PodRecord]) -> bool:
         """Count these evictions; False, and nothing is counted, if one of them is not allowed."""
         wanted: Counter[str] = Counter()
         for pod in pods:
@@ -79,7 +79,7 @@ class EvictableUnit:
     """Node of each pod that is on a known one, int64."""
     rows: Amounts
     """Amounts of each of these pods, int64 of the same length by resources."""
-    seats: Seat | None = None
+    spares: SpareRunOfClass | None = None
     """In place of pods: spares on one node that the gang gives up."""
 
     @property
@@ -89,7 +89,7 @@ class EvictableUnit:
         return total
 
 
-def pieces_of(
+def units_of(
     snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset(), *, anyway: bool = False
 ) -> list[EvictableUnit]:
     """Return the pieces of a gang, pods above the minimum first and the rest last; none during an active placement.
@@ -119,7 +119,7 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
     by_slot = {(pod.slot.pod_set, pod.slot.rank): pod for pod in alive if pod.slot is not None}
     units: list[tuple[str, list[PodRecord]]] = []
     for pod_set in reversed(gang.pod_sets):
-        for ranks in reversed(within.of(pod_set, sorted(pod_set.taken))):
+        for ranks in reversed(within.units_of_ranks(pod_set, sorted(pod_set.taken))):
             pods = [by_slot[pod_set.name, rank] for rank in ranks if (pod_set.name, rank) in by_slot]
             units.append((pod_set.name, pods))
     if useful:
@@ -165,12 +165,12 @@ class Catalogue:
 
     _known: dict[str, tuple[GangView, object, object, list[EvictableUnit]]] = field(default_factory=dict)
 
-    def of(
+    def units_of_gang(
         self, session: Session, gang: GangView, useful: Mask | None = None, *, anyway: bool = False
     ) -> list[EvictableUnit]:
         """Return the pieces of a gang; where any members may go, those on the `useful` nodes first."""
         if anyway:
-            return pieces_of(session.snapshot, gang, session.ask(gang).units, anyway=True)
+            return units_of(session.snapshot, gang, session.ask(gang).units, anyway=True)
         pieces = self._usual(session, gang)
         tied = gang.framework or session.ask(gang).units.united
         if useful is None or tied or not pieces or pieces[-1] is pieces[0]:
@@ -179,13 +179,13 @@ class Catalogue:
             return pieces
         snapshot = session.snapshot
         names = frozenset(pod.node for piece in pieces for pod in piece.pods if _is_on(snapshot, pod, useful))
-        return pieces_of(snapshot, gang, session.ask(gang).units, names)
+        return units_of(snapshot, gang, session.ask(gang).units, names)
 
     def _usual(self, session: Session, gang: GangView) -> list[EvictableUnit]:
         axis, index = session.snapshot.axis, session.snapshot.index
         known = self._known.get(gang.key)
         if known is None or known[0] is not gang or known[1] is not axis or known[2] is not index:
-            pieces = pieces_of(session.snapshot, gang, session.ask(gang).units)
+            pieces = units_of(session.snapshot, gang, session.ask(gang).units)
             known = self._known[gang.key] = gang, axis, index, pieces
         return known[3]
 
@@ -202,40 +202,40 @@ def permitted(pieces: list[EvictableUnit], budgets: DisruptionBudgets) -> list[E
         return pieces
     kept, held = [], set()
     for piece in pieces:
-        if not (piece.rest and piece.gang.key in held) and budgets.take(piece.pods):
+        if not (piece.rest and piece.gang.key in held) and budgets.count_evictions(piece.pods):
             kept.append(piece)
         else:
             held.add(piece.gang.key)
     return kept
 
 
-def seat_pieces(session: Session, gang: GangView) -> list[EvictableUnit]:
+def spare_units(session: Session, gang: GangView) -> list[EvictableUnit]:
     """Return a piece for the spare slots of each node that a gang could give up; none during an active placement."""
     if gang.active or not gang.preemptable:
         return []
     found = []
-    for seats, cls, column in unused_seats(session, gang):
-        rows = np.repeat(session.snapshot.row_of(cls)[None, :], seats.count, axis=0)
-        columns = np.full(seats.count, column)
-        found.append(EvictableUnit(gang, (), rest=False, columns=columns, rows=rows, seats=(seats, cls)))
+    for run, cls, column in unused_spares(session, gang):
+        rows = np.repeat(session.snapshot.row_of(cls)[None, :], run.count, axis=0)
+        columns = np.full(run.count, column)
+        found.append(EvictableUnit(gang, (), rest=False, columns=columns, rows=rows, spares=(run, cls)))
     return found
 
 
-def unused_seats(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats, PodClass, int]]:
+def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats, PodClass, int]]:
     """Yield the unused spare slots of a gang on each known node, with their class and column."""
-    for seats, cls in seats_of(gang):
-        column = session.snapshot.index.get(seats.node)
-        count = seats.count - session.away[gang.uid, seats.pod_set, seats.node]
+    for run, cls in spare_runs_of(gang):
+        column = session.snapshot.index.get(run.node)
+        count = run.count - session.away[gang.uid, run.pod_set, run.node]
         if column is not None and count > 0:
-            yield SpareSeats(seats.pod_set, seats.node, count), cls, column
+            yield SpareSeats(run.pod_set, run.node, count), cls, column
 
 
 def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
     """Decide KeepSpares for the gangs that give spare slots up, with what is left of them after this cycle so far."""
     given: dict[str, tuple[GangView, list[SpareSeats]]] = {}
     for piece in pieces:
-        if piece.seats is not None:
-            run = piece.seats[0]
+        if piece.spares is not None:
+            run = piece.spares[0]
             given.setdefault(piece.gang.key, (piece.gang, []))[1].append(run)
             session.away[piece.gang.uid, run.pod_set, run.node] += run.count
     for gang, gone in given.values():
@@ -243,10 +243,10 @@ def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
         kept = before.spares if before else gang.placement.spec.spares if gang.placement else []
         session.withdraw(gang, decisions.KeepSpares)
         missing = (before.missing if before else 0) + sum(each.count for each in gone)
-        session.decide(decisions.KeepSpares(gang, seats_left(kept, gone), missing))
+        session.decide(decisions.KeepSpares(gang, spares_left(kept, gone), missing))
 
 
-def seats_left(kept: Iterable[SpareSeats], gone: Iterable[SpareSeats | Loan]) -> list[SpareSeats]:
+def spares_left(kept: Iterable[SpareSeats], gone: Iterable[SpareSeats | Loan]) -> list[SpareSeats]:
     """Return the spare slots that are left of those that were kept."""
     less = {(each.pod_set, each.node): each.count for each in gone}
     left = (SpareSeats(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)

@@ -27,7 +27,7 @@ from extender.planner.victims.pieces import EvictableUnit
 Mask = NDArray[np.bool_]
 DOMAINS = 8
 """Domains that are searched for one gang."""
-LOOKED_AT = 256
+MOST_CHECKED = 256
 """Domains whose amounts are compared."""
 
 
@@ -196,12 +196,12 @@ def _emptied(session: Session, gang: GangView, pieces: list[EvictableUnit]) -> l
         np.add.at(snapshot.free.T, piece.columns, piece.rows)
         for pod in piece.pods:
             if pod.cls.gpu is not None and pod.node in snapshot.index:
-                snapshot.devices.take(pod.cls.gpu, snapshot.index[pod.node], pod.devices, -1)
+                snapshot.devices.add_share(pod.cls.gpu, snapshot.index[pod.node], pod.devices, -1)
     for claim in session.claims.freed_by([piece.pods for piece in pieces]):
         snapshot.free[:, claim.column] += claim.row
     try:
         found: list[Mask | None] = []
-        for nodes in islice(session.hooks.subset_nodes.call(EVERYWHERE, gang, part), LOOKED_AT):
+        for nodes in islice(session.hooks.subset_nodes.call(EVERYWHERE, gang, part), MOST_CHECKED):
             if nodes.columns is None:
                 return [None]
             inside = np.zeros(snapshot.free.shape[1], dtype=np.bool_)

@@ -103,8 +103,8 @@ def trial(search: Search, pieces: Sequence[EvictableUnit]) -> list[EvictableUnit
     search.statement.discard()
     for piece in pieces:
         search.statement.evict(piece.gang, piece.pods)
-        if piece.seats is not None:
-            run, cls = piece.seats
+        if piece.spares is not None:
+            run, cls = piece.spares
             search.statement.give_up(piece.gang, run.node, run.count, cls)
     if search.session.queue_refusal(search.ask, search.requested) is None:
         gone = search.place(pieces)

@@ -61,15 +61,18 @@ def deletion_began(meta: ObjectMeta) -> str | None:
     return None if over_s is None else format_time(over_s - (meta.deletion_grace_period_seconds or 0))
 
 
-def told_to_go(pod: Pod) -> bool:
+def being_evicted(pod: Pod) -> bool:
     """Return True if the pod was disrupted (by its condition DisruptionTarget) before it ended by itself.
 
     Times have whole seconds: a pod that ended in the same second counts as disrupted.
     """
-    told = next((one for one in pod.status.conditions if one.type == DISRUPTED and one.status == "True"), None)
+    condition = next((one for one in pod.status.conditions if one.type == DISRUPTED and one.status == "True"), None)
     ended = [each.state.terminated.finished_at for each in pod.status.container_statuses if each.state.terminated]
-    ends, since = [readable_time(at) for at in ended], readable_time(told.last_transition_time) if told else None
-    return told is not None and (since is None or max((end or since for end in ends), default=since) >= since)
+    ends, since = (
+        [readable_time(at) for at in ended],
+        readable_time(condition.last_transition_time) if condition else None,
+    )
+    return condition is not None and (since is None or max((end or since for end in ends), default=since) >= since)
 
 
 def refused(pod: Pod) -> bool:

@@ -146,10 +146,10 @@ def holds(status: PodGroupStatus) -> PodGroupStatus:
     return replace(status, conditions=[by_kind[kind] for kind in _KINDS if kind in by_kind], ending="")
 
 
-def pool_told(native: scheduling.NativePodGroup) -> str:
+def pool_of_group(native: scheduling.NativePodGroup) -> str:
     """Return the node pool whose pair has written the phase; "" for the default pool."""
-    told = next((each for each in native.status.conditions if each.type == PHASE), None)
-    return _message_data(told).get("pool", DEFAULT_POOL) if told is not None else DEFAULT_POOL
+    condition = next((each for each in native.status.conditions if each.type == PHASE), None)
+    return _message_data(condition).get("pool", DEFAULT_POOL) if condition is not None else DEFAULT_POOL
 
 
 def counted_in(native: scheduling.NativePodGroup) -> str:

@@ -51,7 +51,7 @@ class FaultRules(NamedTuple):
     """Keys."""
 
     @property
-    def told(self) -> Suspects:
+    def published(self) -> Suspects:
         """The same rules as text for users, in alphabetical order."""
         return Suspects(tuple(sorted("=".join(pair) for pair in self.conditions)), tuple(sorted(self.taints)))
 
@@ -86,9 +86,9 @@ def changed(known: Iterable[str], more: Sequence[str]) -> list[str]:
 DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
 
 
-def rules_in(told: Mapping[str, Suspects], pool: str) -> FaultRules:
+def rules_in(published: Mapping[str, Suspects], pool: str) -> FaultRules:
     """Return the rules of a node pool from those that extenders publish; by default the built-in ones."""
-    suspects = told.get(pool)
+    suspects = published.get(pool)
     return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 
 

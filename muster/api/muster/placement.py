@@ -320,7 +320,7 @@ class PlacementContent(Wire):
     status: PlacementStatus = field(default_factory=PlacementStatus)
 
     @classmethod
-    def of(cls, placement: Placement | None) -> "PlacementContent":
+    def content_of(cls, placement: Placement | None) -> "PlacementContent":
         """Return the content of a placement; empty without one."""
         return cls() if placement is None else cls(spec=placement.spec, status=placement.status)
 

@@ -18,7 +18,7 @@ def rough_place(place: int) -> int:
     return 0 if place < 1 else (place - 1) // _step(place) * _step(place) + 1
 
 
-def place_words(place: int, waiting: int = 0) -> str:
+def place_text(place: int, waiting: int = 0) -> str:
     """Return a rounded position as text: `7`, `21-30`, or `21-24` if only 24 are `waiting`; 0 means unknown."""
     last = place + _step(place) - 1
     last = min(last, max(waiting, place)) if waiting else last

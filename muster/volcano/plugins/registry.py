@@ -142,7 +142,7 @@ def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:
     return [name for name in dict.fromkeys(needs) if name not in wanted]
 
 
-def check(job: Job) -> Iterator[FieldError]:
+def check_plugins(job: Job) -> Iterator[FieldError]:
     """Yield the mistakes for which admission refuses a new Job: missing plugins, and the findings of the others."""
     found = known()
     for name in sorted(job.spec.plugins.keys() - found.keys()):

@@ -145,7 +145,7 @@ class ControlPlane:
 
 def program(name: str) -> Path:
     """A program of Kubernetes or etcd, of the version that planes have."""
-    return binaries.find((name,))[name]
+    return binaries.find_programs((name,))[name]
 
 
 def version() -> str:

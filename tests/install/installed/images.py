@@ -79,7 +79,7 @@ def muster() -> Path:
     target = user_cache() / "images" / f"muster-{_checkout()}.tar"
     if target.exists():
         return target
-    engine = image.find()
+    engine = image.find_engine()
     if not _exists(engine, _BASE):
         _make_base(engine)
     # Builds where the machine lets nobody make other containers; with one time for all commits, what the lock file

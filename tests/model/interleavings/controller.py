@@ -64,7 +64,7 @@ class ControllerProcess(Process):
                 if event.gone:
                     reflector.mirror.remove(obj.metadata.key)
                 else:
-                    reflector.mirror.put(obj)
+                    reflector.mirror.add_object(obj)
 
     def lead(self) -> None:
         """Become the leader, with the caches in sync."""

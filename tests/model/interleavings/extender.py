@@ -153,15 +153,15 @@ class ExtenderProcess(Process):
             self.barrier,
             Binder(client.on_loop),
             active=lambda: True,
-            on_release=self.committer.say_binding,
+            on_release=self.committer.mark_binding,
             session=lambda: self.planner.session,
             wall_s=clock,
         )
         self._silence()
         if forgetful:
             self.committer._statuses.__class__ = Phases
-            self.committer.scaling.say = lambda _: None  # type: ignore[method-assign]
-        self._tell = {kind_of(fed.resource): fed.tell for fed in FEED}
+            self.committer.scaling.report = lambda _: None  # type: ignore[method-assign]
+        self._tell = {kind_of(fed.resource): fed.apply for fed in FEED}
 
     def _wake(self) -> None:
         """Nothing: the planner may look at any moment."""
@@ -231,7 +231,7 @@ class ExtenderProcess(Process):
     def _forget_searches(self) -> None:
         for action in self.planner._planning.actions:
             if isinstance(action, TrackPlacements):
-                action._looks.clear()
+                action._checks.clear()
             if isinstance(action, AskForNodes):
                 for bucket in (action._voices._asks, action._voices._sentences, action._evictions._bucket):
                     bucket.fill(self.now_s)

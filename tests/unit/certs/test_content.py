@@ -166,8 +166,8 @@ def test_only_an_authority_vouches_for_others() -> None:
     authority = Authority.create("ca")
     server = authority.issue("server", server=True)
     forged = Authority(server).issue("forged", server=True)
-    assert Pair.of(server).certificate.signed_by(Pair.of(authority.pair).certificate)
-    assert not Pair.of(forged).certificate.signed_by(Pair.of(server).certificate)
+    assert Pair.from_pair(server).certificate.signed_by(Pair.from_pair(authority.pair).certificate)
+    assert not Pair.from_pair(forged).certificate.signed_by(Pair.from_pair(server).certificate)
 
 
 def test_names_of_the_webhook_stand_in_its_certificate(content: Content) -> None:

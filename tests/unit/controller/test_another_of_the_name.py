@@ -245,12 +245,12 @@ def test_a_job_of_a_train_job_counts_from_its_creation_to_its_deletion(desk: Des
     maker = ChildSteps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
     for api_version, name in ((JOBS.api_version, "t"), (INDEXED_JOBS.api_version, "t-i-0")):
         meta = {"name": name, "namespace": "n", "ownerReferences": [owner]}
-        maker.take(train, steps.Create({"apiVersion": api_version, "metadata": meta, "spec": {}}))
+        maker.run_step(train, steps.Create({"apiVersion": api_version, "metadata": meta, "spec": {}}))
     found = maker.children(train, ["t-i-0"])
     assert found.job
     assert [*found.initializers] == ["t-i-0"]
     for one in (found.job, found.initializers["t-i-0"]):
-        maker.take(train, steps.Delete(one, "a test"))
+        maker.run_step(train, steps.Delete(one, "a test"))
     found = maker.children(train, ["t-i-0"])
     assert (found.job, found.initializers) == (None, {})
 
@@ -272,5 +272,5 @@ def test_an_object_of_a_train_job_that_differs_is_changed_unless_it_is_made_once
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "as wanted"}}
     desk.api.add(CONFIG_MAPS, {**manifest, "data": {"a": live}})
     maker = ChildSteps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
-    maker.take(train, steps.Ensure(Component(manifest, "a plugin", once=once)))
+    maker.run_step(train, steps.Ensure(Component(manifest, "a plugin", once=once)))
     assert [each.site.rpartition(" ")[2] for each in desk.api.sent] == verbs

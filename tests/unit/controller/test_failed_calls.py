@@ -126,7 +126,7 @@ def test_a_status_that_was_not_written_is_not_the_job_s(desk: Desk, error: APIEr
     """Counters that have come to rest are written at once by the next pass, and do not wait anew."""
     waits: list[float] = []
     caches = desk.caches
-    caches.jobs.store.put(desk.job)
+    caches.jobs.store.add_object(desk.job)
     jobs = Jobs(desk.kit, caches, needed=lambda _: False, joins_native=lambda _: False)
     writer = JobStatusWriter(jobs.patched, lambda _, delay_s: waits.append(delay_s), lambda: desk.now_s)
     wanted = structs.replace(desk.job.status, running=2)
@@ -152,10 +152,10 @@ def test_a_command_that_was_not_sent_is_sent_by_the_next_pass(desk: Desk, error:
     maker = ChildSteps(desk.kit, desk.caches, cast("Any", None))
     desk.api.fails(error, "create")
     with pytest.raises(type(error)):
-        maker.take(train, steps.SendCommand(desk.job, "AbortJob"))
-    maker.take(train, steps.SendCommand(desk.job, "AbortJob"))
+        maker.run_step(train, steps.SendCommand(desk.job, "AbortJob"))
+    maker.run_step(train, steps.SendCommand(desk.job, "AbortJob"))
     assert len(desk.api.all(COMMANDS)) == 1
-    maker.take(train, steps.SendCommand(desk.job, "AbortJob"))
+    maker.run_step(train, steps.SendCommand(desk.job, "AbortJob"))
     assert len(desk.api.sent) == 2
 
 
@@ -182,7 +182,7 @@ def test_a_report_gives_its_turn_back_however_it_ends(ends: str) -> None:
         turns, begun, never = ReportLimit(1), asyncio.Event(), asyncio.Event()
 
         async def report() -> None:
-            async with turns.of("10.0.0.1"):
+            async with turns.slot_for("10.0.0.1"):
                 begun.set()
                 if ends == "fails":
                     raise ServerError("broken")
@@ -196,7 +196,7 @@ def test_a_report_gives_its_turn_back_however_it_ends(ends: str) -> None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         assert turns._peers == {}
-        async with asyncio.timeout(10), turns.of("10.0.0.1"):
+        async with asyncio.timeout(10), turns.slot_for("10.0.0.1"):
             pass
 
     asyncio.run(story())

@@ -43,7 +43,7 @@ def run_beside(sizes: dict[str, int]) -> list[str]:
         batches = []
         for number, (name, size) in enumerate(sizes.items(), start=1):
             batches.append(jobs.submit(pool.each, [name] * size, act))
-            while len(pool._turns) < number:
+            while len(pool._waiting) < number:
                 assert not batches[-1].done()
         go_on.set()
         for batch in [before, *batches]:
@@ -98,5 +98,5 @@ def test_threads_are_free_again_after_calls_that_failed() -> None:
         with pytest.raises(ServerError):
             pool.each(range(9), act)
     assert pool.each([1, 2, 4], act) == [1, 2, 4]
-    assert not pool._turns
+    assert not pool._waiting
     pool.close()

@@ -58,7 +58,7 @@ class World:
                 if kind == "DELETED":
                     mirror.remove(obj.metadata.key)
                 else:
-                    mirror.put(obj)
+                    mirror.add_object(obj)
             self._cursors[res] = len(changes)
 
     def turn(self) -> str:

@@ -141,7 +141,7 @@ def test_a_gang_waits_for_no_members_that_are_done(world: World, phases: tuple[s
     pod = world.pod(owner, "muster")
     for number, phase in enumerate(phases):
         metadata = structs.replace(pod.metadata, name=f"done-{number}", uid=f"done-{number}")
-        world.pods.put(Pod(metadata=metadata, spec=pod.spec, status=PodStatus(phase=phase)))
+        world.pods.add_object(Pod(metadata=metadata, spec=pod.spec, status=PodStatus(phase=phase)))
     group = world.group(owner)
     assert group
     assert group.spec.min_member == members
@@ -158,18 +158,18 @@ def test_plain_pods_of_a_group_of_kueue(world: World, phases: tuple[str, str], e
     labels = {names.QUEUE: "default", names.KUEUE_GROUP: "sample"}
     for number in range(2):
         metadata = {"name": f"p{number}", "labels": labels, "annotations": {names.KUEUE_TOTAL: "2"}}
-        world.pods.put(world.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": "muster"}}))
+        world.pods.add_object(world.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": "muster"}}))
     world.pod_groups.process("n/podgroup-kueue-sample")
     [group] = world.api.all(POD_GROUPS)
     assert (group.metadata.name, group.spec.min_member) == ("podgroup-kueue-sample", 2)
     assert not group.metadata.owner_references
     assert names.INDEPENDENT not in group.metadata.annotations
-    world.groups.put(group)
+    world.groups.add_object(group)
     for number, left in ((0, 1), (1, 0)):
         pod = world.pods.get(f"n/p{number}")
         world.pods.discard(f"n/p{number}")
         if phases[number] and pod:
-            world.pods.put(structs.replace(pod, status=PodStatus(phase=phases[number])))
+            world.pods.add_object(structs.replace(pod, status=PodStatus(phase=phases[number])))
         world.pod_groups.process("n/podgroup-kueue-sample")
         assert len(world.api.all(POD_GROUPS)) == left
     written = [group.status for kind, group in world.api.changes(POD_GROUPS) if kind == "MODIFIED"]
@@ -208,7 +208,7 @@ def test_one_gang_over_the_parts_of_a_world(world: World, kind: str) -> None:
     pod = world.pod(owner, "muster", labels, metadata={"annotations": {"leaderworkerset.sigs.k8s.io/size": "4"}})
     world.pod_groups.process(f"n/{name}")
     [group] = world.api.all(POD_GROUPS)
-    world.groups.put(group)
+    world.groups.add_object(group)
     assert (group.metadata.name, group.metadata.controller.uid, group.spec.min_member) == (name, above.uid, 4)
     world.pods.discard(pod.metadata.key)
     status = {"status": {"conditions": [{"type": "Completed", "status": "True"}]}}
@@ -222,7 +222,7 @@ def test_a_gang_of_an_earlier_jobset(world: World) -> None:
     resource, part, spec, labels, name = PARTS["JobSet"]
     gone = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "train", "uid": "gone"}
     metadata = {"name": name, "ownerReferences": [{**gone, "controller": True}]}
-    world.groups.put(world.api.add(POD_GROUPS, {"metadata": metadata, "spec": {"minMember": 9}}))
+    world.groups.add_object(world.api.add(POD_GROUPS, {"metadata": metadata, "spec": {"minMember": 9}}))
     owner = world.owner(part, world.owner(resource), metadata={"labels": labels}, spec=spec)
     pod = world.pod(owner, "muster", labels)
     world.pod_groups.process(f"n/{name}")
@@ -302,10 +302,10 @@ def in_group(world: World, job: OwnerReference, name: str, labels: JSON | None =
 def seen(world: World, job: OwnerReference, name: str) -> str:
     """The gang of a pod after a look at those of its Job."""
     for pod in world.api.all(PODS):
-        world.pods.put(pod)
+        world.pods.add_object(pod)
     world.group(job)
     found = world.api.find(PODS, name, "n")
-    world.pods.put(found)
+    world.pods.add_object(found)
     return gang_of(found) or ""
 
 

@@ -232,7 +232,7 @@ def test_a_pod_that_names_a_podgroup_that_does_not_exist_is_told_so(world: World
     for label in ("muster.dev/gang", "scheduling.x-k8s.io/pod-group"):
         meta = {"name": f"p-{label[:3]}", "labels": {label: "mine"}}
         pod = world.api.add(PODS, {"metadata": meta, "spec": {"schedulerName": "muster"}})
-        world.pods.put(pod)
+        world.pods.add_object(pod)
         world.pod_groups._pod_seen(None, pod)
     queue = world.pod_groups.worker.queue
     for after_s, found in ((9.9, False), (0.2, True)):

@@ -15,7 +15,7 @@ from certs.authority import Authority
 from certs.certificate import Certificate, Pair, read_bundle
 from certs.content import Content
 from certs.rotation import Drop, Refuse
-from controller.certificates import CertificateOptions, Keeper, told
+from controller.certificates import CertificateOptions, Keeper, event_of
 from controller.worker import Retry
 from muster.api import names
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
@@ -238,8 +238,12 @@ def test_another_write_at_the_same_time_is_no_problem() -> None:
 
 def test_an_authority_that_is_not_trusted_any_more_is_told_of() -> None:
     """By its name."""
-    step = Drop((Pair.of(Authority.create("old").pair).certificate,))
-    assert told(step, Content()) == ("Normal", "AuthorityDropped", "old: no replica shows a certificate of it any more")
+    step = Drop((Pair.from_pair(Authority.create("old").pair).certificate,))
+    assert event_of(step, Content()) == (
+        "Normal",
+        "AuthorityDropped",
+        "old: no replica shows a certificate of it any more",
+    )
 
 
 def test_caches_that_are_not_filled() -> None:
@@ -261,4 +265,4 @@ def test_a_secret_that_is_there_by_now() -> None:
 
 def test_a_rotation_that_is_refused() -> None:
     """Is told with its reason."""
-    assert told(Refuse("nobody asks so"), Content()) == ("Warning", "RotationRefused", "nobody asks so")
+    assert event_of(Refuse("nobody asks so"), Content()) == ("Warning", "RotationRefused", "nobody asks so")

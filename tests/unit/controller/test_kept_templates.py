@@ -65,7 +65,7 @@ def test_the_leader_tells_of_a_job_that_is_left_out(monkeypatch: pytest.MonkeyPa
         for number in range(2):
             one = job(number) | {"kind": "Job"}
             one["metadata"] = metadata(number, resourceVersion=str(leading), creationTimestamp=f"{number}")
-            jobs.mirror.put(msgspec.convert(one, Job))
+            jobs.mirror.add_object(msgspec.convert(one, Job))
     client.close()
     assert [each.metadata.name for each in jobs.store.list()] == ["j0"]
     [(name, kind, reason, message)] = told
@@ -86,10 +86,10 @@ def test_train_jobs_share_the_text_of_their_runtime(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("controller.trainjob.runtimes.check", lambda *_, **__: [])
     spec = TrainJobSpec(runtime_ref=RuntimeRef(name="j0", kind="TrainingRuntime"))
     one = TrainJob(metadata=ObjectMeta(name="t", namespace="ns", uid="first"), spec=spec)
-    expected = runtimes.of(one)
+    expected = runtimes.runtime_of(one)
     with growth() as grown:
         for number in range(4):
             other = msgspec.structs.replace(one, metadata=ObjectMeta(name="t", namespace="ns", uid=f"{number}"))
-            assert runtimes.of(other) == expected
+            assert runtimes.runtime_of(other) == expected
     client.close()
     assert grown.size_bytes < len(text) / 2

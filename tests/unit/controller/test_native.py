@@ -64,13 +64,13 @@ class World:
         self.groups, self.natives, self.pods = caches.groups.store, caches.natives.store, caches.pods.store
         self.native = NativeGroupWorker(Kit(client, nobody, lambda: self.now_s, lambda: 0.0), caches)
         for each in gangs:
-            self.groups.put(each)
+            self.groups.add_object(each)
         self.native.replay()
 
     def show(self, new: PodGroup) -> None:
         """The cache shows a PodGroup."""
         old = self.groups.get(new.metadata.key)
-        self.groups.put(new)
+        self.groups.add_object(new)
         self.native._group_seen(old, new)
 
     def work(self) -> None:
@@ -187,8 +187,8 @@ def test_a_gang_whose_pods_name_another_group_is_not_published_twice(named: str,
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
     metadata = {"name": "train-0", "namespace": "n", "uid": "p", "ownerReferences": [owner]}
     spec = {"schedulerName": "muster", "schedulingGroup": {"podGroupName": named}}
-    world.pods.put(convert({"metadata": metadata, "spec": spec}, Pod))
-    world.groups.put(gang("podgroup-u"))
+    world.pods.add_object(convert({"metadata": metadata, "spec": spec}, Pod))
+    world.groups.add_object(gang("podgroup-u"))
     world.work()
     assert (list(world.cluster.groups) == ["podgroup-u"]) == yes
 

@@ -201,7 +201,7 @@ def test_a_command_to_a_queue_that_is_not_known_yet_waits_for_it() -> None:
     with pytest.raises(Retry, match="queue q is too new to be known here"):
         queues.process("q")
     earlier = structs.replace(made, metadata=structs.replace(made.metadata, uid="earlier"))
-    queues.cache.store.put(earlier)
+    queues.cache.store.add_object(earlier)
     with pytest.raises(Retry, match="the queue that Command c is for is too new to be known here"):
         queues.process("q")
     world.settle(1.0)
@@ -222,7 +222,7 @@ def test_queues_above_one_that_changes_are_counted(name: str, counted: list[str]
     world.settle()
     queues = world.controller.queues
     for child, parent in (("top", "root"), ("low", "top"), ("a", "b"), ("b", "a"), ("lost", "none")):
-        queues.cache.store.put(a_queue(child, parent=parent))
+        queues.cache.store.add_object(a_queue(child, parent=parent))
     world.settle(1.0)
     queues._requeue_with_parents(name)
     assert queues.worker.queue.get(0) is None
@@ -350,11 +350,11 @@ def test_kinds_are_those_that_the_api_server_serves() -> None:
 
     kinds = Kinds(cast("Any", Server()))
     for _ in range(2):
-        found = kinds.of("example.com/v1", "Gadget")
+        found = kinds.resource_of("example.com/v1", "Gadget")
         assert (found.group, found.version, found.plural, found.namespaced) == ("example.com", "v1", "gadgets", False)
-    assert kinds.of("v1", "ConfigMap").plural == "configmaps"
+    assert kinds.resource_of("v1", "ConfigMap").plural == "configmaps"
     with pytest.raises(NotFound, match="the API server serves no Gadget of v1"):
-        kinds.of("v1", "Gadget")
+        kinds.resource_of("v1", "Gadget")
     assert paths == ["GET /apis/example.com/v1", "GET /api/v1"]
 
 

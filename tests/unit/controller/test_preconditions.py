@@ -101,7 +101,7 @@ def completes_a_group(on: Process) -> None:
     """The Job of a gang has ended."""
     over = on.add(INDEXED_JOBS, "b", status={"conditions": [{"type": "Complete", "status": "True"}]})
     group = on.add(POD_GROUPS, "g", {"ownerReferences": [_owner(INDEXED_JOBS, over)]}, spec={"minMember": 1})
-    on.caches.groups.store.put(group)
+    on.caches.groups.store.add_object(group)
     PodGroups(on.kit, on.caches)._end(group.metadata.key)
 
 
@@ -109,23 +109,23 @@ def publishes(on: Process) -> None:
     """A native PodGroup gets the minimum of its gang."""
     group = on.group()
     known = on.api.add(NATIVE_POD_GROUPS, native_of(group))
-    on.caches.natives.store.put(known)
+    on.caches.natives.store.add_object(known)
     NativeGroupWorker(on.kit, on.caches)._publish(group.metadata.key, _larger(group))
 
 
 def has_been_scheduled(on: Process) -> None:
     """A native PodGroup gets the condition that its gang has had its nodes."""
     known = on.api.add(NATIVE_POD_GROUPS, native_of(on.group()))
-    NativeGroupWorker(on.kit, on.caches)._tell(known)
+    NativeGroupWorker(on.kit, on.caches)._report(known)
 
 
 def lists_jobs(on: Process) -> None:
     """A JobTemplate lists the Jobs that were made of it."""
     template = on.add(JOB_TEMPLATES, "t", spec={"tasks": []})
     made_of = {"annotations": {MADE_OF: "n.t"}, "ownerReferences": [_owner(JOB_FLOWS, on.add(JOB_FLOWS, "f"))]}
-    on.caches.jobs.store.put(on.add(JOBS, "made", made_of, spec={"tasks": []}))
+    on.caches.jobs.store.add_object(on.add(JOBS, "made", made_of, spec={"tasks": []}))
     templates = JobTemplates(on.kit, on.caches)
-    templates.cache.store.put(template)
+    templates.cache.store.add_object(template)
     templates.process(template.metadata.key)
 
 
@@ -198,7 +198,7 @@ def marks_a_queue(on: Process) -> None:
 
 
 def _take(on: Process, step: steps.Step) -> None:
-    ChildSteps(on.kit, on.caches, cast("Any", None)).take(TRAIN, step)
+    ChildSteps(on.kit, on.caches, cast("Any", None)).run_step(TRAIN, step)
 
 
 def suspends(on: Process) -> None:
@@ -232,7 +232,7 @@ def frees_a_runtime(on: Process) -> None:
     """The finalizer of an earlier trainer goes."""
     runtime = on.add(CLUSTER_TRAINING_RUNTIMES, "r", {"finalizers": [FINALIZER, "mine"]})
     finalizers = Finalizers(on.kit)
-    finalizers.reflectors[CLUSTER_TRAINING_RUNTIMES.plural].store.put(runtime)
+    finalizers.reflectors[CLUSTER_TRAINING_RUNTIMES.plural].store.add_object(runtime)
     finalizers.process("r")
 
 

@@ -52,7 +52,7 @@ class World:
 
     def of(self, queue: str) -> tuple[int, int, int]:
         """Pods, milli-CPU and milli-GPUs of a queue."""
-        amounts = self.usage.of(queue)
+        amounts = self.usage.requests_in(queue)
         return amounts.get("pods", 0), amounts.get("cpu", 0), amounts.get(GPU, 0)
 
 

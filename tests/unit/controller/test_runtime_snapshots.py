@@ -37,10 +37,10 @@ class Cluster:
     def __init__(self, job: TrainJob, snapshot: str) -> None:
         self.maps = ObjectStore[Object]()
         self.written: list[str] = []
-        reference = Owner.of(TRAIN_JOBS, job.metadata).reference()
+        reference = Owner.from_meta(TRAIN_JOBS, job.metadata).reference()
         meta = {"name": snapshot_name("train"), "namespace": "team", "uid": "c", "ownerReferences": [reference]}
         self._map: JSON | None = {"metadata": meta, "data": {KEY: snapshot}}
-        self.maps.put(Object(metadata=msgspec.convert(meta, ObjectMeta)))
+        self.maps.add_object(Object(metadata=msgspec.convert(meta, ObjectMeta)))
 
     def get(self, resource: Any, *_: object) -> Any:
         """The runtime, or the ConfigMap."""
@@ -72,7 +72,7 @@ def found() -> Callable[[str, str], tuple[int, Cluster]]:
         job.status.runtime_digest = status
         cluster = Cluster(job, snapshot)
         recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
-        policy = RuntimeFinder(cast("Any", cluster), recorder, cluster.maps).of(job).spec.ml_policy
+        policy = RuntimeFinder(cast("Any", cluster), recorder, cluster.maps).runtime_of(job).spec.ml_policy
         assert policy is not None
         assert policy.num_nodes is not None
         return policy.num_nodes, cluster
@@ -111,7 +111,7 @@ def test_one_that_no_cache_shows_yet_is_found(status: str, nodes: int) -> None:
     job.status.runtime_digest = status
     cluster = Cluster(job, text(nodes))
     runtimes = RuntimeFinder(cast("Any", cluster), cast("Any", None), ObjectStore[Object]())
-    policy = runtimes.of(job).spec.ml_policy
+    policy = runtimes.runtime_of(job).spec.ml_policy
     assert policy is not None
     assert (policy.num_nodes, cluster.written) == (nodes, [])
     assert runtimes.digest(job.metadata.uid) == digest(text(nodes))
@@ -141,7 +141,7 @@ def test_obstacles(
     for name, change in changes.items():
         monkeypatch.setattr(cluster, name, fails if name == "get" else change)
     with pytest.raises(Obstacle, match=why) as obstacle:
-        RuntimeFinder(cast("Any", cluster), cast("Any", None), cluster.maps).of(job)
+        RuntimeFinder(cast("Any", cluster), cast("Any", None), cluster.maps).runtime_of(job)
     assert obstacle.value.passing == ("again" in why or "another creator" in why)
 
 
@@ -151,7 +151,7 @@ def test_a_snapshot_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None
     train_job = TrainJob(metadata=ObjectMeta(name="t", namespace="ns", uid="u"), spec=spec)
     train_job.status.runtime_digest = "sha256:0"
     maps = ObjectStore[Object]()
-    maps.put(Object(metadata=ObjectMeta(name="t-runtime-snapshot", namespace="ns")))
+    maps.add_object(Object(metadata=ObjectMeta(name="t-runtime-snapshot", namespace="ns")))
 
     def get(*_: Any) -> None:
         raise Undecodable("it is nested too deeply", status=200, where="GET")
@@ -160,4 +160,4 @@ def test_a_snapshot_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(client, "get", get)
         monkeypatch.setattr("controller.trainjob.runtimes.snapshot_name", lambda name: f"{name}-runtime-snapshot")
         with pytest.raises(Obstacle, match=r"ConfigMap t-runtime-snapshot cannot be read: .*nested.*; delete it"):
-            RuntimeFinder(client, EventWriter(client, "tests"), maps).of(train_job)
+            RuntimeFinder(client, EventWriter(client, "tests"), maps).runtime_of(train_job)

@@ -80,7 +80,7 @@ class Standby:
         meta = {"name": name, "uid": "uid-j", "resourceVersion": str(version), "generation": version}
         meta |= {"namespace": "n"} if resource.namespaced else {}
         document = {**content, "metadata": {**content.get("metadata", {}), **meta}}
-        self.reflector.mirror.put(msgspec.convert(document, resource.type))
+        self.reflector.mirror.add_object(msgspec.convert(document, resource.type))
 
     def happens(self) -> None:
         """The change comes."""

@@ -111,8 +111,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"heads: {RULES.heads}}}"
         ),
         (
-            f"repeated after at least {n(reservation.LOOK_AGAIN_S)} s, and one cycle searches for at most "
-            f"{book.LOOKS} heads"
+            f"repeated after at least {n(reservation.SEARCH_INTERVAL_S)} s, and one cycle searches for at most "
+            f"{book.SEARCHES_A_CYCLE} heads"
         ),
     ),
     "autoscaling.md": (
@@ -200,7 +200,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"`maxRetry: 0` counts as {DEFAULT_MAX_RETRY},",
         (
             f"stable for {n(writer.REST_S)} s plus {n(writer.REST_PER_POD_S * 1000)} ms per pod. A new message for the "
-            f"same reason is written when it has been stable for {n(writer.WORDS_S)} s."
+            f"same reason is written when it has been stable for {n(writer.MESSAGE_INTERVAL_S)} s."
         ),
         f"at most every {DURATIONS[COUNT_EVERY_S]},",
         f"tries again every {COUNTS[int(podgroups.REFUSED_S)]} seconds.",

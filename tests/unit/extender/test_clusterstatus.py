@@ -21,11 +21,11 @@ from extender.clusterstatus import (
     first_refusals,
     hyper_node_difference,
     largest_difference,
-    largest_told_at,
+    largest_planned_at,
     queue_difference,
 )
 from extender.planner.framework.answers import QueueStanding
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.state.state import PlannerState
 from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.planner.topology.nesting import HyperNodeProblem
@@ -72,7 +72,7 @@ class Process:
         self.now += after_s
         self.client.patches = []
         self._writes.snapshot_taken()
-        self._writer.write(SimpleNamespace(snapshot=self.world, hyper_nodes=self._tree.of(self.world)))  # type: ignore[arg-type]
+        self._writer.write(SimpleNamespace(snapshot=self.world, hyper_nodes=self._tree.tree_of(self.world)))  # type: ignore[arg-type]
         assert self._writes.settled(10)
         return self.client.patches
 
@@ -189,19 +189,19 @@ def test_only_what_differs_is_written() -> None:
 def test_the_sizes_of_nodes_are_told_at_the_root() -> None:
     """The most that one node has of each resource; nothing without nodes, or of more resources than can be listed."""
     world, root = World(), Queue()
-    assert largest_difference(root, take(world.state)) == {}
+    assert largest_difference(root, take_snapshot(world.state)) == {}
     bare = World()
     bare.node("bare", gpus=0)
-    assert largest_difference(root, take(bare.state))["largestNode"]["nvidia.com/gpu"] == "0"  # type: ignore[index]
+    assert largest_difference(root, take_snapshot(bare.state))["largestNode"]["nvidia.com/gpu"] == "0"  # type: ignore[index]
     world.node("small", gpus=2, cpu=64)
     world.node("large", gpus=8, cpu=32)
     told = {"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "8", "pods": "110"}
-    assert largest_difference(root, take(world.state)) == {"largestNode": told}
+    assert largest_difference(root, take_snapshot(world.state)) == {"largestNode": told}
     known = Queue(status=QueueStatus(largest_node={**told, "gone": "1"}))
-    assert largest_difference(known, take(world.state)) == {"largestNode": {**told, "gone": None}}
+    assert largest_difference(known, take_snapshot(world.state)) == {"largestNode": {**told, "gone": None}}
     many = NodeStatus(allocatable={f"example.com/{number}": 1 for number in range(MAX_RESOURCES)})
     world.state.on_node(None, Node(metadata=world.meta("crowded", namespace=""), status=many))
-    assert largest_difference(root, take(world.state)) == {}
+    assert largest_difference(root, take_snapshot(world.state)) == {}
 
 
 def test_the_first_gang_of_a_queue_that_has_not_started_says_why_it_waits() -> None:
@@ -223,7 +223,7 @@ def test_the_largest_node_is_told_at_the_roots_of_a_pool() -> None:
         for name, parent in (("b", "root"), ("below", "b"), ("c", "")):
             meta = ObjectMeta(name=name, uid=name, labels=labels_of(pool))
             state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(parent=parent)))
-        assert largest_told_at(take(state)) == roots
+        assert largest_planned_at(take_snapshot(state)) == roots
 
 
 def test_each_problem_is_logged_once_and_of_many_some(process: Process) -> None:

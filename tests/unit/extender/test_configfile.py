@@ -41,27 +41,27 @@ def test_a_good_change_is_used_and_a_bad_one_refused_once(tmp_path: Path) -> Non
     file = tmp_path / "conf"
     file.write_text(GOOD)
     told = Told(file)
-    told.config.look()
+    told.config.read_again()
     assert (told.used, told.refused) == ([], []), "nothing changed"
-    assert (told.config.current.actions, told.config.told) == ("enqueue, allocate", (GOOD, GOOD, ""))
+    assert (told.config.current.actions, told.config.last_report) == ("enqueue, allocate", (GOOD, GOOD, ""))
     refused = metric("muster_config_reloads_total", result="refused")
     file.write_text(OTHER)
-    told.config.look()
+    told.config.read_again()
     assert told.actions() == ["enqueue, allocate, stalegangeviction"]
     file.write_text(BAD)
     with capture_logs() as lines:
-        told.config.look()
-        told.config.look()
+        told.config.read_again()
+        told.config.read_again()
     assert [line["event"] for line in lines] == ["configuration refused, the one before it stays"]
     [why] = told.refused
     assert str(file) in why
     assert "there is no action 'alocate'" in why
     assert told.config.current.actions == "enqueue, allocate, stalegangeviction"
-    assert told.config.told == (OTHER, BAD, why.partition("stays: ")[2])
+    assert told.config.last_report == (OTHER, BAD, why.partition("stays: ")[2])
     assert metric("muster_config_current") == 0
     assert metric("muster_config_reloads_total", result="refused") == refused + 1
     file.write_text(OTHER)
-    told.config.look()
+    told.config.read_again()
     assert metric("muster_config_current") == 1
     assert len(told.used) == 2
 
@@ -76,7 +76,7 @@ def test_the_swap_of_a_mounted_config_map_is_seen(tmp_path: Path) -> None:
     told = Told(tmp_path / "conf")
     (tmp_path / "..new").symlink_to("..two")
     (tmp_path / "..new").rename(tmp_path / "..data")
-    told.config.look()
+    told.config.read_again()
     assert told.actions() == ["enqueue, allocate, stalegangeviction"]
 
 
@@ -88,7 +88,7 @@ def test_a_text_of_the_same_size_and_time_is_seen(tmp_path: Path) -> None:
     told = Told(file)
     file.write_text('actions: "enqueue , allocate"')
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    told.config.look()
+    told.config.read_again()
     assert len(told.used) == 1
 
 
@@ -101,11 +101,11 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
     file.unlink()
     if content is not None:
         file.write_bytes(content)
-    told.config.look()
-    told.config.look()
+    told.config.read_again()
+    told.config.read_again()
     assert [str(file) in why and "it cannot be read" in why for why in told.refused] == [True]
     file.write_text(GOOD)
-    told.config.look()
+    told.config.read_again()
     assert len(told.used) == 1
 
 
@@ -130,7 +130,7 @@ def test_a_thread_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file.write_text(GOOD)
     config = ConfigFile(file)
     config.follow(lambda _: used.set(), lambda _: None)
-    look = config.look
+    look = config.read_again
 
     def looked() -> None:
         looks.append(1)

@@ -8,7 +8,7 @@ from guarded_api import Sent
 from guarded_extender import Process
 from victims_world import Cluster as VictimsWorld
 
-from extender.groupstatus import LOOK_EVERY_S
+from extender.groupstatus import CHECK_INTERVAL_S
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
@@ -191,7 +191,7 @@ def test_a_place_in_line_that_was_not_written_is_written_with_the_next_look(make
     fails(process, error, "merge_patch")
     process.carry_out(session)
     mended(process)
-    world.now += LOOK_EVERY_S
+    world.now += CHECK_INTERVAL_S
     process.carry_out(session)
     assert world.state.groups[key].status.place == 1
 

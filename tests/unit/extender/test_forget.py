@@ -44,7 +44,7 @@ def test_a_session_that_is_forgotten_is_gone(config: SchedulerConfig) -> None:
     world = World().nodes(4)
     world.gang("fits", {"worker": (8, {"nvidia.com/gpu": 4})})
     world.gang("waits", {"worker": (9, {"nvidia.com/gpu": 4})})
-    actions, world.plugins = Parts().of(config)
+    actions, world.plugins = Parts().parts_of(config)
     assert [session() for session in cycles(world, actions)] == [None, None, None]
 
 

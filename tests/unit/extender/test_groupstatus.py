@@ -14,11 +14,11 @@ from extender.groupstatus import (
     COUNTS_REST_S,
     END_LASTS_S,
     EVICTION_SHOWS_S,
+    LONGEST_MESSAGE_DELAY_S,
     LOSS_LASTS_S,
+    MESSAGE_INTERVAL_S,
     MOMENT_S,
     TEXTS_EVERY_S,
-    WORDS_AT_LAST_S,
-    WORDS_EVERY_S,
     PodGroupStatusWriter,
     _lasting,
     _lengthen,
@@ -87,7 +87,9 @@ def test_a_status_is_written_when_it_lasts(present: PodGroupStatus, looks: Looks
 OVER = PodGroupStatus(phase="Inqueue", conditions=[replace(NO_ROOM, status="False")])
 
 
-@pytest.mark.parametrize(("other", "every_s"), [(LESS, WORDS_EVERY_S), (CLOSED, TEXTS_EVERY_S), (OVER, TEXTS_EVERY_S)])
+@pytest.mark.parametrize(
+    ("other", "every_s"), [(LESS, MESSAGE_INTERVAL_S), (CLOSED, TEXTS_EVERY_S), (OVER, TEXTS_EVERY_S)]
+)
 def test_other_words_for_a_reason_wait_and_another_reason_does_not(other: PodGroupStatus, every_s: float) -> None:
     """What others do changes the words all the time."""
     one = writer()
@@ -105,11 +107,11 @@ def test_words_for_the_same_reason_come_ever_more_rarely() -> None:
         pauses.append(one._due_s(gang(WAITS), LESS, 100.5) - 100.0)
         _lengthen(memory, WAITS, LESS)
         _lengthen(memory, WAITS, replace(WAITS, running=1))
-    assert pauses == [WORDS_EVERY_S, 10.0, 20.0, 40.0, WORDS_AT_LAST_S, WORDS_AT_LAST_S]
+    assert pauses == [MESSAGE_INTERVAL_S, 10.0, 20.0, 40.0, LONGEST_MESSAGE_DELAY_S, LONGEST_MESSAGE_DELAY_S]
     for other in (CLOSED, replace(LESS, phase="Running")):
-        memory.interval_s = WORDS_AT_LAST_S
+        memory.interval_s = LONGEST_MESSAGE_DELAY_S
         _lengthen(memory, WAITS, other)
-        assert memory.interval_s == WORDS_EVERY_S
+        assert memory.interval_s == MESSAGE_INTERVAL_S
 
 
 def test_an_eviction_is_decided_once_and_told_for_a_moment() -> None:

@@ -210,7 +210,7 @@ def tell(state: PlannerState, kind: str, made: Mapping[str, Any]) -> bool:
         decoded = decoder(fed.resource.type).decode(json.dumps(made))
     except msgspec.ValidationError:
         return False
-    told = getattr(type(state), fed.tell.__name__, fed.tell)  # as this state overrides it
+    told = getattr(type(state), fed.apply.__name__, fed.apply)  # as this state overrides it
     told(state, None, decoded)
     return True
 

@@ -65,6 +65,6 @@ def test_a_template_that_is_too_large_or_odd_sets_its_gang_aside(template: JSON,
     [known] = world.state.jobs.values()
     [task] = known.spec.tasks
     world.change(known, spec={"tasks": [msgspec.structs.replace(task, template=template)]})
-    assert why in world.view(key).set_aside
+    assert why in world.view(key).excluded
     [kept] = world.state.jobs.values()
     assert len(msgspec.json.encode(kept.spec)) < 1000

@@ -196,6 +196,6 @@ async def test_what_is_there_when_the_caches_are_filled_is_frozen(thawed: Callab
         looks.append(thawed())
         return len(looks) == 3
 
-    await settle(filled, look_s=0.0)
+    await settle(filled, poll_s=0.0)
     assert looks == [before] * 3
     assert thawed() > before

@@ -91,7 +91,7 @@ def test_the_phase_binding_is_shown_and_may_be_lost(*, gone: bool) -> None:
     with process_of(world) as process:
         if gone:
             process.api.kind(PLACEMENTS).clear()
-        process.committer.say_binding(known, 1)
+        process.committer.mark_binding(known, 1)
         assert process.committer.writes.settled(10)
         found = [(each.status.phase, each.status.bound) for each in process.api.all(PLACEMENTS)]
     assert found == ([] if gone else [("Binding", 1)])

@@ -10,7 +10,7 @@ from builders import pod as a_pod
 from msgspec import convert
 
 from extender import poolfeed
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.state.state import PlannerState
 from extender.poolfeed import PoolFeed
 from muster.api.kubernetes.core import Node, Pod
@@ -74,7 +74,7 @@ class World:
     def tell(self, *pods: Pod) -> set[str]:
         """The watch shows pods; returns the names of those that the state has."""
         for each in pods:
-            self.pods.put(each)
+            self.pods.add_object(each)
         return self.names
 
     @property
@@ -84,7 +84,7 @@ class World:
 
     def free(self, name: str) -> int:
         """The CPUs that are free on a node, in milli-CPU; KeyError if the planner does not have it."""
-        snapshot = take(self.state)
+        snapshot = take_snapshot(self.state)
         return int(snapshot.free[snapshot.axis["cpu"], snapshot.index[name]])
 
 
@@ -254,5 +254,5 @@ def test_a_gang_in_a_queue_of_another_pool_waits() -> None:
     state.on_queue(None, a_queue("plain"))
     meta = ObjectMeta(name="g", namespace="ns", uid="g", labels={NODE_POOL: "b"})
     state.on_pod_group(None, PodGroup(metadata=meta, spec=PodGroupSpec(min_member=1, queue="plain")))
-    barrier = take(state).barred["ns/g"]
+    barrier = take_snapshot(state).barred["ns/g"]
     assert str(barrier) == "queue 'plain' is of the default node pool, and the pods are of node pool 'b'"

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from extender.configfile import ConfigFile
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.memory import PublishedInputs, published_inputs
 from extender.planner.timing import Timing
 from extender.publish import AGAIN_S, MEMORY_S, ConfigPublisher
@@ -17,7 +17,7 @@ from extender.settings import ExtenderSettings
 from muster.api.muster.configuration import PublishedConfig
 from muster.kube.errors import Unreachable
 
-SUSPECTS = ExtenderSettings(suspect_conditions=("XidError=True", "-KernelDeadlock=True")).fault_rules.told
+SUSPECTS = ExtenderSettings(suspect_conditions=("XidError=True", "-KernelDeadlock=True")).fault_rules.published
 GOOD = "actions: enqueue\n"
 BAD = "actions: alocate\n"
 TIMING = Timing(growth_delay_s=600.0, staleness_grace_s=-1.0, fault_stop=0.25)
@@ -61,12 +61,12 @@ class World:
             monotonic_s=lambda: self.now,
         )  # fmt: skip
         self.gone: frozenset[str] = frozenset()
-        self.snapshot = take(Cluster().state)
+        self.snapshot = take_snapshot(Cluster().state)
 
     def says(self, text: str) -> None:
         """Another file, which is looked at, and a cycle."""
         self.file.write_text(text)
-        self.config.look()
+        self.config.read_again()
         self.cycle()
 
     def cycle(self) -> None:

@@ -18,7 +18,7 @@ def sample(name: str, **labels: str) -> float | None:
 def told(world: World, metrics: QueueMetrics) -> None:
     """One cycle, after the last metrics are old."""
     world.now += RENEWED_S
-    metrics.tell(world.session(world.progress, Enqueue(), Allocate()))
+    metrics.update(world.session(world.progress, Enqueue(), Allocate()))
 
 
 def test_who_waits_how_long_and_what_is_idle_meanwhile() -> None:
@@ -58,11 +58,11 @@ def test_seats_that_are_kept_for_lost_members_are_told_and_how_many_are_lent() -
     uid = world.state.groups[keeper].metadata.uid
     placed(world, "borrower", 1, 1, loans=(Loan(lender=uid, pod_set="worker", node="node-1"),))
     world.now += RENEWED_S
-    metrics.tell(world.session())
+    metrics.update(world.session())
     assert [sample("muster_queue_spare_seats", queue="default", what=what) for what in ("kept", "lent")] == [2, 1]
     world.state.on_placement(world.state.placements[keeper], None)
-    metrics.tell(world.session())
+    metrics.update(world.session())
     assert sample("muster_queue_spare_seats", queue="default", what="kept") == 2, "not in each cycle"
     world.now -= 2 * RENEWED_S  # the clock was set back
-    metrics.tell(world.session())
+    metrics.update(world.session())
     assert sample("muster_queue_spare_seats", queue="default", what="kept") == 0

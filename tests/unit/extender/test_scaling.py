@@ -8,7 +8,7 @@ from guarded_extender import Process
 from victims_world import Cluster as VictimsWorld
 
 from extender.planner.framework import decisions
-from extender.scaling import GATED, LIST_TIMEOUT_S, LOOK_S, POLL_S, Scaling
+from extender.scaling import CHECK_INTERVAL_S, GATED, LIST_TIMEOUT_S, POLL_S, Scaling
 from muster.api import names
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
 from muster.api.kubernetes.core import PODS
@@ -70,7 +70,7 @@ def test_requests_are_listed_often_only_while_a_gang_needs_the_answer(process: P
     owner = process.world.state.groups["ns/high"]
     known = ProvisioningRequest(metadata=process.world.meta("r-1", owner_references=[reference(owner)]))
     listed.found = [known]
-    assert [listed.after(LOOK_S - 0.1), listed.after(0.1)] == [1, 2]
+    assert [listed.after(CHECK_INTERVAL_S - 0.1), listed.after(0.1)] == [1, 2]
     assert (scaling.requests, scaling.served) == ({owner.metadata.uid: known}, True)
     listed.found = ServerError("broken")
     assert [listed.after(POLL_S - 0.1), listed.after(0.1)] == [2, 3]
@@ -124,7 +124,7 @@ def test_a_request_is_made_of_the_pods_as_they_are_and_goes_with_its_templates(p
 def test_pods_say_what_autoscalers_read(process: Process, message: str, said: tuple[str, str], *, asks: bool) -> None:
     """Or what the API server has said of its gate."""
     gang = process.world.view("ns/high")
-    process.committer.scaling.say(decisions.Say(gang, gang.pods[0], asks=asks, message=message))
+    process.committer.scaling.report(decisions.Say(gang, gang.pods[0], asks=asks, message=message))
     written = process.api.find(PODS, gang.pods[0].name, "ns")
     [condition] = written.status.conditions
     assert process.world.state.pods[gang.pods[0].uid].resource_version == written.metadata.resource_version
@@ -139,7 +139,7 @@ def test_autoscalers_read_whether_they_may_evict_a_pod(process: Process, *, gone
     tell = decisions.TellEviction(process.world.view("ns/low"), pod, "true")
     if gone:
         process.api.kind(PODS).pop(f"ns/{pod.name}")
-    process.committer.scaling.tell_eviction(tell)
+    process.committer.scaling.report_eviction(tell)
     if not gone:
         written = process.api.find(PODS, pod.name, "ns").metadata
         said = {key: text for key, text in annotations_for("true").items() if text is not None}

@@ -8,8 +8,8 @@ from extender_world import GPU8, World
 from msgspec import structs
 
 from extender.groupcontent import status_body, wanted_status
-from extender.groupstatus import AGAIN_S, LOOK_EVERY_S, MAX_AT_ONCE, WRITE_EVERY_S, StandingWriter
-from extender.planner.standing import QueuePosition, standings, waiting_by_queue
+from extender.groupstatus import AGAIN_S, CHECK_INTERVAL_S, MAX_AT_ONCE, WRITE_EVERY_S, QueuePositionWriter
+from extender.planner.standing import QueuePosition, queue_positions, waiting_by_queue
 from extender.writes import WriteContext
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
@@ -28,7 +28,7 @@ class Clerk:
         self._kept = kept
         me: Any = self
         context = WriteContext(me, me, me, me, lambda: self.now - self.set_back_s, lambda: self.now)
-        self._writer = StandingWriter(context)
+        self._writer = QueuePositionWriter(context)
 
     def start(self, _lane: object, _what: str, _name: str, write: Callable[[], object]) -> None:
         """As Writes."""
@@ -45,7 +45,7 @@ class Clerk:
         """As the cluster."""
         how(self.world.state)
 
-    def look(self, after_s: float = LOOK_EVERY_S) -> list[tuple[str, Any]]:
+    def look(self, after_s: float = CHECK_INTERVAL_S) -> list[tuple[str, Any]]:
         """Gangs that are written in a cycle so much later, and their places."""
         self.now += after_s
         self.written.clear()
@@ -71,7 +71,7 @@ def test_places_count_by_queue_in_the_order_in_which_gangs_are_tried() -> None:
     world = full("a", "b").queue("other")
     told(world, world.gang("c", {"worker": (2, GPU8)}, queue="other"))
     session = world.plan()
-    assert {key: each.place for key, each in standings(session).items()} == {"ns/a": 1, "ns/b": 2, "ns/c": 1}
+    assert {key: each.place for key, each in queue_positions(session).items()} == {"ns/a": 1, "ns/b": 2, "ns/c": 1}
     assert waiting_by_queue(session) == {"default": 2, "other": 1}
 
 
@@ -100,8 +100,8 @@ def test_nobody_looks_in_each_cycle() -> None:
     clerk = Clerk(full("a"))
     clerk.look()
     told(clerk.world, clerk.world.gang("b", {"worker": (2, GPU8)}))
-    assert clerk.look(LOOK_EVERY_S / 2) == []
-    assert clerk.look(LOOK_EVERY_S / 2) == [("b", 2)]
+    assert clerk.look(CHECK_INTERVAL_S / 2) == []
+    assert clerk.look(CHECK_INTERVAL_S / 2) == [("b", 2)]
 
 
 def test_of_many_gangs_some_are_written_at_once() -> None:
@@ -145,5 +145,5 @@ def test_a_reservation_says_when_a_gang_is_expected_to_start() -> None:
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", since=world.now)
     world.gang("big", {"worker": (1, GPU8)})
     world.plan()
-    assert standings(world.plan()) == {"ns/big": QueuePosition(1, format_time(world.now + 120))}
-    assert standings(full("a").plan()) == {"ns/a": QueuePosition(1, None)}
+    assert queue_positions(world.plan()) == {"ns/big": QueuePosition(1, format_time(world.now + 120))}
+    assert queue_positions(full("a").plan()) == {"ns/a": QueuePosition(1, None)}

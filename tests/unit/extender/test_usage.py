@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from extender.planner.framework.snapshot import Snapshot, take
+from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.usage import AWAY_S, WAIT_S, Meter, UsageFeed
 from muster.api.muster.usage import AHEAD_S, KEY, PERIODS, Period, PeriodUsage, PublishedUsage, QueueUsage, period_of
 
@@ -32,7 +32,7 @@ def holding(held: dict[str, tuple[int, int]], budgets: dict[str, str] | None = N
         if cpus:
             going = {"deletion_timestamp": "2026-01-01T00:00:00Z"}
             world.pod(key, "worker", 1, {"cpu": cpus}, node="node-1", phase="Running", **going)
-    return take(world.state)
+    return take_snapshot(world.state)
 
 
 def told(usage: PublishedUsage | None, queue: str, resource: str, period: Period = "day", now: float = NOW) -> float:

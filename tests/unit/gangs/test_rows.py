@@ -180,7 +180,7 @@ def test_jobs_without_a_gang() -> None:
     assert [*states.values()] == ["Suspended", "Failed", "Completed", "Waiting", "Waiting"]
     suspended = train_job("fit", "r", uid="fit", suspend=True)
     waits = only(train_jobs=[suspended])
-    assert (waits.state, waits.size, waits.priority_words, waits.nodes) == ("Suspended", "0/0/0", "-", [])
+    assert (waits.state, waits.size, waits.priority_text, waits.nodes) == ("Suspended", "0/0/0", "-", [])
     counts = dict.fromkeys(("ready", "succeeded", "failed", "suspended"), 0)
     initializer = {"name": "dataset-initializer", "active": 1, **counts}
     fetching = train_job("fit", "r", uid="fit", status={"jobsStatus": [initializer]})

@@ -88,7 +88,7 @@ def placed(uid: str, phase: str, epoch: int) -> Placement:
 
 def note(uid: str, phase: str, epoch: int) -> str:
     """The same as a note."""
-    return PlacementContent.of(placed(uid, phase, epoch)).as_note()
+    return PlacementContent.content_of(placed(uid, phase, epoch)).as_note()
 
 
 def member(number: int, phase: str) -> Pod:
@@ -119,10 +119,10 @@ def listed(world: World) -> State:
 def explained(world: World, *, whole: bool) -> GangReport:
     """The report of `muster explain`; not `whole`: of one who may list one namespace alone."""
     dump = ClusterDump(NOW.at / 1000)
-    dump.put(POD_GROUPS, [world.group])
-    dump.put(PLACEMENTS, [world.placement] if world.placement else [])
-    dump.put(PODS, world.pods)
-    dump.put(JOBS, [world.job] if world.job else [])
+    dump.add_objects(POD_GROUPS, [world.group])
+    dump.add_objects(PLACEMENTS, [world.placement] if world.placement else [])
+    dump.add_objects(PODS, world.pods)
+    dump.add_objects(JOBS, [world.job] if world.job else [])
     dump.unread = frozenset() if whole else frozenset(kind_name(fed.resource) for fed in FEED)
     what_if = WhatIf(dump)
     view = what_if.state.gang("ns/train")
@@ -147,7 +147,7 @@ def recorded(world: World) -> str:
     entries = Entries()
     for look in looks(world):
         apply(entries, look)
-    [gang] = entries.take().gangs.values()
+    [gang] = entries.take_changes().gangs.values()
     return gang.state
 
 

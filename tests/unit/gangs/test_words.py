@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.reasons.room import NearestMiss, Shortage
-from gangs.words import MOST_WORDS, brief, duration, nodes_words, plain, ranges, short
+from gangs.words import MOST_WORDS, brief, duration, nodes_text, plain, ranges, short
 
 TEXTS = st.text() | st.lists(st.sampled_from(["of", "nodes:", "8;", "too,", "little", "x" * 50])).map(" ".join)
 
@@ -48,13 +48,13 @@ def test_nodes_in_a_row() -> None:
     """As Slurm writes them; other names as they are."""
     assert ranges(["node-0001", "node-0000", "node-0003", "login"]) == ["node-[0000-0001,0003]", "login"]
     assert ranges(["n9", "n10", "n08"]) == ["n9", "n[08,10]"]
-    assert nodes_words(["node-0002"]) == "node-0002"
-    assert nodes_words([]) == "-"
-    assert nodes_words([f"host-{n:03}" for n in range(0, 100, 2)]) == "host-000 and 49 more"
-    assert nodes_words(["x" * 60]) == "x" * 39 + "…"
-    assert nodes_words(["x" * 60, "y"]) == "x" * 39 + "… and 1 more"
-    assert (nodes_words(["x" * 40]), nodes_words(["a", "bc"], 4)) == ("x" * 40, "a,bc")
-    assert nodes_words(["abcd", "e"], 4) == "abcd and 1 more"
+    assert nodes_text(["node-0002"]) == "node-0002"
+    assert nodes_text([]) == "-"
+    assert nodes_text([f"host-{n:03}" for n in range(0, 100, 2)]) == "host-000 and 49 more"
+    assert nodes_text(["x" * 60]) == "x" * 39 + "…"
+    assert nodes_text(["x" * 60, "y"]) == "x" * 39 + "… and 1 more"
+    assert (nodes_text(["x" * 40]), nodes_text(["a", "bc"], 4)) == ("x" * 40, "a,bc")
+    assert nodes_text(["abcd", "e"], 4) == "abcd and 1 more"
 
 
 @given(st.sets(st.from_regex(r"[a-c]{0,2}[0-9]{0,3}", fullmatch=True)))

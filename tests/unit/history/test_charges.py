@@ -85,7 +85,7 @@ def test_a_gang_that_moves_is_charged_to_each_queue_for_its_time(*, ends: bool) 
         w.look("jobs", EVE.owner, 15.1, {}, gone=True)
     assert charged(w, until=15) == pytest.approx({"research": 3 + 4, "product": 1, "small": 2}, abs=0.01)
     store = HistoryStore.for_writing(MEMORY)
-    store.write(entered(w.looks).take(), {})
+    store.write(entered(w.looks).take_changes(), {})
     asked = {
         row.key[0]: row.resources[GPU].asked for row in usage(store, EVERYTHING, ("queue",), since=T - 9, now=T + 15)
     }
@@ -127,7 +127,7 @@ def test_the_spare_slots_of_a_gang_are_few_rows() -> None:
     assert len(entries.changes.holdings) == CHANGES_KEPT + 1
     assert [each.amounts[GPU] for each in entries.holdings.values() if not each.node] == [2000]
     store = HistoryStore.for_writing(MEMORY)
-    store.write(entries.take(), {})
+    store.write(entries.take_changes(), {})
     (gang,) = read.gangs(store, EVERYTHING)
     assert gang.nodes == ("node-1",)
 
@@ -201,9 +201,9 @@ def test_an_owner_counts_only_with_its_namespace() -> None:
     told = []
     for w in (before, after):
         store = HistoryStore.for_writing(MEMORY)
-        store.write(entered(w.looks).take(), {})
+        store.write(entered(w.looks).take_changes(), {})
         own = Scope(frozenset({"team"}))
-        told.append((read.gangs(store, own), read.story(store, own, "team", "train")))
+        told.append((read.gangs(store, own), read.events_of_gang(store, own, "team", "train")))
     assert told[0] == told[1]
     (gang,), _ = told[1]
     assert (gang.queue, gang.user, gang.state) == ("research", "eve", "Completed")
@@ -212,7 +212,7 @@ def test_an_owner_counts_only_with_its_namespace() -> None:
 def test_rows_of_an_earlier_version_are_charged_to_the_queue_of_their_gang() -> None:
     """They have no queue of their own."""
     store = HistoryStore.for_writing(MEMORY)
-    store.write(entered(started().looks).take(), {})
+    store.write(entered(started().looks).take_changes(), {})
     with store.engine.begin() as connection:
         connection.execute(text("UPDATE holdings SET queue = '', \"user\" = ''"))
     assert stored(store, T + 15) == pytest.approx({"research": 10}, abs=0.01)

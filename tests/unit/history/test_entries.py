@@ -37,7 +37,7 @@ STORY = [
 def recorded(store: HistoryStore) -> tuple[read.GangHistory, list[tuple[str, int]]]:
     """The only gang, and what happened to it."""
     (gang,) = read.gangs(store, EVERYTHING)
-    return gang, [(each.what, each.epoch) for each in read.story(store, EVERYTHING, "team", "train")]
+    return gang, [(each.what, each.epoch) for each in read.events_of_gang(store, EVERYTHING, "team", "train")]
 
 
 def check(store: HistoryStore) -> None:
@@ -56,7 +56,7 @@ def check(store: HistoryStore) -> None:
 def test_a_life_is_told_in_order() -> None:
     """Each thing stands once, at its time, and usage follows from it."""
     entries, store = entered(lived()), HistoryStore.for_writing(MEMORY)
-    store.write(entries.take(), {})
+    store.write(entries.take_changes(), {})
     check(store)
     assert not {*entries.gangs, *entries.runs, *entries.holdings}
 
@@ -71,13 +71,13 @@ def test_a_kill_at_any_look_changes_nothing(seed: int) -> None:
         apply(entries, looks[position])
         position += 1
         if chance.random() < 0.4:
-            store.write(entries.take(), {})
+            store.write(entries.take_changes(), {})
             written = position
         if chance.random() < 0.2:
             entries = Entries()
             entries.reopen(*store.open_rows(), store.ended_pods(10))
             position = written
-    store.write(entries.take(), {})
+    store.write(entries.take_changes(), {})
     check(store)
 
 
@@ -91,7 +91,7 @@ def test_looks_that_come_twice_tell_nothing_new(seed: int) -> None:
         earlier = chance.choice(looks[: number + 1])
         if not earlier.gone:
             apply(entries, earlier)
-        store.write(entries.take(), {})
+        store.write(entries.take_changes(), {})
     check(store)
 
 
@@ -112,7 +112,7 @@ def test_a_gang_starts_until_a_pod_runs() -> None:
     states = []
     for look in w.looks:
         apply(entries, look)
-        store.write(entries.take(), {})
+        store.write(entries.take_changes(), {})
         entries = Entries()
         entries.reopen(*store.open_rows(), store.ended_pods(10))
         states.append(recorded(store)[0].state)
@@ -123,7 +123,7 @@ def test_what_ended_unseen_has_a_bound() -> None:
     """A member that was there before a pause and is not there after it ended in its middle, give or take half of it."""
     entries = entered(lived()[:5])
     assert members.unseen(entries, [POD], (T + 10) * 1000, (T + 30) * 1000) == 1
-    (holding,) = entries.take().holdings.values()
+    (holding,) = entries.take_changes().holdings.values()
     assert (holding.ended, holding.reason, holding.within) == ((T + 20) * 1000, "unseen", 10_000)
 
 
@@ -136,20 +136,20 @@ def test_members_that_have_ended_are_told_of_once(*, ended: bool) -> None:
     w.look("pods", POD, 5.0, pod(5.0))
     w.look("pods", POD, 9.0, failed)
     w.look("podgroups", GROUP, 9.5, group("Completed" if ended else "Running"))
-    store.write(entered(w.looks, entries).take(), {})
+    store.write(entered(w.looks, entries).take_changes(), {})
     entries, known = Entries(), len(w.looks)
     entries.reopen(*store.open_rows(), store.ended_pods(10))
     w.look("pods", POD, 20.0, failed)
     w.look("pods", POD, 21.0, failed)
     late = w.looks[known]._replace(moment=ObservationTime((T + 20) * 1000, live=False))
-    assert not entered((late, w.looks[-1]), entries).take()
+    assert not entered((late, w.looks[-1]), entries).take_changes()
 
 
 def test_a_finished_pod_of_an_unknown_group_is_no_gang() -> None:
     """A pod that has ended, and whose PodGroup nobody has seen or recorded any more, opens nothing."""
     w = Lives()
     w.look("pods", POD, 9.0, pod(5.0, "Failed", ended=9))
-    assert not entered(w.looks).take()
+    assert not entered(w.looks).take_changes()
 
 
 def test_a_pod_without_a_group_is_a_gang_of_its_own() -> None:
@@ -160,7 +160,7 @@ def test_a_pod_without_a_group_is_a_gang_of_its_own() -> None:
     w.look("pods", POD, 5.0, alone)
     w.look("pods", POD, 9.0, {}, gone=True)
     entries = entered(w.looks)
-    store.write(entries.take(), {})
+    store.write(entries.take_changes(), {})
     (gang,) = read.gangs(store, EVERYTHING)
     assert (gang.kind, gang.name, gang.queue, gang.state) == ("Pod", EVE.member, "research", "Deleted")
     assert gang.gpu_seconds == pytest.approx(4.0)
@@ -174,7 +174,7 @@ def test_pods_of_others_are_nobodys() -> None:
     other["spec"] |= {"schedulerName": "default-scheduler"}
     other["spec"]["containers"][0]["resources"]["requests"][GPU] = "100000000"
     w.look("pods", POD, 5.0, other)
-    assert not entered(w.looks).take()
+    assert not entered(w.looks).take_changes()
 
 
 def test_a_tenant_cannot_fill_the_store() -> None:
@@ -183,7 +183,7 @@ def test_a_tenant_cannot_fill_the_store() -> None:
     w.look("podgroups", GROUP, 0.2, group())
     for number in range(500):
         w.look("podgroups", GROUP, 1.0, group("Pending", waits(f"Reason{number}", "x" * 5_000, 1)))
-    found = entered(w.looks).take().happenings
+    found = entered(w.looks).take_changes().happenings
     assert len(found) == OF_GANG
     assert max(len(each.text) for each in found) == 1_000
 
@@ -195,7 +195,7 @@ def test_quantities_that_cannot_be_read_count_as_a_pod() -> None:
     odd = pod(5.0)
     odd["spec"]["containers"][0]["resources"]["requests"][GPU] = "many"
     w.look("pods", POD, 5.0, odd)
-    assert [each.amounts for each in entered(w.looks).take().holdings.values()] == [{"pods": 1}]
+    assert [each.amounts for each in entered(w.looks).take_changes().holdings.values()] == [{"pods": 1}]
 
 
 def test_texts_of_tenants_fit_into_every_store() -> None:
@@ -205,7 +205,7 @@ def test_texts_of_tenants_fit_into_every_store() -> None:
     odd["metadata"]["annotations"]["muster.dev/created-by"] = "e\0ve" * 1_000
     odd["metadata"]["ownerReferences"][0] |= {"uid": "u\0" * 500, "name": "n\0" * 500}
     w.look("podgroups", GROUP, 0.2, odd)
-    changes = entered(w.looks).take()
+    changes = entered(w.looks).take_changes()
     (gang,), (run,) = changes.gangs.values(), changes.runs.values()
     assert run.asked == {GPU: 2000}
     texts = [*map(str, structs.astuple(gang)), *(each.text + each.subject for each in changes.happenings)]
@@ -227,7 +227,7 @@ def test_a_run_that_ended_unseen_ended_with_its_last_member() -> None:
     for known, end in ((before, 30), (before[:1], 100)):
         entries, store = entered(known), HistoryStore.for_writing(MEMORY)
         apply(entries, last._replace(moment=ObservationTime((T + 100) * 1000, live=False)))
-        store.write(entries.take(), {})
+        store.write(entries.take_changes(), {})
         with store.engine.connect() as connection:
             (ended,) = connection.execute(select(RUNS.c.ended).where(RUNS.c.uid == GROUP)).one()
         assert ended == (T + end) * 1000
@@ -239,7 +239,7 @@ def test_a_plan_that_is_given_up_is_told_once() -> None:
     w.look("podgroups", GROUP, 0.2, group())
     for second, (epoch, phase) in enumerate([(1, "Planned"), (1, "Abandoned"), (1, "Abandoned"), (2, "Planned")], 1):
         w.look("placements", "placement", second, placement(epoch, phase))
-    store.write(entered(w.looks).take(), {})
+    store.write(entered(w.looks).take_changes(), {})
     assert recorded(store)[1] == [("submitted", 0), ("planned", 1), ("abandoned", 1), ("planned", 2)]
 
 

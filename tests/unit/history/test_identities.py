@@ -23,7 +23,7 @@ def recorded(looks: Iterable[Observation]) -> HistoryStore:
     entries, store = Entries(), HistoryStore.for_writing(MEMORY)
     for look in looks:
         apply(entries, look)
-        store.write(entries.take(), {})
+        store.write(entries.take_changes(), {})
     return store
 
 
@@ -42,7 +42,7 @@ def everything(
     own = Scope(frozenset({whose.namespace}))
     gangs = read.gangs(store, own, name=whose.job)
     rows = usage(store, own, KEYS, since=T - 10.0, now=T + 1000.0, queue=whose.queue)
-    return gangs, read.story(store, own, whose.namespace, whose.job), rows
+    return gangs, read.events_of_gang(store, own, whose.namespace, whose.job), rows
 
 
 @pytest.mark.parametrize("after_s", [0, 3, 17])
@@ -105,7 +105,7 @@ def test_each_member_has_its_own_node_and_end() -> None:
         failed = pod(2.0 + number, "Failed", name=f"pod-{number}", whose=EVE._replace(rack=rack), ended=9)
         w.look("pods", f"pod-{number}", 9.5, failed)
     store = recorded(w.looks)
-    told = read.story(store, EVERYTHING, "team", "train")
+    told = read.events_of_gang(store, EVERYTHING, "team", "train")
     assert [each.nodes for each in told if each.what == "planned"] == [("a-node-1", "b-node-1")]
     ends = [(each.text.partition(":")[0], each.nodes) for each in told if each.what == "member failed"]
     assert ends == [("pod-0 on a-node-1", ("a-node-1",)), ("pod-1 on b-node-1", ("b-node-1",))]
@@ -168,9 +168,9 @@ def test_a_name_that_is_used_again_is_another_gang() -> None:
     store = recorded(lived(EVE, EVE._replace(uid="z-", user="bob", submitted=T + 100)))
     later, earlier = read.gangs(store, EVERYTHING, namespace="team", name="train")
     assert (earlier.user, later.user) == ("eve", "bob")
-    stories = [read.story(store, EVERYTHING, "team", "train", uid=each.uid) for each in (earlier, later)]
+    stories = [read.events_of_gang(store, EVERYTHING, "team", "train", uid=each.uid) for each in (earlier, later)]
     assert [each.what for each in stories[0]] == [each.what for each in stories[1]]
-    assert [*stories[0], *stories[1]] == read.story(store, EVERYTHING, "team", "train")
+    assert [*stories[0], *stories[1]] == read.events_of_gang(store, EVERYTHING, "team", "train")
     assert all(each.at >= T + 100 for each in stories[1])
 
 
@@ -179,8 +179,10 @@ def test_a_namespace_that_is_made_again_does_not_show_its_former_tenants_history
     store = recorded(lived(EVE, BOB, EVE._replace(uid="z-", user="new", submitted=T + 100)))
     born = Scope(frozenset({"team", "other"}), frozenset({("team", (T + 100) * MS)}))
     assert {gang.user for gang in read.gangs(store, born)} == {"bob", "new"}
-    assert all(each.at >= T + 100 for each in read.story(store, born, "team", "train"))
-    assert read.story(store, born, "other", "train") == read.story(store, EVERYTHING, "other", "train")
+    assert all(each.at >= T + 100 for each in read.events_of_gang(store, born, "team", "train"))
+    assert read.events_of_gang(store, born, "other", "train") == read.events_of_gang(
+        store, EVERYTHING, "other", "train"
+    )
     days = {"since": T - 100_000.0, "now": T + 3 * 86_400.0}
     assert {row.key for row in usage(store, born, ("user",), **days)} == {("bob",), ("new",)}
     tidy(store, (T + 3 * 86_400) * MS, keep_days=1, keep_usage_days=100, megabytes=1000)

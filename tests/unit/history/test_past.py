@@ -60,7 +60,7 @@ def test_a_change_is_not_older_than_the_last_time_in_it_nor_what_came_after() ->
 def test_a_second_that_was_written_is_believed(*, at: int, late: int, live: bool) -> None:
     """The time that is told is in the second that the API server wrote, whatever the recorder's clock says."""
     happened = T * 1000 + at
-    told = ObservationTime(happened + late, live=live).of(format_time(happened // 1000))
+    told = ObservationTime(happened + late, live=live).time_of(format_time(happened // 1000))
     assert happened // 1000 == told // 1000
     assert abs(told - happened) <= (min(late, 999) if live else 500)
 
@@ -81,7 +81,7 @@ def test_the_second_of_a_stamp_and_the_bound_of_its_moment_are_both_believed(tru
     """What was read afterwards is in the middle of what second and bound have in common, off by half of it at most."""
     moment = ObservationTime(T * 1000 + at, live=True, within=abs(true - at) + more)
     stamp = format_time((T * 1000 + true) // 1000)
-    told, error = moment.of(stamp), moment.error(stamp)
+    told, error = moment.time_of(stamp), moment.error(stamp)
     assert abs(told - (T * 1000 + true)) <= error + 1
     assert error <= min(500, moment.within)
     assert told // 1000 == T + true // 1000

@@ -84,7 +84,9 @@ def check_end(store: HistoryStore) -> None:
         assert (gang.queue, gang.user, gang.state) == (whose.queue, whose.user, "Completed")
         assert (gang.restarts, gang.evictions) == (1, 1)
         assert gang.nodes == (f"{whose.rack}node-1", f"{whose.rack}node-2")
-        assert sorted(each.what for each in read.story(store, EVERYTHING, whose.namespace, "train")) == sorted(STORY)
+        assert sorted(each.what for each in read.events_of_gang(store, EVERYTHING, whose.namespace, "train")) == sorted(
+            STORY
+        )
 
 
 @pytest.mark.parametrize(("seed", "midnight"), [(0, MONDAY), (1, TUESDAY)])

@@ -212,7 +212,7 @@ def test_of_a_gang_that_lives_old_runs_go() -> None:
         gang = RecordedGang(id="g", namespace="n", name="j", kind="Job", queue="q", submitted=20 * DAY_MS)
         store.write(RowChanges(gangs={"g": gang}, runs={"": run}, happenings=told), {"seen-until": str(NOW)})
     by_room(store, 0)
-    assert [each.what for each in read.story(store, EVERYTHING, "n", "j")] == [What.SUBMITTED, What.RESTARTED]
+    assert [each.what for each in read.events_of_gang(store, EVERYTHING, "n", "j")] == [What.SUBMITTED, What.RESTARTED]
 
 
 def test_room_that_came_free_goes_back_to_the_disk(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from contextlib import closing
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from history.answers import NO_USAGE, SILENT_AFTER_S, looked, silence
+from history.answers import NO_USAGE, SILENT_AFTER_S, recorded_until, silence
 from history.model import MEMORY, RowChanges
 from history.store import HistoryStore
 
@@ -20,9 +20,9 @@ def test_it_is_silent_when_it_has_not_looked_for_longer_than_it_should(last: flo
 def test_the_last_look_is_in_the_store() -> None:
     """0 before any."""
     with closing(HistoryStore.for_writing(MEMORY)) as store:
-        assert looked(store) == 0
+        assert recorded_until(store) == 0
         store.write(RowChanges(), {"seen-until": "12500"})
-        assert looked(store) == 12.5
+        assert recorded_until(store) == 12.5
 
 
 def test_it_says_since_when_and_what_is_not_known() -> None:

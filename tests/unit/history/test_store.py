@@ -51,7 +51,10 @@ def test_an_upgrade_keeps_gangs_usage_and_what_is_open(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     store = HistoryStore.for_writing(f"sqlite:///{path}")
     store.write(changes(), {"seen-until": "1020000"})
-    before = read.story(store, EVERYTHING, "team-a", "train"), usage(store, EVERYTHING, ("namespace", "user"), since=0)
+    before = (
+        read.events_of_gang(store, EVERYTHING, "team-a", "train"),
+        usage(store, EVERYTHING, ("namespace", "user"), since=0),
+    )
     store.close()
     with closing(sqlite3.connect(path)) as connection:
         for table in ("runs", "holdings"):
@@ -62,7 +65,7 @@ def test_an_upgrade_keeps_gangs_usage_and_what_is_open(tmp_path: Path) -> None:
         connection.commit()
     store = HistoryStore.for_writing(f"sqlite:///{path}")
     by_user = usage(store, EVERYTHING, ("namespace", "user"), since=0)
-    assert (read.story(store, EVERYTHING, "team-a", "train"), by_user) == before
+    assert (read.events_of_gang(store, EVERYTHING, "team-a", "train"), by_user) == before
     (gang,) = read.gangs(store, EVERYTHING)
     assert (gang.uid, gang.queue) == ("team-a/uid-team-a-train", "default")
     assert [row.key for row in usage(store, EVERYTHING, ("queue",), since=0)] == [("default",)]
@@ -74,9 +77,9 @@ def test_an_upgrade_keeps_gangs_usage_and_what_is_open(tmp_path: Path) -> None:
 def test_what_is_written_twice_stands_once(store: HistoryStore) -> None:
     """The same changes a second time, as after a kill, change nothing."""
     store.write(changes(), {"seen-until": "1020000"})
-    before = read.story(store, EVERYTHING, "team-a", "train"), read.gangs(store, EVERYTHING)
+    before = read.events_of_gang(store, EVERYTHING, "team-a", "train"), read.gangs(store, EVERYTHING)
     store.write(changes(), {"seen-until": "1020000"})
-    assert (read.story(store, EVERYTHING, "team-a", "train"), read.gangs(store, EVERYTHING)) == before
+    assert (read.events_of_gang(store, EVERYTHING, "team-a", "train"), read.gangs(store, EVERYTHING)) == before
     assert [each.what for each in before[0]] == ["submitted"]
 
 
@@ -96,7 +99,7 @@ def test_others_have_no_gangs_and_no_stories(store: HistoryStore) -> None:
     mine = Scope(frozenset({"team-a"}))
     assert [each.namespace for each in read.gangs(store, mine)] == ["team-a"]
     assert read.gangs(store, mine, namespace="team-b") == []
-    assert read.story(store, mine, "team-b", "secret") == []
+    assert read.events_of_gang(store, mine, "team-b", "secret") == []
     assert read.gangs(store, Scope(frozenset())) == []
     assert read.namespaces(store, limit=5) == ["team-a", "team-b"]
     assert read.namespaces(store, limit=1) == ["team-a"]

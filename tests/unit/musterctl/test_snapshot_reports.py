@@ -132,7 +132,7 @@ def cluster(server: Server, snapshot: Path, asked: Any) -> Any:
     """Runs a command line against a cluster with the objects of the snapshot."""
     dump = load(snapshot.read_bytes())
     for fed in FEED:
-        items = [msgspec.to_builtins(each) for each in dump.of(fed.resource)]
+        items = [msgspec.to_builtins(each) for each in dump.objects_of(fed.resource)]
         server.answers[f"GET {fed.resource.path()}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": items}, [])
     server.other = (404, {"kind": "Status", "reason": "NotFound", "message": "none", "details": {"name": "x"}}, [])
     return asked
@@ -167,7 +167,7 @@ def test_a_snapshot_of_a_cluster_has_what_is_published(cluster: Any, server: Ser
     found = load(file.read_bytes())
     assert (found.scheduler_config, found.suspects) == (text, {"": Suspects((), ("x",))})
     assert found.own_inputs.timing.fault_stop == 0.75
-    assert len(found.of(PODS)) == 1
+    assert len(found.objects_of(PODS)) == 1
     assert load(cluster("snapshot", "--output=-").stdout_bytes).scheduler_config == text
     assert cluster("snapshot", f"--output={tmp_path}").exit_code == 2
     refused = cluster("snapshot", f"--output={tmp_path}/none/file")
@@ -208,7 +208,7 @@ def test_why_a_train_job_has_no_job(cluster: Any, server: Server) -> None:
 def test_labels_that_mean_nothing_are_told(snapshot: Path, tmp_path: Path) -> None:
     """Below the report of a pod that has one."""
     dump = load(snapshot.read_bytes())
-    (pod,) = dump.of(PODS)
+    (pod,) = dump.objects_of(PODS)
     pod.metadata.labels["muster.dev/queu"] = "team"
     file = tmp_path / "snapshot"
     file.write_bytes(save(dump))

@@ -13,7 +13,7 @@ from explain_world import ExplainWorld
 
 from extender.explain.find import explain as explain_in
 from extender.explain.whatif import WhatIf
-from history.answers import Gangs, Looked
+from history.answers import Coverage, Gangs
 from history.read import GangEvent, GangHistory
 from history.usage import Seconds, UsageRow
 from musterctl.app import main
@@ -34,7 +34,7 @@ def ok(body: Any) -> Any:
 def page(server: Server, tmp_path: Path) -> Any:
     """Runs a command of one with a token, who may list nothing; the page is at the address of the API server."""
     server.other = FORBIDDEN
-    server.answers["GET /api/recorder"] = ok(Looked(time.time()))
+    server.answers["GET /api/recorder"] = ok(Coverage(time.time()))
     file = tmp_path / "kubeconfig"
     content = yaml.safe_load(file.read_text())
     url = content["clusters"][0]["cluster"]["server"]

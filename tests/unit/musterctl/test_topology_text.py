@@ -12,7 +12,7 @@ from extender.explain.find import gang_named
 from extender.explain.topology import TopologyReport, topology_reports
 from extender.explain.whatif import WhatIf
 from extender.simulate.placing import simulate
-from gangs.words import ranks_words
+from gangs.words import ranks_text
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.topology import HyperNode, Topology, TopologyLevel, TopologySpec
 from musterctl.app import main
@@ -178,7 +178,7 @@ def test_spares_stand_where_they_are_with_who_borrows_them() -> None:
 
 def test_ranks_are_folded() -> None:
     """Runs of ranks, and of many only the first."""
-    assert ranks_words({"worker": [0, 1, 2, 5, 7, 8], "launcher": [0]}) == "worker 0-2, 5, 7-8; launcher 0"
-    assert ranks_words({"w": list(range(0, 12, 2)), "v": [3]}) == "w 0, 2, 4, 6, 8, 10; v 3"
-    assert ranks_words({"w": list(range(0, 14, 2))}) == "w 0, 2, 4, 6, 8, 10 and 1 more run"
-    assert ranks_words({"w": list(range(0, 20, 2))}) == "w 0, 2, 4, 6, 8, 10 and 4 more runs"
+    assert ranks_text({"worker": [0, 1, 2, 5, 7, 8], "launcher": [0]}) == "worker 0-2, 5, 7-8; launcher 0"
+    assert ranks_text({"w": list(range(0, 12, 2)), "v": [3]}) == "w 0, 2, 4, 6, 8, 10; v 3"
+    assert ranks_text({"w": list(range(0, 14, 2))}) == "w 0, 2, 4, 6, 8, 10 and 1 more run"
+    assert ranks_text({"w": list(range(0, 20, 2))}) == "w 0, 2, 4, 6, 8, 10 and 4 more runs"

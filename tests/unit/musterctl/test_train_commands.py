@@ -21,7 +21,7 @@ from muster.kube.errors import Forbidden, NotFound, Unreachable
 from muster.kube.loop import ENDED
 from musterctl.app import main
 from musterctl.commands import train
-from musterctl.commands.train import Logs, follow, told
+from musterctl.commands.train import Logs, follow, state_text
 from musterctl.output.listing import INTERRUPTED
 
 
@@ -97,9 +97,9 @@ def test_the_state_of_a_train_job_in_words(found: TrainJob, words: str) -> None:
         asked.append(1)
         return "no room"
 
-    assert told(found, why) == words
+    assert state_text(found, why) == words
     assert bool(asked) == words.startswith("waits:")
-    assert told(train_job(), lambda: "") == "waits for its pods"
+    assert state_text(train_job(), lambda: "") == "waits for its pods"
 
 
 class Api:

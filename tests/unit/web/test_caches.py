@@ -78,7 +78,7 @@ def test_what_only_containers_read_is_not_kept(pages: Pages) -> None:
     pod["spec"]["containers"][0] |= {"env": [{"name": "PASSWORD", "value": "x"}], "command": ["run"], "image": "i"}
     pod["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
     pages.put(PODS, pod)
-    [kept] = pages.caches.of(PODS, "c")
+    [kept] = pages.caches.objects_in(PODS, "c")
     container = kept.spec.containers[0]
     assert (container.env, container.command, container.image) == ([], [], "")
     assert list(kept.metadata.annotations) == ["scheduling.k8s.io/group-name", "volcano.sh/task-spec"]

@@ -107,7 +107,7 @@ def test_the_past_of_a_namespace_begins_with_its_creation() -> None:
     made = callers(judge, "mine", "theirs")
     made.past = lambda: ["old"]
     named = {"metadata": {"name": "mine", "creationTimestamp": "2027-01-15T08:00:00Z"}}
-    made._caches._stores[NAMESPACES].put(convert(named, Namespace))
+    made._caches._stores[NAMESPACES].add_object(convert(named, Namespace))
     scope = made.caller_of(bearer()).scope
     assert scope == Scope(frozenset({"mine", "old"}), frozenset({("mine", 1_800_000_000_000)}))
 

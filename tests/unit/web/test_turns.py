@@ -9,13 +9,13 @@ from anyio.lowlevel import checkpoint
 from served_app import wait_until
 from starlette.exceptions import HTTPException
 
-from web.slow import Threads, Turns
+from web.slow import SlowWork, Threads
 from web.view import Caller
 
 
 def test_few_wait_and_the_others_are_told_to_come_back() -> None:
     """A hundred requests that wait would have all threads of the server, and no page an answer."""
-    turns, entered, go_on = Turns("think", waiting=1, patience_s=30), threading.Event(), threading.Event()
+    turns, entered, go_on = SlowWork("think", waiting=1, patience_s=30), threading.Event(), threading.Event()
     done: list[str] = []
 
     def think(name: str) -> None:
@@ -42,7 +42,7 @@ def test_few_wait_and_the_others_are_told_to_come_back() -> None:
 
 def test_who_waits_for_too_long_is_told_to_come_back() -> None:
     """And his place is free again."""
-    turns = Turns("think", waiting=1, patience_s=0.01)
+    turns = SlowWork("think", waiting=1, patience_s=0.01)
     with turns.taken("first"):
         for _ in range(3):
             with pytest.raises(HTTPException), turns.taken("third"):
@@ -52,15 +52,15 @@ def test_who_waits_for_too_long_is_told_to_come_back() -> None:
 def test_one_account_leaves_places_to_others() -> None:
     """All service accounts of a namespace are one: who may edit it makes any number of them."""
     robots = [Caller(name=f"system:serviceaccount:evil:robot-{number}").account for number in range(4)]
-    turns = Turns("think", waiting=4, patience_s=0.01, each=1)
+    turns = SlowWork("think", waiting=4, patience_s=0.01, each=1)
     with turns.taken(robots[0]):
         for each in robots:
             with pytest.raises(HTTPException, match="try again"), turns.taken(each):
                 pass
-        turns._turn.release()  # as if it had ended: another account has a place
+        turns._lock.release()  # as if it had ended: another account has a place
         with turns.taken("ada"):
             pass
-        turns._turn.acquire()
+        turns._lock.acquire()
     assert not turns._held
 
 

@@ -73,7 +73,7 @@ def test_what_a_handler_adds_stays() -> None:
     def handler(request: AdmissionRequest) -> ReviewVerdict:
         patch = Patch(msgspec.json.decode(request.object))
         patch.set("metadata", "annotations", "other", value="there")
-        return ReviewVerdict.of(patch)
+        return ReviewVerdict.admitted_with(patch)
 
     assert admitted({}, "alice", handler)["metadata"]["annotations"] == {"other": "there", CREATED_BY: "alice"}
 

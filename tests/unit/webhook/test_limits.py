@@ -19,7 +19,7 @@ from muster.workloads.pod import BarePodAdapter
 from webhook.review import MOST_WARNINGS
 from webhook.validate import podgroup
 from webhook.validate import queue as queues
-from webhook.validate.volcano_job.job import check, warn
+from webhook.validate.volcano_job.job import check_job, warn
 
 PAGE = (Path(__file__).parents[3] / "docs/admission.md").read_text(encoding="utf-8")
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
@@ -40,7 +40,7 @@ def job(**spec: Any) -> Job:
 
 def refused(of: Job) -> dict[str, str]:
     """Field path → message."""
-    return {error.path: error.message for error in check(of)}
+    return {error.path: error.message for error in check_job(of)}
 
 
 def test_everything_over_its_limit_is_told_at_once() -> None:

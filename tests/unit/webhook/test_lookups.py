@@ -153,7 +153,7 @@ def test_an_owner_that_wants_no_pods_is_read_again() -> None:
     job = cluster.add(INDEXED_JOBS, "train")
     owners = OwnerLookup(cluster.client)
     held = structs.replace(job, spec=structs.replace(job.spec, suspend=True))
-    owners.caches[INDEXED_JOBS].store.put(held)
+    owners.caches[INDEXED_JOBS].store.add_object(held)
     reference = OwnerReference(api_version="batch/v1", kind="Job", name="train", uid=job.metadata.uid)
     assert owners.find(INDEXED_JOBS, "n", reference) == job
 
@@ -166,10 +166,10 @@ def test_queues_and_namespaces() -> None:
                  manifests.queue("c", state="Closed")):  # fmt: skip
         cluster.api.add(QUEUES, each)
         cluster.api.change(QUEUES, each["metadata"]["name"], {"status": each["status"]}, subresource="status")
-        queues.store.put(cluster.api.find(QUEUES, each["metadata"]["name"]))
+        queues.store.add_object(cluster.api.find(QUEUES, each["metadata"]["name"]))
     assert (queues.names(), queues.children("root"), queues.children("a")) == (["b"], ["a", "c"], ["b"])
     assert queues.get("missing") is None
-    namespaces.store.put(cluster.api.add(NAMESPACES, {"metadata": {"name": "n"}}))
+    namespaces.store.add_object(cluster.api.add(NAMESPACES, {"metadata": {"name": "n"}}))
     cluster.api.change(NAMESPACES, "n", {"metadata": {"labels": {"muster.dev/queue": "b"}}})
     assert namespaces.metadata("n").labels == {}
     assert namespaces.metadata("n", with_queue=True).labels == {"muster.dev/queue": "b"}
@@ -249,12 +249,12 @@ def test_one_over_the_budget_is_read_when_it_is_asked_for(live: list[str], monke
     client = Client(ClientConfig("http://127.0.0.1:1"))
     cached = OwnerLookup(client).caches[INDEXED_JOBS]
     assert cached.reflector.mirror.budget is not None
-    cached.reflector.mirror.put(msgspec.convert({"metadata": metadata(7, creationTimestamp="1")}, IndexedJob))
+    cached.reflector.mirror.add_object(msgspec.convert({"metadata": metadata(7, creationTimestamp="1")}, IndexedJob))
     assert cached.get("j7", "ns") == cached.store.list()[0]
     monkeypatch.setattr(cached.reflector.mirror.budget, "_of_namespace", 1000)
     newer = owner(7)
     newer["metadata"]["resourceVersion"] = "2"
-    cached.reflector.mirror.put(msgspec.convert(newer, IndexedJob))
+    cached.reflector.mirror.add_object(msgspec.convert(newer, IndexedJob))
     client.close()
     assert len(cached.store) == 0
     assert cached.get("j7", "ns")

@@ -353,7 +353,7 @@ def test_tree_from_the_cache() -> None:
     lookup = QueueLookup(Client(ClientConfig(server="http://127.0.0.1:9")))
     for name, parent, state in (("root", "", ""), ("default", "", "Open"), ("a", "root", ""), ("b", "a", "Closed")):
         obj = {**a_queue(name, parent=parent), "status": {"state": state}}
-        lookup.store.put(msgspec.convert(obj, Queue))
+        lookup.store.add_object(msgspec.convert(obj, Queue))
     assert lookup.children("root") == ["a", "default"]
     assert lookup.children("a") == ["b"]
     assert lookup.names() == ["default"]

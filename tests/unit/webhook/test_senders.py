@@ -43,7 +43,7 @@ def spent(budgets: Budgets, peer: str = "10.0.0.1", user: str = "anna") -> int:
     """Questions that this user can ask right now."""
     for count in range(round(BURST) + 1):
         try:
-            budgets.take(peer, user)
+            budgets.count_question(peer, user)
         except TooManyRequests:
             return count
     pytest.fail("there is no end")
@@ -69,7 +69,7 @@ def test_users_who_flood_leave_others_at_their_address_a_share(floods: int) -> N
         for number in range(floods):
             spent(budgets, user=f"flood {number}")
         for _ in range(3 * 34 if clock.now % 20 == 19 else 0):
-            budgets.take("10.0.0.1", "theirs")
+            budgets.count_question("10.0.0.1", "theirs")
         clock.now += 1
 
 
@@ -94,7 +94,7 @@ def test_no_address_asks_for_more_than_its_share(steps: list[tuple[float, int, i
         clock.now += pause_s
         for _ in range(wished):
             try:
-                budgets.take("10.0.0.1", str(user))
+                budgets.count_question("10.0.0.1", str(user))
             except TooManyRequests:
                 break
             taken += 1
@@ -106,9 +106,9 @@ def test_so_many_addresses_are_remembered() -> None:
     budgets = Budgets(Clock(0.0))
     spent(budgets)
     for number in range(2 * MOST_REMEMBERED):
-        budgets.take(f"fd00::{number:x}", "anna")
+        budgets.count_question(f"fd00::{number:x}", "anna")
         with pytest.raises(TooManyRequests):
-            budgets.take("10.0.0.1", "anna")
+            budgets.count_question("10.0.0.1", "anna")
     assert len(budgets._left) == MOST_REMEMBERED
 
 

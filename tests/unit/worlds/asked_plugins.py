@@ -8,7 +8,7 @@ import msgspec
 
 from muster.api.volcano.batch import Job
 from muster.volcano.plugins.base import PluginError
-from muster.volcano.plugins.registry import check, plugins_for, ports, required, warnings
+from muster.volcano.plugins.registry import check_plugins, plugins_for, ports, required, warnings
 from muster.volcano.pods import complete_pod
 from muster.volcano.tasks import slot
 
@@ -20,7 +20,7 @@ def outcome(**plugins: list[str]) -> dict[str, Any]:
     job = msgspec.convert({"metadata": {"name": "j", "namespace": "n", "uid": "u"}, "spec": spec}, Job)
     task = job.spec.tasks[0]
     result: dict[str, Any] = {
-        "refused": [[error.path, error.message] for error in check(job)],
+        "refused": [[error.path, error.message] for error in check_plugins(job)],
         "warnings": warnings(job),
         "required": required(plugins),
         "ports": ports(job, task),

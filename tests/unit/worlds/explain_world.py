@@ -27,7 +27,7 @@ class ToldState(RememberingState):
 
     def __getattribute__(self, name: str) -> Any:
         method = super().__getattribute__(name)
-        fed = next((fed for fed in FEED if fed.tell.__name__ == name), None)
+        fed = next((fed for fed in FEED if fed.apply.__name__ == name), None)
         if fed is None:
             return method
 
@@ -60,7 +60,7 @@ class ExplainWorld(World):
     def dump(self) -> ClusterDump:
         """Everything there is, now."""
         objects = {kind: list(items.values()) for kind, items in self.state.told.items()}
-        return ClusterDump(self.now, objects=objects, suspects={"": DEFAULT_RULES.told}, inputs={"": self.inputs})
+        return ClusterDump(self.now, objects=objects, suspects={"": DEFAULT_RULES.published}, inputs={"": self.inputs})
 
     def explain(self, name: str, kind: str = "gang") -> Any:
         """The report of an object in namespace `ns`."""

@@ -21,7 +21,7 @@ from extender.planner.framework.answers import Causes
 from extender.planner.framework.nodelabels import LabelCache
 from extender.planner.framework.registry import Action, PlannerPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
@@ -261,7 +261,7 @@ class World:
         """Run these actions in one cycle."""
         if self.checked:
             assert self.state.differences() == []
-        inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self.causes, asks=self.kept_asks,
+        inputs = CycleInputs(snapshot=take_snapshot(self.state), now=self.now, causes=self.causes, asks=self.kept_asks,
                              labels=self.kept_labels, arrived=self.arrived, avoided=self.refusals, gone=self.gone_nodes,
                              usage=self.usage, timing=self.timing)  # fmt: skip
         session = run_cycle(inputs, actions, self.plugins)
@@ -288,7 +288,7 @@ class World:
         for decision in [*of(session, decisions.Unreserve), *of(session, decisions.Reserve)]:
             keeps = isinstance(decision, decisions.Reserve)
             known = self.state.placement_of(decision.gang.key)
-            wanted = reserved(decision, PlacementContent.of(known)) if keeps else unreserved(decision, known)
+            wanted = reserved(decision, PlacementContent.content_of(known)) if keeps else unreserved(decision, known)
             self.write(decision.gang, known, wanted)
 
     def write(self, gang: GangView, known: Placement | None, wanted: PlacementContent) -> Placement:
@@ -320,7 +320,7 @@ class World:
         known = self.state.placement_of(place.gang.key)
         remembered = self.state.failures.remembered.get(place.gang.key, ())
         deadline_s = max(self.now, place.waits_until) + 60
-        wanted = placed(place, PlacementContent.of(known), deadline_s=deadline_s, remembered=remembered)
+        wanted = placed(place, PlacementContent.content_of(known), deadline_s=deadline_s, remembered=remembered)
         return self.write(place.gang, known, wanted)
 
     def room_is_there(self, session: Session) -> None:

@@ -70,7 +70,7 @@ def env_of(container: JSON) -> dict[str, str]:
 
 def shaped(group: Group) -> Shaped:
     """The pod as admission leaves it, applied by an independent library."""
-    review = PodReview.of(group.pod, msgspec.convert(group.pod["metadata"], ObjectMeta), "team")
+    review = PodReview.read_pod(group.pod, msgspec.convert(group.pod["metadata"], ObjectMeta), "team")
     shape(review, group, FRAMEWORK)
     return Shaped(jsonpatch.apply_patch(copy.deepcopy(group.pod), review.patch.operations), review.errors)
 

@@ -66,7 +66,7 @@ class World:
         own = {"name": "x", "labels": labels, "ownerReferences": [msgspec.to_builtins(owner)]}
         metadata = {**(metadata or {}), **own}
         pod: Pod = self.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": scheduler, **spec}})
-        self.pods.put(pod)
+        self.pods.add_object(pod)
         return pod
 
     def meet(self, owner: OwnerReference, labels: JSON | None = None, **spec: Any) -> None:
@@ -78,7 +78,7 @@ class World:
         self.pod_groups.process(f"n/podgroup-{owner.uid}")
         groups: list[PodGroup] = self.api.all(POD_GROUPS)
         for group in groups:
-            self.groups.put(group)
+            self.groups.add_object(group)
         return groups[0] if groups else None
 
     def made(self, resource: Resource[Any]) -> list[tuple[str, str]]:

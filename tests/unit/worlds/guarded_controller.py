@@ -66,5 +66,5 @@ class Desk:
         """PodGroups of Jobs, as the cache shows them."""
         shown = ObjectStore[PodGroup]()
         for group in self.api.all(POD_GROUPS):
-            shown.put(group)
+            shown.add_object(group)
         return Groups(self.client, shown, list, self.expectations)

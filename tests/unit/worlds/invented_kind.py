@@ -41,7 +41,7 @@ class SwarmAdapter(Adapter):
     """A Swarm: the rank is the number of the bee."""
 
     def __init__(self, swarm: Swarm) -> None:
-        super().__init__(Owner.of(SWARMS, swarm.metadata), swarm.spec.template, swarm.metadata.annotations)
+        super().__init__(Owner.from_meta(SWARMS, swarm.metadata), swarm.spec.template, swarm.metadata.annotations)
         self._bees = swarm.spec.bees
 
     def errors(self) -> list[FieldError]:

@@ -68,12 +68,12 @@ def grouped(client: Any, bees: list[JSON]) -> tuple[PodGroup, list[Pod]]:
     store, groups = caches.pods.store, caches.groups.store
     there: list[Pod] = [client.add(PODS, bee) for bee in bees]
     for pod in there:
-        store.put(pod)
+        store.add_object(pod)
     controller = PodGroups(Kit(client, None), caches)  # type: ignore[arg-type] # no Event is due
     [key] = {f"ns/{gang_of(pod)}" for pod in there}
     controller.process(key)
     [group] = client.all(POD_GROUPS)
-    groups.put(group)
+    groups.add_object(group)
     for pod in there:
         store.discard(pod.metadata.key)
     client.merge_patch(SWARMS, "hive", {"status": {"landed": True, "why": "it rains"}}, "ns")

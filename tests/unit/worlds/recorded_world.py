@@ -15,7 +15,7 @@ from extender.planner.timing import timing_of
 from extender.record import lines
 from extender.record.recorder import PlannerRecorder
 from extender.record.ring import Ring
-from extender.record.tap import Tap
+from extender.record.tap import RecordingHook
 from extender.replay.loop import Loop
 from extender.replay.told import ReplayedWorld
 from extender.replay.workloads import History, ReplayedChange
@@ -37,7 +37,7 @@ def head(**more: Any) -> lines.Head:
 class NotingTold(ReplayedWorld):
     """Notes what the state is told, as the tap of the reflectors does."""
 
-    def __init__(self, first: lines.Head, tap: Tap) -> None:
+    def __init__(self, first: lines.Head, tap: RecordingHook) -> None:
         super().__init__(first)
         self.tap = tap
 
@@ -45,25 +45,25 @@ class NotingTold(ReplayedWorld):
         """As it is, with a note."""
         known = self.objects[kind].get(item.metadata.key)
         if known is None or known.metadata.uid == item.metadata.uid:
-            self.tap.told(lines.RESOURCES[kind], known, item)
-        super().tell(kind, item)
+            self.tap.changed(lines.RESOURCES[kind], known, item)
+        super().apply(kind, item)
 
     def forget(self, kind: str, key: str) -> None:
         """As it is, with a note."""
-        self.tap.told(lines.RESOURCES[kind], self.objects[kind].get(key), None)
+        self.tap.changed(lines.RESOURCES[kind], self.objects[kind].get(key), None)
         super().forget(kind, key)
 
 
 class NotingPlanning(Planning):
     """Notes its cycles."""
 
-    def __init__(self, settings: Mapping[str, Any], tap: Tap) -> None:
+    def __init__(self, settings: Mapping[str, Any], tap: RecordingHook) -> None:
         super().__init__(config.parse(""), timing_of(settings)[0])
         self.tap = tap
 
     def run(self, *about: Any, **given: Any) -> Session:
         """As it is, with a note before and after."""
-        self.tap.looked()
+        self.tap.snapshot_taken()
         session = super().run(*about, **given)
         self.tap.decided(session)
         return session
@@ -120,7 +120,7 @@ class RecordedWorld:
         self.history.before = self.changes()
         loop = Loop(self.history, None, lambda _, item: item)
         ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
-        tap = Tap(PlannerRecorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
+        tap = RecordingHook(PlannerRecorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
         loop.world = NotingTold(self.history.head, tap)
         loop.meter.state = loop.world.state
         loop.planning = NotingPlanning(self.history.head.settings, tap)

@@ -271,6 +271,6 @@ def _tell(reflector: Reflector[Any], change: Change) -> None:
         if kind == "DELETED":
             reflector.mirror.remove(obj.metadata.key)
         else:
-            reflector.mirror.put(obj)
+            reflector.mirror.add_object(obj)
     except APIError as error:  # pragma: no cover - handlers do no I/O
         raise AssertionError("a handler talked to the API server") from error

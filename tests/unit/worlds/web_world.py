@@ -86,7 +86,7 @@ class Pages:
     def put(self, resource: Resource[Any], *objects: JSON) -> None:
         """Have the caches see objects."""
         for each in objects:
-            self.caches.mirror(resource).put(msgspec.convert(each, resource.type))
+            self.caches.mirror(resource).add_object(msgspec.convert(each, resource.type))
 
     def remove(self, resource: Resource[Any], key: str) -> None:
         """Have the caches see that one is gone."""

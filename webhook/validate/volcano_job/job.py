@@ -51,7 +51,7 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
         if request.operation == "UPDATE":
             return _review_update(request, job, lookups.dry_runs)
         usable = lookups.queues_for(request.namespace)
-        found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, usable)], warn(job))
+        found = Findings([*check_job(job), *unusable_queue("spec.queue", job.spec.queue, usable)], warn(job))
         found.errors += wrong_scheduler("spec.schedulerName", job.spec.scheduler_name, queue_of(job.spec), usable)
         for index, task in enumerate(job.spec.tasks):
             spec, _, _ = template_of(task.template)
@@ -85,7 +85,7 @@ def _check_changed(job: Job) -> Findings:
     return Findings([*check_counts(job), *check_tasks(job), *check_names(job)])
 
 
-def check(job: Job) -> list[FieldError]:
+def check_job(job: Job) -> list[FieldError]:
     """Return all errors of a new Job, except for its queue."""
     if not job.spec.tasks:
         message = "No task specified in job spec; add at least one, with a name, replicas and a template"
@@ -98,7 +98,7 @@ def check(job: Job) -> list[FieldError]:
         *check_policies(job.spec.policies, "spec.policies"),
         *check_dependencies(job.spec.tasks),
         *check_volumes(job.spec.volumes),
-        *plugins.check(job),
+        *plugins.check_plugins(job),
         *check_budgets(job.metadata.annotations, "metadata.annotations", one=False),
         *budget_mistakes(job.metadata.annotations, "metadata.annotations"),
         *check_pods_of_tasks(job),

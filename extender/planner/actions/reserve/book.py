@@ -22,9 +22,9 @@ from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
 from extender.planner.actions.reserve.reservation import (
-    Look,
-    Looks,
     Reservation,
+    ReservationSearch,
+    ReservationSearches,
     as_written,
     earliest,
     judged,
@@ -41,7 +41,7 @@ from muster.api import names
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.reason import NOTHING, Reason
 
-LOOKS = 4
+SEARCHES_A_CYCLE = 4
 """Maximum number of searches for reservations per cycle; each tries a whole gang a dozen times."""
 MOST_LIVE = 4
 """Maximum number of reservations per `heads`, including those that only bind their own queue."""
@@ -51,10 +51,10 @@ _MODES = get_args(ReservationMode)
 class Book:
     """Reservations while `allocate` tries one gang after the other. `looked` is kept from one cycle to the next."""
 
-    def __init__(self, session: Session, gangs: Sequence[GangView], looked: Looks) -> None:
+    def __init__(self, session: Session, gangs: Sequence[GangView], searched: ReservationSearches) -> None:
         self._session = session
         self._rules = session.reservations
-        self._looked = looked
+        self._searched = searched
         self._searches = 0
         self._again = self._due(gangs)
         self._releases: Releases | None = None
@@ -72,9 +72,13 @@ class Book:
 
     def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
         """Return the gangs for which a search may be repeated; if many wait, half of the searches are for others."""
-        searched = self._looked
-        few = len({gang.queue for gang in gangs}) <= LOOKS
-        return searched.keys() if few else set(nsmallest(LOOKS // 2, searched, key=lambda uid: searched[uid].at))
+        searched = self._searched
+        few = len({gang.queue for gang in gangs}) <= SEARCHES_A_CYCLE
+        return (
+            searched.keys()
+            if few
+            else set(nsmallest(SEARCHES_A_CYCLE // 2, searched, key=lambda uid: searched[uid].at))
+        )
 
     def _load(self, gangs: Sequence[GangView]) -> None:
         """Take over the reservations of placements, the first of each queue."""
@@ -190,12 +194,12 @@ class Book:
     def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
         """Return a reservation that begins before the known one; None if there is none."""
         session = self._session
-        search = Look(
+        search = ReservationSearch(
             session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
         )
-        last = self._looked.get(gang.uid)
+        last = self._searched.get(gang.uid)
         self._asked.add(gang.uid)
-        if self._searches >= LOOKS or (last and gang.uid not in self._again) or not worth_it(search, last):
+        if self._searches >= SEARCHES_A_CYCLE or (last and gang.uid not in self._again) or not worth_it(search, last):
             return None
         self._searches += 1
         taken = np.zeros_like(session.snapshot.free)
@@ -210,7 +214,7 @@ class Book:
         if found is None and not search.patient and known is None:
             found = soonest_empty(session, gang, taken, of_others=False)
         if found is None:
-            self._looked[gang.uid] = search
+            self._searched[gang.uid] = search
             return None
         found = judged(session, found)
         return replace(found, why=self._why(found))
@@ -219,7 +223,7 @@ class Book:
         """Return a reservation as it counts now; its placement is written again if that is news."""
         found = judged(self._session, reservation)
         known = found.gang.placement.status.reserved_at if found.gang.placement else ""
-        if found.why.params.get("aside", found.why) == found.aside and readable_time(known) == found.since:
+        if found.why.params.get("aside", found.why) == found.suspended and readable_time(known) == found.since:
             return found
         return replace(found, why=self._why(found), written=False)
 
@@ -227,8 +231,8 @@ class Book:
         """Decide Reserve for new or changed reservations, and Unreserve for ended ones."""
         session = self._session
         session.kept = self
-        for uid in self._looked.keys() - self._asked:
-            del self._looked[uid]
+        for uid in self._searched.keys() - self._asked:
+            del self._searched[uid]
         before = [gang for gang in session.snapshot.gangs if _has_reserved_status(gang)]
         placed = {place.gang.key for place in session.decided(decisions.Place)}
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
@@ -247,7 +251,7 @@ class Book:
         ending = found.owners_in(reservation.columns, found.until(until)) if reservation.at is not None else []
         named = self._session.inputs.names_others
         return reasons.queues.reserved(
-            nodes, reservation.at, ending, self._rules.patience_s, reservation.aside, named=named
+            nodes, reservation.at, ending, self._rules.patience_s, reservation.suspended, named=named
         )
 
     # -- room that is left ------------------------------------------------------------------------------------------

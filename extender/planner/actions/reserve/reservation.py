@@ -37,7 +37,7 @@ from muster.api.muster.reason import NOTHING, Reason, stored
 
 LATER_S = 10.0
 """Delay of an expected start up to which the placement is not written again."""
-LOOK_AGAIN_S = 5.0
+SEARCH_INTERVAL_S = 5.0
 """Time after a failed search until the next one for this gang, if nodes have changed."""
 
 
@@ -50,7 +50,7 @@ class Reservation(ReservedRoom):
     why: Reason = NOTHING
     written: bool = False
     """The gang's placement has it already."""
-    aside: Reason = NOTHING
+    suspended: Reason = NOTHING
     """The reason why it only binds its own queue; empty if it binds all queues."""
     since: float = 0.0
     """Time since when the gang has nodes reserved, in whole seconds since the epoch."""
@@ -111,7 +111,7 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReservationSearch:
     """An unsuccessful search."""
 
     version: int
@@ -124,16 +124,16 @@ class Look:
     """The gang's `patience_s` was not over."""
 
 
-Looks = dict[str, Look]
+ReservationSearches = dict[str, ReservationSearch]
 """By UID of the gang."""
 
 
-def worth_it(look: Look, last: Look | None) -> bool:
+def worth_it(search: ReservationSearch, last: ReservationSearch | None) -> bool:
     """Return True if a search may find more than the last one."""
-    if last is None or last.improving != look.improving:
+    if last is None or last.improving != search.improving:
         return True
-    changed = (last.version, last.patient) != (look.version, look.patient)
-    return changed and look.at >= last.at + LOOK_AGAIN_S
+    changed = (last.version, last.patient) != (search.version, search.patient)
+    return changed and search.at >= last.at + SEARCH_INTERVAL_S
 
 
 def earliest(
@@ -245,9 +245,9 @@ def judged(session: Session, reservation: Reservation) -> Reservation:
         suspended = reasons.queues.FOR_ITS_OWN
     elif not _within_share(session, queue, reservation.need):
         suspended = reasons.queues.OVER_SHARE
-    if (suspended, since) == (reservation.aside, reservation.since):
+    if (suspended, since) == (reservation.suspended, reservation.since):
         return reservation
-    return replace(reservation, only=queue if suspended else "", aside=suspended, since=since)
+    return replace(reservation, only=queue if suspended else "", suspended=suspended, since=since)
 
 
 def _since(session: Session, gang: GangView) -> float:

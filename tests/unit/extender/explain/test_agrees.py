@@ -14,10 +14,10 @@ from extender.planner.actions import repair
 from extender.planner.cycle import parts_of, run_cycle
 from extender.planner.framework import config, decisions
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.state.feed import FEED
 from extender.planner.timing import Timing
-from extender.record.words import words_of
+from extender.record.words import decision_lines
 from extender.simulate.placing import simulate
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta, format_time
@@ -93,7 +93,7 @@ def made(timing: Timing, nodes: list[str], gangs: list[tuple[str, int]], refused
 def planned(world: ExplainWorld) -> Session:
     """The cycle of the world's own planner."""
     inputs = CycleInputs(
-        snapshot=take(world.state), now=world.now, arrived=world.arrived, avoided=world.refusals,
+        snapshot=take_snapshot(world.state), now=world.now, arrived=world.arrived, avoided=world.refusals,
         gone=world.gone_nodes, timing=world.timing,
     )  # fmt: skip
     return run_cycle(inputs, *parts_of(config.parse("")))
@@ -102,14 +102,16 @@ def planned(world: ExplainWorld) -> Session:
 def decided(session: Session) -> list[tuple[Any, ...]]:
     """What changes the cluster, and until when victims are told to go."""
     told = ((each.gang.key, each.waits_until) for each in session.decisions if isinstance(each, decisions.Place))
-    return [*words_of(session), *told]
+    return [*decision_lines(session), *told]
 
 
 def told(session: Session) -> dict[str, tuple[str, str]]:
     """Why each gang waits in whole or in part, and what becomes of its members on faulty nodes."""
     waits = [each for each in session.decisions if isinstance(each, decisions.Unschedulable)]
     reasons = {each.gang.key: each.reason for each in reversed(waits)}
-    return {each.key: (reasons.get(each.key, ""), repair.told(session, each)) for each in session.snapshot.gangs}
+    return {
+        each.key: (reasons.get(each.key, ""), repair.fault_report(session, each)) for each in session.snapshot.gangs
+    }
 
 
 def explained(dump: ClusterDump) -> dict[str, tuple[str, str]]:
@@ -131,15 +133,15 @@ def on_the_page(dump: ClusterDump) -> dict[str, tuple[str, str]]:
     """The same as the page answers it from its caches, which keep less of each object, to who may see everything."""
     caches = PageCaches(Client(ClientConfig("http://127.0.0.1:1")))
     for fed in FEED:
-        for each in dump.of(fed.resource):
-            caches.mirror(fed.resource).put(each)
+        for each in dump.objects_of(fed.resource):
+            caches.mirror(fed.resource).add_object(each)
 
     def prepare(read: ClusterDump) -> None:
         read.taken_at, read.inputs = dump.taken_at, dump.inputs
         read.scheduler_config, read.suspects = dump.scheduler_config, dump.suspects
 
     explainer = Explainer(caches, prepare)
-    groups = (each.metadata for each in dump.of(POD_GROUPS))
+    groups = (each.metadata for each in dump.objects_of(POD_GROUPS))
     answers = [explainer.explain(Caller(), "gang", each.namespace, each.name).report for each in groups]
     return {each.gang: said_in(each) for each in answers if isinstance(each, GangReport)}
 

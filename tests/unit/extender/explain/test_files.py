@@ -64,7 +64,7 @@ def test_a_file_explains_as_its_cluster_does() -> None:
     again = load(content)
     for kind, name in (("gang", "a"), ("gang", "first"), ("pod", "a-worker-0"), ("job", "a")):
         assert report_of(again, name, kind) == report_of(dump, name, kind)
-    assert [(claim.bound, claim.metadata.annotations[SELECTED_NODE]) for claim in again.of(CLAIMS)] == [
+    assert [(claim.bound, claim.metadata.annotations[SELECTED_NODE]) for claim in again.objects_of(CLAIMS)] == [
         (True, "node-0")
     ]
     assert save(again) == content

@@ -29,16 +29,18 @@ def dump() -> ClusterDump:
     made = ClusterDump(NOW)
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "workloadRef": {"workloadName": "w", "templateName": "t"}}
     group = {"metadata": meta("fit-group", ownerReferences=[OWNER]), "spec": spec}
-    made.put(NATIVE_POD_GROUPS, [msgspec.convert(group, NativePodGroup)])
-    made.put(WORKLOADS, [msgspec.convert({"metadata": meta("w", labels={"muster.dev/queue": "red"})}, Workload)])
-    made.put(QUEUES, [msgspec.convert({"metadata": {"name": name}}, Queue) for name in ("default", "red")])
+    made.add_objects(NATIVE_POD_GROUPS, [msgspec.convert(group, NativePodGroup)])
+    made.add_objects(
+        WORKLOADS, [msgspec.convert({"metadata": meta("w", labels={"muster.dev/queue": "red"})}, Workload)]
+    )
+    made.add_objects(QUEUES, [msgspec.convert({"metadata": {"name": name}}, Queue) for name in ("default", "red")])
     node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 8, "pods": 10}}}
-    made.put(NODES, [msgspec.convert(node, Node)])
+    made.add_objects(NODES, [msgspec.convert(node, Node)])
     named = {"schedulerName": "muster", "nodeName": "n", "schedulingGroup": {"podGroupName": "fit-group"}}
     notes, runs = {"scheduling.k8s.io/group-name": "native.fit-group"}, {"spec": named, "status": {"phase": "Running"}}
     pods = [{"metadata": meta(f"fit-{rank}", annotations=notes), **runs} for rank in range(2)]
-    made.put(PODS, [msgspec.convert(pod, Pod) for pod in pods])
-    made.put(PLACEMENTS, [msgspec.convert({"metadata": meta("native.fit-group")}, Placement)])
+    made.add_objects(PODS, [msgspec.convert(pod, Pod) for pod in pods])
+    made.add_objects(PLACEMENTS, [msgspec.convert({"metadata": meta("native.fit-group")}, Placement)])
     return made
 
 
@@ -68,7 +70,7 @@ def test_its_nodes_are_told_to_who_sees_one_namespace() -> None:
 def test_it_is_gone_in_a_trial_without_it(name: str) -> None:
     """With its pods and its Placement."""
     left = changed(dump(), DumpChange("ns", without=[name]))
-    assert [left.of(kind) for kind in (NATIVE_POD_GROUPS, PODS, PLACEMENTS)] == [[], [], []]
+    assert [left.objects_of(kind) for kind in (NATIVE_POD_GROUPS, PODS, PLACEMENTS)] == [[], [], []]
 
 
 def test_a_pod_whose_native_group_is_not_served_says_so() -> None:
@@ -76,7 +78,7 @@ def test_a_pod_whose_native_group_is_not_served_says_so() -> None:
     made = dump()
     made.objects[kind_name(NATIVE_POD_GROUPS)].clear()
     spec = {"schedulerName": "muster", "schedulingGroup": {"podGroupName": "fit-group"}}
-    made.put(PODS, [msgspec.convert({"metadata": meta("fit-2"), "spec": spec}, Pod)])
+    made.add_objects(PODS, [msgspec.convert({"metadata": meta("fit-2"), "spec": spec}, Pod)])
     report = report_of(made, "fit-2", "pod")
     assert report.cause == "gang-missing"
     assert "PodGroup fit-group of scheduling.k8s.io" in report.summary

@@ -12,7 +12,7 @@ from msgspec import structs
 from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.groupcontent import wanted_status
 from extender.planner.framework import decisions
-from extender.planner.standing import standings
+from extender.planner.standing import queue_positions
 from extender.planner.state.feed import FEED
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.reason import reason_of
@@ -24,7 +24,7 @@ def told(world: ExplainWorld) -> None:
     """What the extender writes in a cycle is in the PodGroups."""
     session = world.plan()
     why = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
-    places = standings(session)
+    places = queue_positions(session)
     for gang in session.snapshot.gangs:
         group = world.state.groups[gang.key]
         status = wanted_status(gang, enqueued=False, placed=False, waits=why.get(gang.key), now=world.now)
@@ -81,7 +81,7 @@ def test_lines_have_the_place_and_nothing_that_is_not_known() -> None:
     assert {"placement", "nodes", "would help"}.isdisjoint(lines)
     expected = by_label(report(world, "first"), world.now)["expected"]
     assert expected == f"to start at {world.state.groups['ns/first'].status.expected_start}"
-    world.change(next(each for each in own(world, queues=True).of(QUEUES)), status={"waiting": 2})
+    world.change(next(each for each in own(world, queues=True).objects_of(QUEUES)), status={"waiting": 2})
     assert by_label(report(world, "second", queues=True), world.now)["queue"] == "default (Open), place 2 of 2 in it"
 
 

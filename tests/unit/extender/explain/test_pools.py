@@ -72,4 +72,4 @@ def test_a_cluster_without_pools_is_one() -> None:
     dump = made.dump()
     assert pools_of(dump) == [""]
     assert in_pool(dump, "") is dump
-    assert len(dump.of(POD_GROUPS)) == len(dump.of(QUEUES)) == 1
+    assert len(dump.objects_of(POD_GROUPS)) == len(dump.objects_of(QUEUES)) == 1

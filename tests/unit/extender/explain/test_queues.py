@@ -5,7 +5,7 @@ from extender_world import slots
 
 from extender.explain.clusterdump import load, save
 from extender.explain.gang import GangExplainer
-from extender.explain.queues import changed_shares, queue_reports, told_reports
+from extender.explain.queues import changed_shares, queue_reports, queue_reports_of
 from extender.explain.whatif import DumpChange, WhatIf, changed
 from extender.planner import reasons
 from muster.api import names
@@ -125,7 +125,7 @@ def test_what_is_kept_as_spares_is_told() -> None:
     assert [line.endswith("(8 kept as spares)") for line in top_lines(reports, "nvidia.com/gpu")] == [False, True, True]
     assert "  of what is used, gangs keep as spares: 8 nvidia.com/gpu" in queue_lines(reports[-1])
     status = QueueStatus(allocated=GPU, spares=GPU8)
-    (told,) = told_reports([Queue(metadata=world.meta("default"), status=status)])
+    (told,) = queue_reports_of([Queue(metadata=world.meta("default"), status=status)])
     assert (told.allocated, told.spares) == ({"nvidia.com/gpu": 9_000}, {"nvidia.com/gpu": 8_000})
     what_if = WhatIf(world.dump())
     gang = what_if.state.gang(key)

@@ -35,7 +35,7 @@ def test_an_autoscalers_refusal_is_told() -> None:
     """Read from the cluster, and from a file."""
     world, uid = waiting()
     dump = world.dump()
-    dump.put(PROVISIONING_REQUESTS, [])
+    dump.add_objects(PROVISIONING_REQUESTS, [])
     assert refusal(dump)[0] == "NotEnoughResources"
     [asked] = of(WhatIf(dump).cycle(), RequestNodes)
     owner = OwnerReference(api_version="v1", kind="PodGroup", name="a", uid=uid)
@@ -46,7 +46,7 @@ def test_an_autoscalers_refusal_is_told() -> None:
     )
     spec = ProvisioningRequestSpec(provisioning_class_name=asked.provisioning_class)
     request = ProvisioningRequest(metadata=meta, spec=spec, status=ProvisioningRequestStatus(conditions=[failed]))
-    dump.put(PROVISIONING_REQUESTS, [request])
+    dump.add_objects(PROVISIONING_REQUESTS, [request])
     assert refusal(dump)[0] == "ProvisioningFailed"
     assert "no quota left" in refusal(dump)[1]
     assert refusal(load(save(dump))) == refusal(dump)

@@ -19,7 +19,7 @@ from victims_world import Cluster
 from extender.planner.cycle import parts_of
 from extender.planner.framework import config, decisions
 from extender.planner.framework.session import Session
-from extender.record.words import words_of
+from extender.record.words import decision_lines
 from muster.api import names
 from muster.api.muster.placement import slots_of
 from muster.api.volcano.scheduling import Guarantee, NetworkTopology
@@ -208,7 +208,7 @@ def scores(session: Session) -> str:
 
 def said(session: Session) -> Iterator[str]:
     """The decisions of a cycle."""
-    yield from (" ".join(words).replace("ns/", "") for words in words_of(session))
+    yield from (" ".join(words).replace("ns/", "") for words in decision_lines(session))
     for keep in of(session, decisions.KeepSpares):
         yield f"spares {keep.gang.key} {' '.join(f'{each.node}*{each.count}' for each in keep.spares)}"
     for notice in of(session, decisions.TellNotice):

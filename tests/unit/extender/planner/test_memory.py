@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from extender.planner import memory
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.memory import Memory, avoided_after, memory_of, memory_text, published_inputs, still_avoided
 from extender.planner.timing import DEFAULTS, Timing, timing_of
 from extender.settings import ExtenderSettings
@@ -25,7 +25,7 @@ def test_refused_nodes_are_left_out_for_a_while() -> None:
     """From the refusal on, also if nothing could be written; a node where a member failed has a time of its own."""
     world = World()
     early = {"ns/a": {"node-0": world.now + 5}}
-    session = Session(CycleInputs(snapshot=take(world.state), now=world.now, avoided=early))
+    session = Session(CycleInputs(snapshot=take_snapshot(world.state), now=world.now, avoided=early))
     session.avoided["ns/a"] |= {"node-1", "node-2"}
     session.failed_on["ns/a"] = {"node-2"}
     after = avoided_after(session)

@@ -13,7 +13,7 @@ from extender.main import Extender
 from extender.planner.state.feed import FEED
 from extender.record import lines
 from extender.record.reading import Recording
-from extender.replay.check import check
+from extender.replay.check import check_recording
 from extender.scaling import Scaling
 from extender.settings import ExtenderOptions, ExtenderSettings
 from muster.kube.reflector import Reflector
@@ -45,11 +45,11 @@ def test_reflectors_cycles_and_configuration_are_recorded(tmp_path: Path, monkey
     told = world.dump()
     for resource, reflector in extender._cluster._reflectors.items():
         if isinstance(reflector, Reflector):
-            for item in told.of(resource):
-                reflector.mirror.put(item)
+            for item in told.objects_of(resource):
+                reflector.mirror.add_object(item)
     extender._planner.cycle()
     config.write_text('actions: "reclaim"\n')
-    extender._config_file.look()
+    extender._config_file.read_again()
     extender._planner.cycle()
     extender._recording.stop()
     loop.close()
@@ -57,10 +57,10 @@ def test_reflectors_cycles_and_configuration_are_recorded(tmp_path: Path, monkey
     found = [*Recording(folder)]
     (head,) = (line for line in found if isinstance(line, lines.Head))
     assert (head.config, head.settings["nodeFaultGrace"]) == ('actions: "allocate"\n', 12.0)
-    kinds = {kind_name(fed.resource) for fed in FEED if told.of(fed.resource)}
+    kinds = {kind_name(fed.resource) for fed in FEED if told.objects_of(fed.resource)}
     assert {line.kind for line in found if isinstance(line, lines.KnownLine)} >= kinds
     cycles = [[words[0] for words in line.decided] for line in found if isinstance(line, lines.Cycle)]
     assert cycles == [["place"], []]
     assert [line.text for line in found if isinstance(line, lines.ConfigLine)] == ['actions: "reclaim"\n']
-    report = check(Recording(folder))
+    report = check_recording(Recording(folder))
     assert (report.cycles, report.equal, report.differences) == (2, 1, [])

@@ -16,7 +16,7 @@ from extender.record.reading import Recording, RecordingError
 from extender.record.recorder import PlannerRecorder
 from extender.record.ring import PATTERN, Ring, RingError
 from extender.record.status import status_of
-from extender.record.tap import Tap
+from extender.record.tap import RecordingHook
 from extender.replay.told import ReplayedWorld
 from muster.api.kubernetes.core import PODS, Node, NodeStatus, Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -42,7 +42,7 @@ def begun(folder: Path, *names: str, most_bytes: int = MIB) -> PlannerRecorder:
     writing, _ = recording_of(folder, most_bytes=most_bytes)
     for name in names:
         writing.saw(NODE, node(name))
-    writing.say(lines.SnapshotLine())
+    writing.record(lines.SnapshotLine())
     return writing
 
 
@@ -55,7 +55,7 @@ def told(folder: Path) -> ReplayedWorld:
     """The state at the end of a recording."""
     state = ReplayedWorld(head())
     for line in Recording(folder):
-        state.take(line)
+        state.apply_line(line)
     return state
 
 
@@ -97,7 +97,7 @@ def test_a_replica_that_leads_no_more_ends_its_file(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         writing.saw(NODE, node(name))
         if name != "b":
-            writing.say(lines.SnapshotLine())
+            writing.record(lines.SnapshotLine())
         writing.write()
         now[0] += 61
         writing.write()
@@ -170,7 +170,7 @@ def test_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """After an error of the disk a new file begins with all that is known."""
     writing, ring = recording_of(tmp_path)
     writing.saw(NODE, node("a"))
-    writing.say(lines.SnapshotLine())
+    writing.record(lines.SnapshotLine())
     writing.write()
 
     def full(_: lines.AnyLine) -> None:
@@ -179,7 +179,7 @@ def test_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as broken:
         broken.setattr(ring, "write", full)
         writing.saw(NODE, node("b"))
-        writing._turn()
+        writing._write_batch()
     writing.saw(NODE, node("c"))
     writing.stop()
     assert sorted(told(tmp_path).objects[NODE]) == ["a", "b", "c"]
@@ -218,7 +218,7 @@ def test_a_process_that_starts_anew_is_a_gap(tmp_path: Path) -> None:
         writing = PlannerRecorder(ring, replace(head()), wall_s=lambda: next(clock))  # noqa: B023 - as above
         for name in names:
             writing.saw(NODE, node(name))
-        writing.say(lines.SnapshotLine())
+        writing.record(lines.SnapshotLine())
         writing.stop()
     assert sorted(told(tmp_path).objects[NODE]) == ["b", "c"]
     status = status_of(Recording(tmp_path))
@@ -239,14 +239,14 @@ def test_a_whole_world_in_small_files(tmp_path: Path) -> None:
 def test_own_writes_are_noted_unless_their_object_is_gone(tmp_path: Path) -> None:
     """A PodGroup and a pod that were written are told as own; of one that is gone meanwhile nothing is said."""
     ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: 1_800_000_000.0)
-    tap = Tap(PlannerRecorder(ring, head(), wall_s=lambda: 1_800_000_000.0))
+    tap = RecordingHook(PlannerRecorder(ring, head(), wall_s=lambda: 1_800_000_000.0))
     state = tap.state(1_000, lambda: None, pool="", rules=DEFAULT_RULES)
     world = World()
     key = world.gang("gang", {"worker": (1, {"cpu": 1})})
     pod, group = world.pod(key, "worker", 0, {"cpu": 1}), world.state.groups[key]
     state.on_pod_group(None, group)
     state.on_pod(None, pod)
-    tap.looked()
+    tap.snapshot_taken()
     state.on_pod_group_written(group)
     state.on_pod_written(pod)
     state.assume(pod.metadata.uid, "node-0")

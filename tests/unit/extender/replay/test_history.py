@@ -13,7 +13,7 @@ from extender.record import lines
 from extender.record.reading import Recording
 from extender.record.recorder import PlannerRecorder
 from extender.record.ring import PATTERN, Ring
-from extender.replay.check import check
+from extender.replay.check import check_recording
 from extender.replay.history import history_of
 from extender.replay.loop import Loop
 from extender.replay.workloads import History
@@ -41,7 +41,7 @@ def test_a_recording_that_begins_in_the_middle_goes_on_from_there(tmp_path: Path
     assert starts(loop, world.start_s) == {"first": None, "second": 300.0, "third": 600.0}
     assert [each.workload.ran_before for each in loop.all] == [True, False, False]
     assert [each.ended_s for each in loop.all] == [world.start_s + at for at in (300, 600, 660)]
-    assert check(Recording(tmp_path)).differences == []
+    assert check_recording(Recording(tmp_path)).differences == []
 
 
 class Feed:
@@ -53,7 +53,7 @@ class Feed:
         self._versions = itertools.count(1)
         ring = Ring(folder, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: self.now)
         self.recorder = PlannerRecorder(ring, head(planner=False), wall_s=lambda: self.now)
-        self.recorder.say(lines.SnapshotLine())
+        self.recorder.record(lines.SnapshotLine())
 
     def group(self, at: float, name: str, members: int) -> None:
         """A PodGroup that comes."""

@@ -8,7 +8,7 @@ from recorded_world import starts
 
 from extender.record.reading import Recording
 from extender.record.status import status_of
-from extender.replay.check import check
+from extender.replay.check import check_recording
 from extender.replay.history import history_of
 from extender.replay.loop import Loop
 from musterctl.app import main
@@ -22,7 +22,7 @@ def test_the_decisions_of_an_earlier_version_are_compared_with_those_of_this_one
     """It placed three gangs; a version that decides otherwise on purpose says here what is different."""
     status = status_of(Recording(KEPT))
     assert (status.sessions, status.lost) == (1, 0)
-    checked = check(Recording(KEPT))
+    checked = check_recording(Recording(KEPT))
     assert (checked.decisions["place"], checked.differences) == (3, [])
     told = CliRunner().invoke(main, ["replay", str(KEPT), "--output", "json"])
     assert told.exit_code == 0, told.output

@@ -5,7 +5,7 @@ from pathlib import Path
 from recorded_world import RecordedWorld, starts
 
 from extender.record.reading import Recording
-from extender.replay.check import check
+from extender.replay.check import check_recording
 from extender.replay.history import history_of
 from extender.replay.loop import Loop
 
@@ -36,7 +36,7 @@ def test_a_recording_replays_as_it_was(tmp_path: Path) -> None:
 def test_every_recorded_cycle_decides_the_same(tmp_path: Path) -> None:
     """The planner decides what it decided, cycle by cycle."""
     then = two_on_one().record(tmp_path)
-    report = check(Recording(tmp_path))
+    report = check_recording(Recording(tmp_path))
     assert (report.differences, report.cycles, report.gone, report.new) == ([], then.cycles, 0, 0)
     assert report.decisions["place"] == 3
 

@@ -12,7 +12,7 @@ from state_oracle import differences, digest
 
 from extender.record import lines
 from extender.record.reading import Recording
-from extender.replay.check import check
+from extender.replay.check import check_recording
 from extender.replay.told import ReplayedWorld
 from extender.simulate.world import RecordedState
 
@@ -49,8 +49,8 @@ def test_a_recording_gives_the_state_of_the_live_feed(
         recording = Recording(Path(folder))
         told = ReplayedWorld(head())
         for line in recording:
-            told.take(line)
+            told.apply_line(line)
         assert differences(digest(live.world.state), digest(told.state)) == []
         assert without_versions(told) == without_versions(live.world)
-        assert check(recording).differences == []
+        assert check_recording(recording).differences == []
         assert sum(isinstance(line, lines.Head) for line in recording) > 1 or not many_files

@@ -9,11 +9,11 @@ from extender_world import World
 from recorded_world import GPU, RecordedWorld, head
 
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.timing import Timing
 from extender.record import lines
 from extender.record.reading import Recording
-from extender.replay.check import check
+from extender.replay.check import check_recording
 from extender.replay.told import ReplayedWorld, decide, planning_of
 from musterctl.app import main
 
@@ -21,7 +21,7 @@ from musterctl.app import main
 def cycle(settings: dict[str, Any], **line: Any) -> Session:
     """One cycle of a replay over an empty cluster."""
     world, replayed = World(), ReplayedWorld(head())
-    return decide(planning_of("", settings), take(world.state), replayed, lines.Cycle(at=world.now, **line))
+    return decide(planning_of("", settings), take_snapshot(world.state), replayed, lines.Cycle(at=world.now, **line))
 
 
 def test_recorded_timing_counts() -> None:
@@ -42,7 +42,7 @@ def test_a_recorded_value_that_is_none_is_noted(tmp_path: Path) -> None:
     world.world.queue("default", capability={GPU: 8})
     world.record(tmp_path)
     read = Recording(tmp_path)
-    assert check(read).differences == []
+    assert check_recording(read).differences == []
     [problem] = read.problems
     assert problem.startswith("growthDelay is 'soon'")
     assert f"Note: of the recorded settings {problem}" in CliRunner().invoke(main, ["replay", str(tmp_path)]).stderr

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.kubernetes.meta import format_time, parse_time
-from muster.api.muster.standing import EXACT, place_words, rough_place, rough_start
+from muster.api.muster.standing import EXACT, place_text, rough_place, rough_start
 
 PLACES = st.integers(1, 10**6)
 
@@ -16,20 +16,20 @@ PLACES = st.integers(1, 10**6)
 )
 def test_a_place_in_words(place: int, words: str) -> None:
     """Exact as far as it matters."""
-    assert place_words(rough_place(place)) == words
+    assert place_text(rough_place(place)) == words
 
 
 def test_a_place_is_not_beyond_the_last() -> None:
     """Even if the number that wait is older or newer than the place."""
-    assert place_words(21, 24) == "21-24"
-    assert place_words(21, 21) == place_words(21, 3) == "21"
-    assert place_words(21, 99) == "21-30"
+    assert place_text(21, 24) == "21-24"
+    assert place_text(21, 21) == place_text(21, 3) == "21"
+    assert place_text(21, 99) == "21-30"
 
 
 @given(PLACES)
 def test_a_place_is_among_those_that_are_told(place: int) -> None:
     """And those in front are told the same or less."""
-    first, _, last = place_words(rough_place(place)).partition("-")
+    first, _, last = place_text(rough_place(place)).partition("-")
     assert int(first) <= place <= int(last or first)
     assert rough_place(rough_place(place)) == rough_place(place)
     assert rough_place(place) <= rough_place(place + 1)

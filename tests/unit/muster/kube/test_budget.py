@@ -70,7 +70,7 @@ def test_it_is_never_over_its_budget(steps: list[tuple[str, int] | str]) -> None
             cache.remove(f"ns/{step}")
             there.pop(step, None)
         else:
-            cache.put(thing(*step, version=version))
+            cache.add_object(thing(*step, version=version))
             there[step[0]] = step[1]
         assert sorted(told) == kept(cache)
         assert sum(weigh(each) for each in cache.store.list()) <= MOST
@@ -84,7 +84,7 @@ def test_the_oldest_stay_in_whatever_order_they_are_seen(order: list[tuple[str, 
     """So that a start does not choose others."""
     cache = mirror()
     for each in order:
-        cache.put(thing(*each))
+        cache.add_object(thing(*each))
     assert kept(cache)[:3] == ["1", "2", "3"]
 
 
@@ -96,13 +96,13 @@ def test_one_that_is_left_out_is_told_counted_and_looked_at_again() -> None:
     assert budget is not None
     before = REGISTRY.get_sample_value("muster_kube_left_out", {"resource": "configmaps"}) or 0.0
     for name in "123":
-        cache.put(thing(name, 5))
+        cache.add_object(thing(name, 5))
     assert (kept(cache), budget.again()) == (["1", "2"], [])
     assert [(name, "take more than 10 bytes" in why) for name, why in refused] == [("3", True)]
     assert REGISTRY.get_sample_value("muster_kube_left_out", {"resource": "configmaps"}) == before + 1
     cache.remove("ns/1")
     assert budget.again() == ["ns/3"]
-    cache.put(thing("3", 5))
+    cache.add_object(thing("3", 5))
     assert (kept(cache), budget.again()) == (["2", "3"], [])
     assert REGISTRY.get_sample_value("muster_kube_left_out", {"resource": "configmaps"}) == before
 
@@ -110,8 +110,8 @@ def test_one_that_is_left_out_is_told_counted_and_looked_at_again() -> None:
 def test_one_that_is_too_heavy_alone_stays_as_it_was() -> None:
     """It is not looked at again before it changes."""
     cache = mirror()
-    cache.put(thing("1", 5))
-    cache.put(thing("1", MOST + 1, version=2))
+    cache.add_object(thing("1", 5))
+    cache.add_object(thing("1", MOST + 1, version=2))
     [known] = cache.store.list()
     assert known.metadata.resource_version == "1"
     assert cache.budget is not None
@@ -121,8 +121,8 @@ def test_one_that_is_too_heavy_alone_stays_as_it_was() -> None:
 def test_nothing_goes_for_one_that_is_heavier_than_all_of_its_namespace_may_be() -> None:
     """It is left out itself, though it is older."""
     cache = Mirror("tests", ObjectStore(), None, MemoryLimit(CONFIG_MAPS, weigh, of_object=20, of_namespace=MOST))
-    cache.put(thing("2", 5))
-    cache.put(thing("1", 15))
+    cache.add_object(thing("2", 5))
+    cache.add_object(thing("1", 15))
     assert kept(cache) == ["2"]
     assert cache.budget is not None
     assert cache.budget.left_out("ns/1")
@@ -131,7 +131,7 @@ def test_nothing_goes_for_one_that_is_heavier_than_all_of_its_namespace_may_be()
 def test_objects_of_the_cluster_have_no_budget() -> None:
     """Tenants cannot create them."""
     cache = mirror()
-    cache.put(Object(metadata=ObjectMeta(name="a", uid="a", labels={"weight": "100"})))
+    cache.add_object(Object(metadata=ObjectMeta(name="a", uid="a", labels={"weight": "100"})))
     assert kept(cache) == ["a"]
 
 

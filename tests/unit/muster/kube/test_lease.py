@@ -212,7 +212,7 @@ def test_turns_of_a_candidate(holder: str, steps: list[Step]) -> None:
         candidate.now += passed_s
         if other:
             candidate.first(other)
-        candidate.elector._turn()
+        candidate.elector._renew_once()
         assert (candidate.holder, candidate.stepped) == (then, stepped)
         assert candidate.elector.leading == (stepped[-1:] == ["up"])
 
@@ -221,7 +221,7 @@ def test_turns_of_a_candidate(holder: str, steps: list[Step]) -> None:
 def test_a_lease_is_given_up_unless_another_has_it(moment: str, holder: str) -> None:
     """Whether that was seen, or it took it in that moment; without a holder the next candidate need not wait."""
     candidate = Candidate()
-    candidate.elector._turn()
+    candidate.elector._renew_once()
     if moment == "before":
         candidate.keep("other")
     elif moment == "between":
@@ -254,10 +254,10 @@ def test_a_defect_of_who_is_told_ends_no_candidacy(fails: str) -> None:
     candidate = Candidate()
     setattr(candidate.elector, fails, Mock(side_effect=RuntimeError("a defect")))
     with capture_logs() as logs:
-        candidate.elector._turn()
+        candidate.elector._renew_once()
         if fails == "_on_stopped":
             candidate.now += 10
-            candidate.elector._turn()
+            candidate.elector._renew_once()
     assert [each["log_level"] for each in logs if each["log_level"] == "error"] == ["error"]
     assert not candidate.elector.leading
     assert candidate.stepped == (["down"] if fails == "_on_started" else ["up"])
@@ -268,7 +268,7 @@ def test_a_new_lease_is_whole() -> None:
     """With the duration that others wait for, in full seconds."""
     candidate = Candidate()
     candidate.elector._lease_duration_s = 14.2
-    candidate.elector._turn()
+    candidate.elector._renew_once()
     spec = candidate.api.find(LEASES, "lease", "ns").spec
     assert (spec.holder_identity, spec.lease_duration_seconds, spec.lease_transitions) == ("me", 15, 0)
     assert spec.acquire_time == spec.renew_time

@@ -40,7 +40,7 @@ class Fake:
     def see(self, name: str) -> None:
         """There is a new object."""
         one = Topology(metadata=ObjectMeta(name=name))
-        self.store.put(one)
+        self.store.add_object(one)
         self.tell(None, one)
 
 

@@ -177,7 +177,7 @@ async def test_each_page_is_told_when_it_is_there_and_what_is_gone_at_the_end() 
     async with served(api) as client:
         reflector = Reflector(client, CONFIG_MAPS)
         for name in ("a", "b"):
-            reflector.store.put(Object(metadata=ObjectMeta(name=name, uid=name, resource_version="1")))
+            reflector.store.add_object(Object(metadata=ObjectMeta(name=name, uid=name, resource_version="1")))
         reflector.add_handler(handler)
         reflector.start()
         await until_told("+c")

@@ -260,7 +260,7 @@ async def test_a_kind_that_is_not_served_yet_is_looked_for_again_and_told_once(
     with capture_logs() as logs:
         async with client_of(api) as client:
             one = Reflector(client, CONFIG_MAPS, random=lambda: random, may_be_absent=may_be_absent)
-            one.store.put(Object(metadata=ObjectMeta(namespace="ns", name="old", uid="old")))
+            one.store.add_object(Object(metadata=ObjectMeta(namespace="ns", name="old", uid="old")))
             one.add_handler(noting(seen, 2, asyncio.Event()))
             one.start()
             await api.watching.wait()

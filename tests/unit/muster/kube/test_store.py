@@ -45,7 +45,7 @@ def test_it_answers_as_a_dictionary_does(steps: list[Job | str], packed: bool) -
         if isinstance(step, str):
             assert store.discard(step) == known.pop(step, None)
         else:
-            store.put(step)
+            store.add_object(step)
             known[step.metadata.key] = step
         assert (store.list(), store.keys(), len(store)) == ([*known.values()], [*known], len(known))
         assert store.get("ns/a") == known.get("ns/a")
@@ -59,7 +59,7 @@ def test_it_answers_as_a_dictionary_does(steps: list[Job | str], packed: bool) -
 def test_readers_of_plain_objects_share_them() -> None:
     """To copy each pod for each reader would cost too much."""
     store, one = ObjectStore[Job](), Job(metadata=ObjectMeta(name="a"))
-    store.put(one)
+    store.add_object(one)
     assert store.get("a") is one
 
 
@@ -74,7 +74,7 @@ def test_an_object_that_cannot_be_packed_changes_nothing() -> None:
     store = ObjectStore(packed=Job)
     odd: Any = Job(metadata=ObjectMeta(name="a"), spec=JobSpec(queue=object()))  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        store.put(odd)
+        store.add_object(odd)
     assert (len(store), store.list()) == (0, [])
 
 
@@ -83,7 +83,7 @@ def test_it_keeps_no_more_than_a_text() -> None:
     one: dict[str, Any] = {"metadata": metadata(0), "spec": {"tasks": [{"name": "t", "template": TEMPLATE}]}}
     text, store = msgspec.json.encode(one), ObjectStore(packed=Job)
     with growth() as grown:
-        store.put(msgspec.json.decode(text, type=Job))
+        store.add_object(msgspec.json.decode(text, type=Job))
     assert grown.size_bytes < 1.1 * len(text)
 
 
@@ -130,7 +130,7 @@ def test_changes_follow_from_each_other(told: list[list[Seen] | Seen | str]) -> 
             mirror.remove(step)
             assert mirror.store.get(step) is None
         else:
-            mirror.put(made(step))
+            mirror.add_object(made(step))
             assert step in versions(mirror.store.list())
         assert versions(mirror.store.list()) == versions([*known.values()])
     assert (REGISTRY.get_sample_value("muster_kube_handler_failures_total", {"resource": "tests"}) or 0) == failures
@@ -145,7 +145,7 @@ def test_a_handler_that_fails_is_counted_and_the_others_are_told() -> None:
         raise RuntimeError("a defect")
 
     mirror.handlers += [fails, lambda _old, new: names.append(new.metadata.name if new else "")]
-    mirror.put(made(("a", "u", "1")))
+    mirror.add_object(made(("a", "u", "1")))
     assert names == ["a"]
     assert REGISTRY.get_sample_value("muster_kube_handler_failures_total", {"resource": "broken"}) == 1
 
@@ -161,7 +161,7 @@ def test_one_that_cannot_be_indexed_is_left_out() -> None:
     mirror.handlers.append(lambda _old, new: names.append(new.metadata.name if new else ""))
     good = made(("b", "u", "1"))
     good.metadata.labels = {"a": "x"}
-    mirror.put(made(("a", "u", "1")))
-    mirror.put(good)
+    mirror.add_object(made(("a", "u", "1")))
+    mirror.add_object(good)
     assert (names, mirror.store.by_index("label", "x"), len(mirror.store)) == (["b"], [good], 1)
     assert REGISTRY.get_sample_value("muster_kube_undecodable_total", {"resource": "unindexed"}) == 1

@@ -133,7 +133,7 @@ def test_one_that_was_left_out_does_not_keep_others_from_being_told(monkeypatch:
     monkeypatch.setattr(codec, "_MOST_TOLD", 10)
     for number in range(100):
         codec.leave_out(CONFIG_MAPS, codec.Identity("ns", "n", f"of many {number}"), "odd")
-        assert len(codec._told) <= 10
+        assert len(codec._reported) <= 10
 
 
 async def test_an_answer_that_is_one_such_object_is_an_error() -> None:

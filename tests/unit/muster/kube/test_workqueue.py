@@ -193,7 +193,7 @@ def test_nothing_is_lost_and_nobody_waits_for_more_than_one_of_each(steps: list[
             waiting.append(added)
             queue.add(added, first=step == "first")
         elif step == "take" and waiting:
-            key = queue.take()
+            key = queue.next_key()
             assert key == min(each for each in waiting if each[0] == key[0])
             busy = {each[0] for each in in_work}
             assert key[0] not in busy or all(each[0] in busy for each in waiting)
@@ -213,7 +213,7 @@ def test_one_worker_takes_one_key_of_each_group_in_turn(counts: list[int]) -> No
             queue.add((group, number))
     taken = []
     while queue:
-        key = queue.take()
+        key = queue.next_key()
         taken.append(key)
         queue.done(key)
     rounds = [number for _, number in taken]

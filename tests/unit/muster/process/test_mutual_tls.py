@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 
 from certs.authority import Authority
 from muster.process.serve import Threaded, listen
-from muster.process.tls import FileError, Files, ServerTLS, tell_end
+from muster.process.tls import FileError, Files, ServerTLS, send_end
 
 CLOSED = r"(?i)ssl|eof|reset|alert|broken|closed"
 OURS, OTHERS = Authority.create("ours"), Authority.create("others")
@@ -254,13 +254,13 @@ def test_files_that_never_could_be_used_are_told(world: World, spoil: Callable[[
     """Each with its name, before anything listens; nothing of the key is in it."""
     spoil(world.files)
     with pytest.raises(FileError, match=why) as error:
-        world.tls.check()
+        world.tls.read_files()
     assert "PRIVATE" not in str(error.value)
 
 
 def test_it_tells_when_what_it_shows_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of new files too, before anybody has connected; files that cannot be read leave the old certificate."""
-    world.tls.check()
+    world.tls.read_files()
     first_s = world.tls.ends_s()
     OURS.issue("server", server=True, life=timedelta(days=1)).save(world.folder)
     later_s = world.tls.ends_s()
@@ -269,5 +269,5 @@ def test_it_tells_when_what_it_shows_ends(world: World, monkeypatch: pytest.Monk
     assert world.tls.ends_s() == later_s
     metric = Mock()
     monkeypatch.setattr("muster.process.tls.Gauge", metric)
-    tell_end(world.tls)
+    send_end(world.tls)
     metric.return_value.set_function.assert_called_once_with(world.tls.ends_s)

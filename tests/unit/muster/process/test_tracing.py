@@ -123,7 +123,7 @@ def test_a_setting_needs_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TracingError, match=r"pip install 'muster\[tracing\]'"):
         tracing.configure("webhook", "http://collector:4318")
     with pytest.raises(TracingError, match=r"make image LOCK=requirements-tracing\.lock"):
-        tracing.check("http://collector:4318")
+        tracing.check_endpoint("http://collector:4318")
     monkeypatch.setenv(tracing.ENDPOINT_VARIABLE, "http://collector:4318")
     tracing.configure("webhook", "")
     assert not SPANS.on
@@ -132,10 +132,10 @@ def test_a_setting_needs_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("missing", ["opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"])
 def test_a_part_of_the_packages_is_not_enough(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     """All of them are."""
-    tracing.check("http://collector:4318")
+    tracing.check_endpoint("http://collector:4318")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else name)
     with pytest.raises(TracingError):
-        tracing.check("http://collector:4318")
+        tracing.check_endpoint("http://collector:4318")
 
 
 @pytest.mark.usefixtures("_off")
@@ -143,5 +143,5 @@ def test_off_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither setting nor environment: nothing is loaded, nothing is sent."""
     monkeypatch.delenv(tracing.ENDPOINT_VARIABLE, raising=False)
     tracing.configure("webhook", "")
-    tracing.check("")
+    tracing.check_endpoint("")
     assert not SPANS.on

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.resources.vector import add, amount_words, maximum, scale, subtract, to_quantities, vector, vector_words
+from muster.resources.vector import add, amount_text, maximum, scale, subtract, to_quantities, vector, vector_text
 
 vectors = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]), st.integers(0, 10**15))
 
@@ -68,12 +68,12 @@ def test_quantities_read_back(a: dict[str, int]) -> None:
 )  # fmt: skip
 def test_an_amount_is_short(resource: str, amount: int, words: str) -> None:
     """In the unit that people use, with three digits."""
-    assert amount_words(resource, amount) == words
+    assert amount_text(resource, amount) == words
 
 
 def test_a_vector_begins_with_what_everybody_knows() -> None:
     """The pod itself goes without saying, and so does what is not asked for."""
-    assert vector_words({"nvidia.com/gpu": 8000, "pods": 1, "memory": 1 << 30, "cpu": 1000, "x": 0}) == (
+    assert vector_text({"nvidia.com/gpu": 8000, "pods": 1, "memory": 1 << 30, "cpu": 1000, "x": 0}) == (
         "1 cpu, 1Gi memory, 8 nvidia.com/gpu"
     )
-    assert vector_words({"pods": 1}) == "nothing"
+    assert vector_text({"pods": 1}) == "nothing"

@@ -9,7 +9,7 @@ from frameworks_world import compiled, component, pods_of, replicated_job, runti
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.runtime.plan import Compiled
-from muster.runtime.training_runtime import check
+from muster.runtime.training_runtime import check_runtime
 
 JSON = dict[str, Any]
 MOUNTING: JSON = {"containers": [{"name": "node", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}
@@ -77,7 +77,7 @@ def test_a_jobset_makes_its_claims_itself() -> None:
 def test_claims_that_nobody_could_use(templates: list[JSON], message: str) -> None:
     """They are refused with the runtime."""
     on = msgspec.convert(msgspec.to_builtins(with_claims({"templates": templates})), ClusterTrainingRuntime)
-    found = [str(error) for error in check(on)]
+    found = [str(error) for error in check_runtime(on)]
     assert found[0] == f"spec.template.spec.volumeClaimPolicies[0].templates[0].{message}"
 
 
@@ -130,7 +130,7 @@ def test_what_no_job_can_carry_out_is_refused(jobset: JSON, job: JSON, field: st
     on = several(jobset, job)
     [error] = compiled(train_job(), on, "Job").findings.errors
     assert (error.path, f"whose spec.template.spec.{field} is " in error.message) == ("spec.runtimeRef", True)
-    [with_runtime] = [each for each in check(on) if each.path == f"spec.template.spec.{field}"]
+    [with_runtime] = [each for each in check_runtime(on) if each.path == f"spec.template.spec.{field}"]
     assert with_runtime.message.startswith("must be ")
     assert compiled(train_job(), on, "JobSet").findings.errors == []
 
@@ -161,7 +161,7 @@ def test_what_says_what_happens_anyway(jobset: JSON, job: JSON) -> None:
     """Nobody is bothered with it."""
     on = several(jobset, job)
     assert compiled(train_job(), on, "Job").findings.errors == []
-    assert [*check(on)] == []
+    assert [*check_runtime(on)] == []
 
 
 def job_of(result: Compiled) -> Mapping[str, Any]:

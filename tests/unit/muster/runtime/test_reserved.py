@@ -23,7 +23,7 @@ from muster.api.fields import Findings
 from muster.runtime import registry
 from muster.workloads.batch_job import BATCH_JOB
 from webhook.lookup import NamespaceQueues
-from webhook.validate.workload import check
+from webhook.validate.workload import check_workload
 
 OF_TORCHRUN = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT")
 RENDEZVOUS = ("PET_STANDALONE", "PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
@@ -72,7 +72,7 @@ def checked(form: Form, name: str, *, on_the_job: bool) -> Findings:
     group.owner["spec"]["template"]["metadata"]["labels"]["muster.dev/queue"] = "default"
     group.owner["spec"]["template"]["spec"]["containers"][0]["env"] = [MINE, {"name": name, "value": "mine"}]
     queues = NamespaceQueues(QueueWorld(), NamespaceWorld(), "team")
-    return check(BATCH_JOB, group.owner, queues, registry.framework())
+    return check_workload(BATCH_JOB, group.owner, queues, registry.framework())
 
 
 @pytest.mark.parametrize("on_the_job", [False, True])

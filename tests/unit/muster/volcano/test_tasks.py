@@ -14,7 +14,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.volcano.podgroup import pod_group
 from muster.volcano.tasks import job_of, job_of_pod, minimum, owner_of, partition_of, reference, total_minimum
-from webhook.validate.volcano_job.job import check
+from webhook.validate.volcano_job.job import check_job
 
 TASKS = [
     ({"replicas": 4}, 4),
@@ -51,7 +51,7 @@ def test_the_minimum_of_a_task(sent: dict[str, Any], least: int, *, admitted: bo
     """Admission, the gang, the tasks that wait for this one: all have the same, whether admission was asked or not."""
     of = job(sent, admitted=admitted)
     first, second = of.spec.tasks
-    assert not check(of)
+    assert not check_job(of)
     assert (minimum(first), total_minimum(of.spec)) == (least, least + 1)
     group = pod_group(of, {})
     assert group.spec.min_task_member == {"a": least, "b": 1}

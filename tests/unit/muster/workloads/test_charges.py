@@ -148,7 +148,7 @@ class Readers:
         """Compare the amounts that count now, and what has been held until the next second."""
         uses = self.world.state.ledger.queues.queues
         now = {queue: use.staying.get(GPU, 0) + use.leaving.get(GPU, 0) for queue, use in uses.items()}
-        assert {queue: self.requests.of(queue).get("pods", 0) for queue in QUEUES} == {
+        assert {queue: self.requests.requests_in(queue).get("pods", 0) for queue in QUEUES} == {
             queue: uses[queue].staying["pods"] if queue in uses else 0 for queue in QUEUES
         }
         self.now += 1

@@ -45,12 +45,12 @@ def write_go(folder: Path, version: str, extra: str = "") -> None:
 
 def test_builds_once(fake_go: Path) -> None:
     """The first use builds every program, all with one command; later ones find them."""
-    found = binaries.find()
+    found = binaries.find_programs()
     assert set(found) == PROGRAMS
     assert all(path.read_text() == "built\n" for path in found.values())
     (call,) = fake_go.read_text().splitlines()
     assert "gitVersion=v1.37.2" in call
-    assert binaries.find() == found
+    assert binaries.find_programs() == found
     assert fake_go.read_text().splitlines() == [call]
     leftovers = [path.name for path in binaries.cache().iterdir() if path.suffix == ".partial"]
     assert not leftovers
@@ -58,10 +58,10 @@ def test_builds_once(fake_go: Path) -> None:
 
 def test_builds_what_is_needed(fake_go: Path) -> None:
     """What is needed later is built later, into the same folder, whose name says of which version all of it is."""
-    etcd = binaries.find(("etcd",))["etcd"]
+    etcd = binaries.find_programs(("etcd",))["etcd"]
     assert [path.name for path in etcd.parent.iterdir()] == ["etcd"]
     etcd.write_text("built before\n")
-    found = binaries.find()
+    found = binaries.find_programs()
     assert {path.parent for path in found.values()} == {etcd.parent}
     assert {name for name, path in found.items() if path.read_text() == "built\n"} == PROGRAMS - {"etcd"}
     first, second = fake_go.read_text().splitlines()
@@ -104,11 +104,11 @@ def test_failed_build_is_one_readable_error(fake_go: Path, tmp_path: Path) -> No
     """The error names the programs, the command, the log and its end; nothing half-built is ever found."""
     write_go(tmp_path, "1.99.0", extra="echo no module proxy for you >&2; exit 1")
     with pytest.raises(LocalError, match=r"kube-apiserver, .*, kwok: they cannot be built") as caught:
-        binaries.find()
+        binaries.find_programs()
     assert "no module proxy for you" in str(caught.value)
     assert "GOPROXY" in str(caught.value)
     write_go(tmp_path, "1.99.0")
-    assert set(binaries.find()) == PROGRAMS
+    assert set(binaries.find_programs()) == PROGRAMS
     assert fake_go.exists()
 
 
@@ -120,9 +120,9 @@ def test_place_counts_only_with_all_programs(fake_go: Path, tmp_path: Path, monk
         (assets / name).write_text("#!/bin/sh\n")
         (assets / name).chmod(0o755)
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(assets))
-    assert binaries.find(("etcd", "kubectl"))["etcd"] == assets / "etcd"
+    assert binaries.find_programs(("etcd", "kubectl"))["etcd"] == assets / "etcd"
     assert not fake_go.exists()
-    assert binaries.find(("etcd", "kwok"))["etcd"].parent.parent == binaries.cache()
+    assert binaries.find_programs(("etcd", "kwok"))["etcd"].parent.parent == binaries.cache()
 
 
 def test_old_go_does_not_serve(fake_go: Path, tmp_path: Path) -> None:
@@ -141,20 +141,20 @@ def test_older_versions_have_programs_of_their_own(fake_go: Path, monkeypatch: p
     """Those of Kubernetes; etcd and kwok are those of every plane. What the PATH has does not count."""
     monkeypatch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
     for minor in binaries.OLDER:
-        older = binaries.find(kubernetes=minor)
-        newest = binaries.find()
+        older = binaries.find_programs(kubernetes=minor)
+        newest = binaries.find_programs()
         assert older.keys() == newest.keys()
         assert {name for name in older if older[name] == newest[name]} == {"etcd", "kwok"}
         (call,) = [call for call in fake_go.read_text().splitlines() if f"gitVersion=v{minor}." in call]
         assert call.count("k8s.io/kubernetes/cmd/") == 4
         assert f"gitMinor={minor.removeprefix('1.')} " in call
-    assert binaries.find(kubernetes=binaries.NEWEST) == binaries.find()
+    assert binaries.find_programs(kubernetes=binaries.NEWEST) == binaries.find_programs()
 
 
 def test_unknown_versions_are_named() -> None:
     """With those that there are."""
     with pytest.raises(LocalError, match=rf"no recipe for Kubernetes 1\.9; there are .*, {binaries.NEWEST}$"):
-        binaries.find(kubernetes="1.9")
+        binaries.find_programs(kubernetes="1.9")
 
 
 @pytest.mark.parametrize("minor", binaries.OLDER)

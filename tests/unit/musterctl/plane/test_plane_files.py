@@ -122,7 +122,7 @@ def test_a_plane_over_tls(tmp_path: Path) -> None:
     folder = plane._pki.extender_folder
     settings = parse_extender(plane.commandlines.command("extender")[3:]).settings
     assert settings.tls == Files(folder / "tls.crt", folder / "tls.key", folder / "ca.crt")
-    ServerTLS(settings.tls).check()
+    ServerTLS(settings.tls).read_files()
     made = [file.read_bytes() for file in settings.tls]
     plane._pki.ensure(extender_tls=True)
     assert [file.read_bytes() for file in settings.tls] == made

@@ -53,5 +53,5 @@ def test_heartbeats_of_nodes_change_nothing(pages: Pages) -> None:
     """A node that only says that it lives makes no page anew."""
     before = pages.caches.total
     for node in pages.caches.all(NODES)[:100]:
-        pages.caches.mirror(NODES).put(node)
+        pages.caches.mirror(NODES).add_object(node)
     assert pages.caches.total == before

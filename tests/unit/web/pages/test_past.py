@@ -124,7 +124,7 @@ def test_usage_is_told_in_hours() -> None:
     """Of whole GPUs and CPUs, and of GiB."""
     memory = Seconds(0, 3600 * 2**30, 0, 0)
     amounts = {GPU: Seconds(7200, 3600, 1800, 0), "memory": memory, "cpu": Seconds(36, 36, 36, 0)}
-    lines = usage_view([UsageRow(("research",), amounts)], Period(by=("queue",)), NOW, looked=NOW).lines
+    lines = usage_view([UsageRow(("research",), amounts)], Period(by=("queue",)), NOW, recorded_until=NOW).lines
     assert [(each.resource, each.asked, each.held, each.used, each.share) for each in lines] == [
         ("nvidia.com/gpu h", "2", "1", "0.5", 500),
         ("cpu h", "0.01", "0.01", "0.01", 1000),
@@ -135,7 +135,7 @@ def test_usage_is_told_in_hours() -> None:
 def test_a_long_table_leaves_rows_to_the_csv() -> None:
     """Which has all of them."""
     rows = [UsageRow((f"q{number}",), {GPU: Seconds(1, 1, 1, 0)}) for number in range(USAGE_ROWS + 4)]
-    assert usage_view(rows, Period(), NOW, looked=NOW).more == 4
+    assert usage_view(rows, Period(), NOW, recorded_until=NOW).more == 4
     assert len(usage_csv(rows, ("queue",)).splitlines()) == len(rows) + 1
 
 

@@ -123,6 +123,6 @@ def test_what_uses_the_nodes_is_all_that_is_read_of_gangs() -> None:
     lean = _of_nodes(whole)
     free = [WhatIf(dump).session().snapshot.free for dump in (whole, lean)]
     assert np.array_equal(*free)
-    assert len(lean.of(POD_GROUPS)) == 1 < len(whole.of(POD_GROUPS))
+    assert len(lean.objects_of(POD_GROUPS)) == 1 < len(whole.objects_of(POD_GROUPS))
     gpus = WhatIf(lean).session().snapshot
     assert int(gpus.free[gpus.axis["nvidia.com/gpu"]].sum()) == 8000

@@ -141,8 +141,8 @@ def test_changes_of_the_cluster_are_for_who_may_see_it(world: ExplainWorld) -> N
 def test_who_may_see_a_part_tries_with_that_part(world: ExplainWorld, *, everything: bool, queues: bool) -> None:
     """Nothing of others is in what is planned with: neither nodes, nor pods, nor the names of namespaces."""
     dump = world.dump()
-    dump.put(PRIORITY_CLASSES, [PriorityClass(metadata=ObjectMeta(name="high", uid="high"))])
-    dump.put(NAMESPACES, [Namespace(metadata=ObjectMeta(name=name, uid=name)) for name in ("ns", "theirs")])
+    dump.add_objects(PRIORITY_CLASSES, [PriorityClass(metadata=ObjectMeta(name="high", uid="high"))])
+    dump.add_objects(NAMESPACES, [Namespace(metadata=ObjectMeta(name=name, uid=name)) for name in ("ns", "theirs")])
     caller = Caller(name="eve", scope=EVERYTHING if everything else Scope(frozenset({"ns"})), queues=queues)
     site = SimpleNamespace(explainer=SimpleNamespace(dump=lambda: dump))
     found = _dump(cast("RequestContext", SimpleNamespace(caller=caller, site=site)))
@@ -152,5 +152,5 @@ def test_who_may_see_a_part_tries_with_that_part(world: ExplainWorld, *, everyth
     assert {kind: len(items) for kind, items in found.objects.items() if items} == {
         kind_name(PRIORITY_CLASSES): 1, kind_name(NAMESPACES): 1, **({kind_name(QUEUES): 1} if queues else {}),
     }  # fmt: skip
-    assert [each.metadata.name for each in found.of(NAMESPACES)] == ["ns"]
+    assert [each.metadata.name for each in found.objects_of(NAMESPACES)] == ["ns"]
     assert found.unread == {kind_name(POD_GROUPS)}

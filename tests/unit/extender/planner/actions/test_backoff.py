@@ -8,7 +8,7 @@ from extender_world import CPU, GPU8, NOW, World, of, only
 from victims_world import Cluster
 
 from extender.placementcontent import back_off_s
-from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
+from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_REPORTED_AFTER_S, Allocate
 from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.obstacles import LATE_S, LIMIT, MAX_SLOTS, RESERVE, SlotLimit
@@ -159,7 +159,7 @@ def test_a_queue_whose_gangs_are_on_their_way_leaves_slots_to_other_queues() -> 
     session = world.session(*actions)
     assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/d"]
     assert not of(session, decisions.Unschedulable)
-    world.now += LIMIT_TOLD_AFTER_S
+    world.now += LIMIT_REPORTED_AFTER_S
     why = only(world.session(*actions), decisions.Unschedulable)
     assert (why.gang.key, why.reason) == ("ns/c", "InFlightLimit")
 

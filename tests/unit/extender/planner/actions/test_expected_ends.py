@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.actions.reserve.ends import Releases, expected_end, releases, used_by_gangs
-from extender.planner.actions.reserve.reservation import LOOK_AGAIN_S, Look, _first, _since, _when, worth_it
+from extender.planner.actions.reserve.reservation import (
+    SEARCH_INTERVAL_S,
+    ReservationSearch,
+    _first,
+    _since,
+    _when,
+    worth_it,
+)
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.decisions import Place
 from muster.api.kubernetes.core import Pod
@@ -123,15 +130,27 @@ def test_what_starts_in_a_cycle_gives_back_to_a_reservation_of_that_cycle(lasts:
 
 @pytest.mark.parametrize(("last", "worth"), [
     pytest.param(None, True, id="the first one"),
-    pytest.param(Look(1, 100.0, improving=True, patient=True), True, id="for something else"),
-    pytest.param(Look(1, 0.0, improving=False, patient=True), False, id="nothing has changed"),
-    pytest.param(Look(0, 100.1 - LOOK_AGAIN_S, improving=False, patient=True), False, id="a moment ago"),
-    pytest.param(Look(0, 100.0 - LOOK_AGAIN_S, improving=False, patient=True), True, id="nodes have changed"),
-    pytest.param(Look(1, 100.0 - LOOK_AGAIN_S, improving=False, patient=False), True, id="its patience is over"),
+    pytest.param(
+        ReservationSearch(1, 100.0, improving=True, patient=True), True, id="for something else"
+    ),
+    pytest.param(
+        ReservationSearch(1, 0.0, improving=False, patient=True), False, id="nothing has changed"
+    ),
+    pytest.param(
+        ReservationSearch(0, 100.1 - SEARCH_INTERVAL_S, improving=False, patient=True), False, id="a moment ago"
+    ),
+    pytest.param(
+        ReservationSearch(0, 100.0 - SEARCH_INTERVAL_S, improving=False, patient=True), True, id="nodes have changed"
+    ),
+    pytest.param(
+        ReservationSearch(1, 100.0 - SEARCH_INTERVAL_S, improving=False, patient=False), True, id="its patience is over"
+    ),
 ])  # fmt: skip
-def test_a_search_without_success_is_repeated_when_it_may_find_more(last: Look | None, *, worth: bool) -> None:
+def test_a_search_without_success_is_repeated_when_it_may_find_more(
+    last: ReservationSearch | None, *, worth: bool
+) -> None:
     """And not at the pace of cycles."""
-    assert worth_it(Look(1, 100.0, improving=False, patient=True), last) is worth
+    assert worth_it(ReservationSearch(1, 100.0, improving=False, patient=True), last) is worth
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from extender_world import CPU, GPU8, World, of, only, slots
 from msgspec import structs
 
 from extender.planner.actions import progress
-from extender.planner.actions.progress import BINDING_S, LOOK_S, TrackPlacements, longest_partial_s
+from extender.planner.actions.progress import BINDING_S, CHECK_INTERVAL_S, TrackPlacements, longest_partial_s
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -212,9 +212,9 @@ def test_what_changes_is_looked_at(world: World) -> None:
 
 def test_deadlines_pass_without_a_change(world: World) -> None:
     """They are seen within a second."""
-    world.now += LOOK_S / 2
+    world.now += CHECK_INTERVAL_S / 2
     assert looks(world) == []
-    world.now += LOOK_S / 2
+    world.now += CHECK_INTERVAL_S / 2
     assert looks(world) == ["ns/a", "ns/b"]
     world.now += 600
     assert {close.phase for close in of(world.plan(), decisions.ClosePlacement)} == {"Abandoned"}

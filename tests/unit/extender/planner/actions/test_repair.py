@@ -347,7 +347,7 @@ def test_pods_say_the_policy_of_a_group_that_does_not(world: RepairWorld) -> Non
     other = world.runs("b", 2, first=2, on_node_fault="replace")
     for pod in list(world.state.pod_objects.values()):
         world.change(pod, annotations={**pod.metadata.annotations, names.ON_NODE_FAULT: "wait"})
-    assert [world.view(each).said[names.ON_NODE_FAULT] for each in (key, other)] == ["wait", "replace"]
+    assert [world.view(each).options[names.ON_NODE_FAULT] for each in (key, other)] == ["wait", "replace"]
     assert evicted(world.faults("node-1", "node-3", after=600.0)) == ["b-worker-1"]
 
 

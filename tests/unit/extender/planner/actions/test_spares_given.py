@@ -159,10 +159,12 @@ def test_reclaim_takes_spares_of_queues_above_their_share() -> None:
 
 def test_the_planner_tries_spares_before_it_moves_anybody() -> None:
     """For the actions that are configured, right after lent spares were taken back."""
-    actions = [type(action).__name__ for action in Parts().of(config.parse(""))[0]]
+    actions = [type(action).__name__ for action in Parts().parts_of(config.parse(""))[0]]
     at = actions.index("Recall")
     assert actions[at : at + 4] == ["Recall", "SparesForReclaim", "SparesForPreempt", "Consolidate"]
-    alone = [type(action).__name__ for action in Parts().of(config.parse("actions: enqueue, allocate, preempt"))[0]]
+    alone = [
+        type(action).__name__ for action in Parts().parts_of(config.parse("actions: enqueue, allocate, preempt"))[0]
+    ]
     assert "SparesForReclaim" not in alone
     assert "SparesForPreempt" in alone
 

@@ -24,7 +24,7 @@ def test_overcommit_keeps_out_no_gang_that_may_evict(actions: str, victim_count:
         world.members(key, 1, {"cpu": 2}, node="node-0", phase="Running")
     key = world.gang("high", {"worker": (2, {"cpu": 2})}, phase="Pending", priority_class="high")
     world.change(world.state.groups[key], spec={"min_resources": {"cpu": "4"}})
-    steps, world.plugins = Parts().of(config.parse(f"{{actions: '{actions}', tiers: {TIERS}}}"))
+    steps, world.plugins = Parts().parts_of(config.parse(f"{{actions: '{actions}', tiers: {TIERS}}}"))
     session = world.session(world.progress, *steps)
     assert len(victims(session)) == victim_count
     refused = [why.reason for why in of(session, decisions.Unschedulable)]

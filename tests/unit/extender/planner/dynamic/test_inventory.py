@@ -48,7 +48,7 @@ def put_named(into: Inventory, what: str, name: str, *, there: bool) -> None:
     elif what == "rule":
         into.put_rule(name, rule_named(name) if there else None)
     else:
-        (into.want if there else into.forget)(DeviceKind((DeviceAlternative(name, ("true",)),)))
+        (into.want if there else into.uncount)(DeviceKind((DeviceAlternative(name, ("true",)),)))
 
 
 def slice_of(node: str, *memories: str, **more: Any) -> ResourceSlice:
@@ -243,7 +243,7 @@ def test_a_kind_stays_for_as_long_as_anybody_wants_it() -> None:
     kept.refresh()
     assert {name for name, amount in kept.offers("n1", {}).items() if amount > 1000} == {f"{kind.name} (all of a node)"}
     for wanted in (True, False):
-        kept.forget(kind, whole=True)
+        kept.uncount(kind, whole=True)
         kept.refresh()
         assert (kind in kept.rows.whole_of) is (kind in kept.rows.name_of) is wanted
         assert not kept.refresh()

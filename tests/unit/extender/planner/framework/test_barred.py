@@ -2,7 +2,7 @@
 
 from extender_world import CPU, World
 
-from extender.planner.framework.snapshot import take
+from extender.planner.framework.snapshot import take_snapshot
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.volcano.access import NamespaceObstacle
@@ -21,11 +21,11 @@ def test_only_gangs_that_want_something_are_barred() -> None:
         world.notify(world.state.placements[key], None)
     for rank in range(2):
         world.pod(lacks, "worker", rank, CPU, node="node-0" * (not rank), phase="Pending" if rank else "Running")
-    assert take(world.state).barred == {}
+    assert take_snapshot(world.state).barred == {}
     world.queue("private", **{"namespace-selector": "team=red"})
     first, waits = world.gang("first", {"worker": (1, CPU)}), world.gang("waits", {"worker": (1, CPU)}, queue="private")
     later = world.gang("later", {"worker": (1, CPU)}, queue="private")
-    assert take(world.state).barred == dict.fromkeys((lacks, waits, later), NOT_OURS)
+    assert take_snapshot(world.state).barred == dict.fromkeys((lacks, waits, later), NOT_OURS)
     ends = ObjectMeta(name="ns", deletion_timestamp="2026-01-01T00:00:00Z", labels={"team": "red"})
     world.state.on_namespace(None, Namespace(metadata=ends))
-    assert take(world.state).barred == dict.fromkeys((placed, runs, lacks, first, waits, later))
+    assert take_snapshot(world.state).barred == dict.fromkeys((placed, runs, lacks, first, waits, later))

@@ -105,5 +105,9 @@ def test_users_of_a_claim_are_counted_by_claim_and_queue() -> None:
     assert users.hold(ClassTable().equipped(cls, ClaimNeeds(named=(grouped,)))) == LARGE
     assert (users.new([one, grouped, one], "q"), users.new([one, one], "r")) == ([grouped], [one])
     users.count(Operation(gang, "worker", [0, 1, 2], 0, session.snapshot.row_of(cls), named), 1)
-    assert (users.of("ns/c"), users.of("ns/c", gang.queue), users.of("ns/c", "q")) == (MOST_PODS + 1, 3, 3)
+    assert (users.user_count("ns/c"), users.user_count("ns/c", gang.queue), users.user_count("ns/c", "q")) == (
+        MOST_PODS + 1,
+        3,
+        3,
+    )
     assert (users.hold(named), users.new([one], gang.queue)) == (0, [])

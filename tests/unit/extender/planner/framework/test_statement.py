@@ -60,7 +60,7 @@ class Trial:
         snapshot, names = self.session.snapshot, [each.name for each in fields(Shares)]
         devices = {name: getattr(snapshot.devices, name).copy() for name in names}
         devices["shared"] = np.pad(devices["shared"], ((0, 0), (0, 16 - devices["shared"].shape[1])))
-        used = self.session.claims.of("ns/c"), self.session.claims.of("ns/c", "default")
+        used = self.session.claims.user_count("ns/c"), self.session.claims.user_count("ns/c", "default")
         return {"free": snapshot.free.copy(), **devices, "claims": np.array(used)}
 
     def cls(self, gang: GangView) -> PodClass:

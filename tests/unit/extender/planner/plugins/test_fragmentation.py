@@ -45,7 +45,7 @@ def usable(kind: PodKind, cpu: int, unused: int, parts: list[int]) -> int:
 @given(st.dictionaries(KINDS, st.integers(1, 5), min_size=1, max_size=4), st.lists(NODES, min_size=1, max_size=3))
 def test_worth_is_what_the_next_pod_can_use(seen: dict[PodKind, int], nodes: list[tuple[int, int, list[int]]]) -> None:
     """On average over the kinds."""
-    mix = Mix.of(seen, 1.0, 100, 0.0)
+    mix = Mix.most_frequent(seen, 1.0, 100, 0.0)
     total = sum(seen.values())
     expected = [sum(count * usable(kind, *node) for kind, count in seen.items()) / total for node in nodes]
     assert mix.worth(state(*nodes)) == pytest.approx(expected)
@@ -54,7 +54,7 @@ def test_worth_is_what_the_next_pod_can_use(seen: dict[PodKind, int], nodes: lis
 @given(KINDS, KINDS, NODES)
 def test_one_pod_goes_where_it_costs_least(seen: PodKind, asked: PodKind, node: tuple[int, int, list[int]]) -> None:
     """Of all devices that have room the best one counts."""
-    mix = Mix.of({seen: 1}, 1.0, 100, 0.1)
+    mix = Mix.most_frequent({seen: 1}, 1.0, 100, 0.1)
     cpu, unused, parts = node
     found = mix.worth_after(state(node), asked)[0]
     left = cpu - asked.cpu
@@ -136,7 +136,7 @@ def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:
 )  # fmt: skip
 def test_the_worth_of_nodes_with_the_pod_on_each_device(seen: PodKind, cpu: int, portion: int, used: list[int]) -> None:
     """As if the node had been made so; a device without room counts as full."""
-    mix, asked = Mix.of({seen: 1}, 1.0, 100, 0.1), PodKind(1, 1, 1, portion)
+    mix, asked = Mix.most_frequent({seen: 1}, 1.0, 100, 0.1), PodKind(1, 1, 1, portion)
     parts, unused = [1000 - amount if amount else 0 for amount in used], used.count(0)
     found = mix.worth_by_device(state((cpu, unused, parts)), asked, np.array(used))
     for device, amount in enumerate(used):
@@ -164,7 +164,7 @@ def test_the_most_frequent_kinds_make_the_mix(
     seen: dict[PodKind, int], coverage: float, most: int, kept: list[tuple[int, float]]
 ) -> None:
     """Up to a part of all pods; those without GPUs count there, and have no part in the worth."""
-    mix = Mix.of(seen, coverage, most, 0.1)
+    mix = Mix.most_frequent(seen, coverage, most, 0.1)
     assert [*zip(mix.devices.tolist(), mix.weight.tolist(), strict=True)] == kept if mix else not kept
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from extender.planner.framework import nodelabels
 from extender.planner.framework.nodelabels import Columns, LabelCache, NodeLabels, tolerated_by
-from extender.planner.framework.snapshot import Snapshot, take
+from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.planner.plugins.nodeorder import Preferences
 from extender.planner.plugins.pernode import Answers, PerNode
 from extender.planner.state.podclass import ClassTable, PodClass
@@ -78,7 +78,7 @@ def test_what_is_kept_is_what_is_right(
                 world.node(f"node-{number}", labels={"zone": zone} if zone else {})
             elif known is not None:
                 world.state.on_node(world.state.nodes.nodes[known], None)
-        snapshot = take(world.state)
+        snapshot = take_snapshot(world.state)
         labels, everywhere = labels_of(cache, snapshot), np.arange(len(snapshot.nodes))
         right = [matches(selector, node, labels_only=labels_only) for node in snapshot.nodes]
         there = labels.there(everywhere)
@@ -94,9 +94,9 @@ def test_what_is_kept_is_what_is_right(
             asked.extend(columns)
             return numbers[columns]
 
-        answers = kept.of(cls, snapshot, number_of)
+        answers = kept.answers_for(cls, snapshot, number_of)
         assert {snapshot.name(column) for column in asked} <= {f"node-{number}" for number, _ in changes} | {""}
-        assert kept.of(cls, snapshot, number_of) is answers
+        assert kept.answers_for(cls, snapshot, number_of) is answers
         assert answers.tolist() == numbers.tolist()
         codes, count = labels.of("zone")
         assert [code < 0 for code in codes] == [zone is None for zone in zones]
@@ -106,21 +106,21 @@ def test_what_is_kept_is_what_is_right(
 
 def test_answers_that_depend_on_something_else_are_asked_for_again_when_that_is_other() -> None:
     """Of nodes that did not change, too."""
-    snapshot, kept, cls = take(World().nodes(2).state), PerNode(), ClassTable().of_spec(PodSpec())
-    first = kept.of(cls, snapshot, lambda _, columns: columns, other="x")
-    assert kept.of(cls, snapshot, lambda _, columns: columns, other="x") is first
-    assert kept.of(cls, snapshot, lambda _, columns: columns * 0 + 7, other="y")[:2].tolist() == [7, 7]
+    snapshot, kept, cls = take_snapshot(World().nodes(2).state), PerNode(), ClassTable().of_spec(PodSpec())
+    first = kept.answers_for(cls, snapshot, lambda _, columns: columns, other="x")
+    assert kept.answers_for(cls, snapshot, lambda _, columns: columns, other="x") is first
+    assert kept.answers_for(cls, snapshot, lambda _, columns: columns * 0 + 7, other="y")[:2].tolist() == [7, 7]
 
 
 def test_keys_and_values_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anybody can name a key that no node has, and nodes that are replaced for ever have ever new keys and values."""
     world, cache, counts = World().nodes(1), LabelCache(), []
-    size = len(take(world.state).nodes)
+    size = len(take_snapshot(world.state).nodes)
     monkeypatch.setattr(nodelabels, "MOST_CELLS", 3 * size)
     for number in range(300):
-        labels_of(cache, take(world.state)).of(f"never-{number}")
+        labels_of(cache, take_snapshot(world.state)).of(f"never-{number}")
         world.node("node-0", labels={"zone": str(number), f"key-{number}": ""})
-        labels = labels_of(cache, take(world.state))
+        labels = labels_of(cache, take_snapshot(world.state))
         counts.append(labels.of("zone")[1])
         labels.of(f"key-{number}")
         assert len(cache.known) <= 3
@@ -131,10 +131,10 @@ def test_keys_and_values_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyP
 def test_a_session_that_is_over_is_answered_of_its_own_nodes() -> None:
     """The verb prioritize may ask the last one while the next cycle runs."""
     world, cache = World().nodes(1, labels={"zone": "a"}), LabelCache()
-    before = labels_of(cache, take(world.state))
+    before = labels_of(cache, take_snapshot(world.state))
     world.node("node-0", labels={"zone": "b"})
     world.nodes(70)
-    labels_of(cache, take(world.state)).of("zone")
+    labels_of(cache, take_snapshot(world.state)).of("zone")
     only_a = LabelSelectorRequirement("zone", "In", ["a"])
     assert before.having(only_a, np.array([0])).tolist() == [True]
 

@@ -8,7 +8,7 @@ import pytest
 from extender_world import World, waiting, where
 
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.plugins.predicates import refused as codes_of
 from extender.planner.state.podclass import ClassTable
 from muster.api.kubernetes.core import Node, PodSpec
@@ -27,7 +27,7 @@ def refused(node: Node, **spec: Any) -> str:
     """Why the node does not take a pod with this spec."""
     world = World(checked=False)
     world.state.on_node(None, node)
-    session = Session(CycleInputs(snapshot=take(world.state), now=0.0))
+    session = Session(CycleInputs(snapshot=take_snapshot(world.state), now=0.0))
     cls = ClassTable().of_spec(msgspec.convert(spec, PodSpec))
     code = codes_of(cls, session, np.array([0]))[0]
     return str(session.causes.of[code]) if code else ""

@@ -12,7 +12,7 @@ ONE = {"cpu": 1, "nvidia.com/gpu": 1}
 def world() -> World:
     """Three nodes that are alike but for a label."""
     found = World()
-    _, found.plugins = Parts().of(SchedulerConfig())
+    _, found.plugins = Parts().parts_of(SchedulerConfig())
     for number in range(3):
         labels = {"kubernetes.io/hostname": f"node-{number}", "disk": "fast" if number == 2 else "slow"}
         found.node(f"node-{number}", labels=labels)

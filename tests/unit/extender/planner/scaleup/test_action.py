@@ -15,9 +15,9 @@ from extender.planner.framework.decisions import AdmitGang as LetIn
 from extender.planner.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.reasons.scaleup import IN_VAIN, KIND_MISSING, NODES_EXIST
-from extender.planner.scaleup.action import MAX_LOOKED_AT, AskForNodes
+from extender.planner.scaleup.action import MOST_CHECKED, AskForNodes
 from extender.planner.scaleup.requests import BACK_OFF_S
 from extender.planner.scaleup.voices import SETTLE_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
@@ -76,7 +76,7 @@ class Cluster:
         return self._cycle()
 
     def _cycle(self) -> Session:
-        inputs = CycleInputs(snapshot=take(self.world.state), now=self.world.now, causes=self.world.causes,
+        inputs = CycleInputs(snapshot=take_snapshot(self.world.state), now=self.world.now, causes=self.world.causes,
                              provisioning=self.requests, provisioning_served=self.served,
                              avoided=self.avoided)  # fmt: skip
         return run_cycle(inputs, [self.world.progress, Enqueue(), self.allocate, self.action], self.world.plugins)
@@ -144,7 +144,7 @@ def test_nodes_that_come_and_do_not_hold_the_gang_end_its_try() -> None:
 def test_many_gangs_that_rest_do_not_hide_the_next_one() -> None:
     """Only some gangs of a queue are looked at in each cycle, and those that rest are not among them."""
     cluster = Cluster({**CONDITION, SCALE_UP_TIMEOUT: "3s"})
-    for number in range(MAX_LOOKED_AT):
+    for number in range(MOST_CHECKED):
         cluster.gang(f"never-{number}", 2)
         cluster.cycle(3)
     cluster.gang("next", 2)

@@ -7,7 +7,13 @@ import pytest
 from extender_world import NOW, World, request_of
 
 from extender.planner.scaleup.requests import BACK_OFF_S, MAX_BACK_OFF_S, answer_to, consumption
-from extender.planner.scaleup.wishes import DEFAULT_CLASS, DEFAULT_TIMEOUT_S, ScaleUpRequest, Wishes, safe_to_evict
+from extender.planner.scaleup.wishes import (
+    DEFAULT_CLASS,
+    DEFAULT_TIMEOUT_S,
+    ScaleUpPreferences,
+    ScaleUpRequest,
+    safe_to_evict,
+)
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.names import (
@@ -93,7 +99,7 @@ def wish(said: dict[str, Queue], **metadata: Any) -> ScaleUpRequest:
     """The wish of a gang in queue `a`."""
     world = World()
     group = world.state.groups[world.gang("g", {"w": (1, {"cpu": 1})}, queue="a")]
-    return Wishes(said).of(world.view(world.change(group, **metadata).metadata.key))
+    return ScaleUpPreferences(said).of(world.view(world.change(group, **metadata).metadata.key))
 
 
 @pytest.mark.parametrize(("said", "mode"), [

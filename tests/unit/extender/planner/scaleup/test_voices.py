@@ -5,7 +5,7 @@ from extender_world import CPU, NOW, World, of
 
 from extender.planner.cycle import run_cycle
 from extender.planner.framework.decisions import Say, TellEviction
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.scaleup.voices import (
     ANNOTATIONS_AT_ONCE,
@@ -13,8 +13,8 @@ from extender.planner.scaleup.voices import (
     SENTENCE_EVERY_S,
     SENTENCES_AT_ONCE,
     SETTLE_S,
+    RequestReaders,
     Speech,
-    Voices,
 )
 from muster.api.kubernetes.meta import ReportedCondition
 from muster.api.names import DO_NOT_DISRUPT, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT, SCALE_UP
@@ -28,7 +28,7 @@ class Talk:
 
     def __init__(self) -> None:
         self.world = World(checked=False)
-        self.voices = Voices()
+        self.voices = RequestReaders()
         self.now = NOW
 
     def gang(self, name: str, pods: int) -> str:
@@ -64,7 +64,7 @@ def test_the_first_pod_says_why_and_the_others_nothing() -> None:
     key = talk.gang("g", 3)
     assert talk.speak(talk.says(key, "no room")) == [("g-w-0", False, "no room")]
     assert talk.speak(talk.says(key, "no room")) == []
-    talk.voices = Voices()  # another process
+    talk.voices = RequestReaders()  # another process
     assert talk.speak(talk.says(key, "no room")) == []
 
 
@@ -128,7 +128,7 @@ def told(queue: dict[str, str], pod: dict[str, str], *, pods: int = 1) -> list[s
     world.members(key, pods, CPU, task="w", node="node-0", phase="Running")
     for one in list(world.state.pod_objects.values()):
         world.change(one, annotations=one.metadata.annotations | pod)
-    inputs = CycleInputs(snapshot=take(world.state), now=world.now)
+    inputs = CycleInputs(snapshot=take_snapshot(world.state), now=world.now)
     return [tell.value for tell in of(run_cycle(inputs, [AskForNodes()], world.plugins), TellEviction)]
 
 

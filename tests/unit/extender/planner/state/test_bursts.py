@@ -18,7 +18,7 @@ def test_the_ends_of_the_pods_of_a_placed_gang_are_one_look(monkeypatch: pytest.
     world.plan()
     assert world.state.ledger.placed[key] == PODS
     looks: list[str] = []
-    look = GangTable.look
+    look = GangTable.check
 
     def counted(self: GangTable, looked: str, members: list[object], aside: str) -> bool:
         looks.append(looked)

@@ -80,7 +80,10 @@ def test_which_pods_a_term_is_about(asked: JSON, expected: set[str]) -> None:
     assert [(matched(rule.query, queries), rule.topology_key) for rule in apart.apart] == [(expected, "zone")]
     wish = {PREFERRED: [{"weight": 7, "podAffinityTerm": asked}]}
     found, queries = demands({"affinity": {"podAffinity": wish, "podAntiAffinity": wish}})
-    assert [(matched(each.query, queries), each.weight) for each in found.wishes] == [(expected, 7), (expected, -7)]
+    assert [(matched(each.query, queries), each.weight) for each in found.preferences] == [
+        (expected, 7),
+        (expected, -7),
+    ]
     assert not found
     assert together
     assert apart

@@ -112,7 +112,7 @@ def test_room_choice_and_accounts_are_those_of_a_search(
             assert chosen == nodes[column].choice(share)
         if chosen is not None or not known:
             where = (chosen or ()) if known else ()
-            devices.take(share, column, where)
+            devices.add_share(share, column, where)
             nodes[column].take(share, where)
             taken.append((share, column, where))
     free = free_of(nodes)
@@ -127,7 +127,7 @@ def test_room_choice_and_accounts_are_those_of_a_search(
     empty = devices.emptied()
     assert not any(array.any() for array in (empty.shared, empty.touched, empty.unknown, empty.counted, empty.pods))
     for share, column, where in taken:
-        devices.take(share, column, where, -1)
+        devices.add_share(share, column, where, -1)
     for name in ("shared", "touched", "unknown", "counted", "pods"):
         assert not getattr(devices, name).any(), name
 
@@ -136,7 +136,7 @@ def test_a_device_of_which_more_is_used_than_there_is_is_overfull() -> None:
     """By whomever two pods were bound."""
     devices = table([Node(2)])
     for portion, overfull in ((600, False), (400, False), (1, True)):
-        devices.take(GpuShare(portion=portion), 0, (1,))
+        devices.add_share(GpuShare(portion=portion), 0, (1,))
         assert devices.overfull(np.array([[0], [2000]]), AXIS).tolist() == [overfull]
 
 
@@ -145,7 +145,7 @@ def test_devices_that_cannot_be_are_unknown_ones(devices: tuple[int, ...]) -> No
     """A pod's annotation may say anything."""
     kept = table([Node(2)])
     share = GpuShare(portion=500, devices=1 if devices == (GPU_DEVICES.value,) else 2)
-    kept.take(share, 0, devices)
+    kept.add_share(share, 0, devices)
     assert (kept.unknown[0], kept.touched[0]) == (share.devices, 0)
 
 
@@ -160,7 +160,7 @@ def test_the_order_of_plugins_decides_which_device() -> None:
     """Without one the fullest device that has room; with one whatever it likes best."""
     devices, node = table([Node(3)]), Node(3)
     for number, portion in enumerate((200, 900)):
-        devices.take(GpuShare(portion=portion), 0, (number,))
+        devices.add_share(GpuShare(portion=portion), 0, (number,))
         node.take(GpuShare(portion=portion), (number,))
     share, unused = GpuShare(portion=100), devices.unused_at(free_of([node]), AXIS, 0)
     assert devices.choose(share, 0, unused) == (1,)

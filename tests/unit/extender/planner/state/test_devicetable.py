@@ -106,7 +106,7 @@ def test_an_extended_resource_that_cannot_be_counted_is_left_to_kube_scheduler(w
     """In words that name it; the amount that containers ask for does not count then."""
     world.equip("node-1", device("d0", allowMultipleAllocations=True))
     needs = world.state.devices.needs(PodClaims("pod"), {"example.com/gpu": 2})
-    assert (needs.replaced, needs.rows, needs.told) == (("example.com/gpu",), (), ())
+    assert (needs.replaced, needs.rows, needs.shown) == (("example.com/gpu",), (), ())
     assert [text.partition(":")[0] for text in needs.unseen] == ["example.com/gpu"]
 
 

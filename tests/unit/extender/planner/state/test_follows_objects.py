@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, Snapshot, take
+from extender.planner.framework.snapshot import CycleInputs, Snapshot, take_snapshot
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.predicates import Predicates
 from muster.api.kubernetes.core import Namespace, Node, Pod
@@ -135,7 +135,7 @@ def test_a_snapshot_is_not_changed_by_later_events(before: list[tuple[Any, ...]]
     world = World(checked=False)
     for one in before:
         tell(world, *one)
-    snapshot = take(world.state)
+    snapshot = take_snapshot(world.state)
     pods = {gang.key: [pod.uid for pod in gang.pods] for gang in snapshot.gangs}
     saved = {each.name: deepcopy(getattr(snapshot, each.name)) for each in fields(Snapshot) if each.name in COPIED}
     devices = [getattr(snapshot.devices, each.name).copy() for each in fields(snapshot.devices)]
@@ -157,7 +157,7 @@ def test_what_a_statement_takes_back_changes_no_answer(events: list[tuple[Any, .
     tell(world, "gang", 0, {"affinity": apart})
     for one in events:
         tell(world, *one)
-    session = Session(CycleInputs(snapshot=take(world.state), now=world.now))
+    session = Session(CycleInputs(snapshot=take_snapshot(world.state), now=world.now))
     Predicates({}).on_session_open(session)
     classes = [pod_set.cls for gang in session.snapshot.gangs for pod_set in gang.pod_sets if pod_set.cls]
     before = [session.codes(cls).copy() for cls in classes]

@@ -110,7 +110,7 @@ def test_numbers_over_their_limit_set_a_gang_aside(what: str, over: int) -> None
     else:
         value = EPOCH.value + over
         world.pod(key, "worker", 0, {"cpu": 1}, pin="node-0", epoch=value - 1)
-    found = world.view(key).set_aside
+    found = world.view(key).excluded
     assert (str(value) in found) is bool(over), found
     assert bool(found) is bool(over)
 

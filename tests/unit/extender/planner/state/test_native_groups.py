@@ -191,14 +191,14 @@ def test_two_groups_of_one_name_are_set_aside_until_one_is_gone(world: Natives) 
     world.member(0)
     twin = PodGroup(metadata=world.meta("native.train"))
     world.state.on_pod_group(None, twin)
-    assert "are one gang by their names" in world.view(KEY).set_aside
+    assert "are one gang by their names" in world.view(KEY).excluded
     world.state.on_pod_group(twin, None)
-    assert (world.view(KEY).set_aside, world.view(KEY).uid) == ("", "uid-train")
+    assert (world.view(KEY).excluded, world.view(KEY).uid) == ("", "uid-train")
     world.state.on_pod_group(None, twin)
     world.state.native.on_group(native, None)
-    assert (world.view(KEY).set_aside, world.view(KEY).uid) == ("", twin.metadata.uid)
+    assert (world.view(KEY).excluded, world.view(KEY).uid) == ("", twin.metadata.uid)
     world.native()
-    assert "are one gang by their names" in world.view(KEY).set_aside
+    assert "are one gang by their names" in world.view(KEY).excluded
 
 
 BASIC: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
@@ -223,9 +223,9 @@ def test_a_part_of_groups_that_belong_together_is_set_aside(world: Natives, spec
     world.native(parentCompositePodGroupName="some")
     world.member(0)
     world.member(1)
-    assert "CompositePodGroup all" in world.view(KEY).set_aside
+    assert "CompositePodGroup all" in world.view(KEY).excluded
     assert of(world.plan(), decisions.Place) == []
-    assert "sub-groups" in world.view(KEY).set_aside
+    assert "sub-groups" in world.view(KEY).excluded
     composite(world, "all", schedulingPolicy={"gang": {"minGroupCount": 1}})
     assert len(of(world.plan(), decisions.Place)) == 1
 
@@ -234,20 +234,20 @@ def test_a_part_of_groups_that_are_not_there_waits_for_them(world: Natives) -> N
     """They may say anything; those in a circle say nothing that could be followed."""
     world.native(parentCompositePodGroupName="all")
     world.member(0)
-    assert "CompositePodGroup all, which is not there" in world.view(KEY).set_aside
+    assert "CompositePodGroup all, which is not there" in world.view(KEY).excluded
     above = composite(world, "all")
-    assert world.view(KEY).set_aside == ""
+    assert world.view(KEY).excluded == ""
     world.state.native.on_composite(above, None)
-    assert "which is not there" in world.view(KEY).set_aside
+    assert "which is not there" in world.view(KEY).excluded
     composite(world, "all", parentCompositePodGroupName="all")
-    assert "CompositePodGroup all" in world.view(KEY).set_aside
+    assert "CompositePodGroup all" in world.view(KEY).excluded
 
 
 def test_a_minimum_over_the_limit_sets_the_gang_aside(world: Natives) -> None:
     """The API has none."""
     world.native(schedulingPolicy={"gang": {"minCount": 20_001}})
     world.member(0)
-    assert "20001" in world.view(KEY).set_aside
+    assert "20001" in world.view(KEY).excluded
 
 
 def test_a_topology_key_keeps_the_gang_in_one_domain() -> None:

@@ -11,7 +11,7 @@ from extender.planner.ledger import EntryKind, Ledger
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podset import PodSetView
-from extender.planner.state.spareseats import MOST_LOANS, SpareEntries, lent, loans_of, seats_of
+from extender.planner.state.spareseats import MOST_LOANS, SpareEntries, lent, loans_of, spare_runs_of
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, SPARES
 from muster.api.muster.placement import Loan, Placement, PlacementSpec, PlacementStatus, SpareSeats
@@ -86,13 +86,13 @@ def test_a_gang_that_is_made_again_keeps_its_seats_under_its_new_uid() -> None:
 def test_seats_count_for_as_long_as_the_gang_may_need_them(phase: str, alive: int, count: int) -> None:
     """While it is placed, and while it runs; loans too."""
     found = gang("g", [("a", "n0", 2)], [("x", "a", "n0", 1)], phase=phase, alive=alive)
-    assert (len(seats_of(found)), len(loans_of(found))) == (count, count)
-    assert seats_of(gang("g", [])) == loans_of(gang("g", [])) == []
+    assert (len(spare_runs_of(found)), len(loans_of(found))) == (count, count)
+    assert spare_runs_of(gang("g", [])) == loans_of(gang("g", [])) == []
 
 
 def test_seats_that_cannot_be_are_none() -> None:
     """Of pods that nobody knows, on no node, or too many; and no gang needs so many loans."""
     seats = [("b", "n0", 1), ("c", "n0", 1), ("a", "", 1), ("a", "n0", PODS.value + 1), ("a", "n1", PODS.value)]
-    assert [(each.node, each.count, cls) for each, cls in seats_of(gang("g", seats))] == [("n1", PODS.value, CPU)]
-    assert len(seats_of(gang("g", [("a", f"n{number}", 1) for number in range(SPARES.value + 1)]))) == SPARES.value
+    assert [(each.node, each.count, cls) for each, cls in spare_runs_of(gang("g", seats))] == [("n1", PODS.value, CPU)]
+    assert len(spare_runs_of(gang("g", [("a", f"n{number}", 1) for number in range(SPARES.value + 1)]))) == SPARES.value
     assert lent(loans_of(gang("g", [], [("x", "a", "n0", 1)] * (MOST_LOANS + 1)))) == {("x", "a", "n0"): MOST_LOANS}

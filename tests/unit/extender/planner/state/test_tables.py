@@ -9,8 +9,18 @@ from extender_world import World
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.framework.snapshot import take
-from extender.planner.state.amounts import CLIP, MAX_SUM, clipped, discard, put, row_along, sum_along, tally, times
+from extender.planner.framework.snapshot import take_snapshot
+from extender.planner.state.amounts import (
+    CLIP,
+    MAX_SUM,
+    clipped,
+    discard,
+    put_entry,
+    row_along,
+    sum_along,
+    tally,
+    times,
+)
 from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
@@ -65,18 +75,18 @@ def test_what_a_snapshot_has_of_volumes_stays() -> None:
     """Whatever comes afterwards, and however often a snapshot is taken."""
     state, claim = PlannerState(), PersistentVolumeClaim(metadata=META)
     claim.spec.access_modes = ["ReadWriteOncePod"]
-    empty = take(state).volumes
+    empty = take_snapshot(state).volumes
     state.on_claim(None, claim)
     state.on_volume(None, PersistentVolume(metadata=META))
     state.on_storage_class(None, StorageClass(metadata=META))
-    full = take(state).volumes
+    full = take_snapshot(state).volumes
     assert (empty.claims, empty.volumes, empty.classes, empty.exclusive, empty.generation) == ({}, {}, {}, set(), 0)
     state.on_claim(None, PersistentVolumeClaim(metadata=META))
     state.on_volume(PersistentVolume(metadata=META), None)
     state.on_storage_class(StorageClass(metadata=META), None)
     assert ([*full.claims], [*full.volumes], [*full.classes]) == (["ns/a"], ["a"], ["a"])
-    assert (full.exclusive, full.generation, take(state).volumes.generation) == ({"ns/a"}, 3, 6)
-    assert (take(state).volumes.exclusive, [*take(state).volumes.claims]) == (set(), ["ns/a"])
+    assert (full.exclusive, full.generation, take_snapshot(state).volumes.generation) == ({"ns/a"}, 3, 6)
+    assert (take_snapshot(state).volumes.exclusive, [*take_snapshot(state).volumes.claims]) == (set(), ["ns/a"])
 
 
 def test_quotas_budgets_and_topologies_come_and_go() -> None:
@@ -107,7 +117,7 @@ def test_tables_leave_out_what_is_empty(steps: list[tuple[str, int, bool]]) -> N
         before = counts.get(key, 0), table.get(key)
         tally(counts, key, value if comes else -value)
         assert counts.get(key, 0) == before[0] + (value if comes else -value)
-        assert put(table, key, value if comes else None) == before[1]
+        assert put_entry(table, key, value if comes else None) == before[1]
         assert table.get(key) == (value if comes else None)
         if comes:
             sets.setdefault(key, set()).add(value)

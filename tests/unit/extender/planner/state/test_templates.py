@@ -34,7 +34,7 @@ def test_ports_of_plugins(plugins: dict[str, list[str]], on_the_node: bool) -> N
     for task in of.spec.tasks:
         if on_the_node:
             task.template["spec"]["hostNetwork"] = True
-    for template in Templates(ClassTable(), DeviceTable()).of(of):
+    for template in Templates(ClassTable(), DeviceTable()).templates_of(of):
         made: Any = shaped(of, template.task.name, 0)
         assert template.cls.host_ports == host_ports(convert(made["spec"], PodSpec))
 
@@ -46,7 +46,7 @@ def test_claims_of_the_job() -> None:
         VolumeSpec(mount_path="/a", volume_claim_name="data"),
         VolumeSpec(mount_path="/b", volume_claim={}),
     ]
-    (template,) = Templates(ClassTable(), DeviceTable()).of(of)
+    (template,) = Templates(ClassTable(), DeviceTable()).templates_of(of)
     mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in shaped(of, "w", 0)["spec"]["volumes"]]
     assert sorted(mounted) == sorted(claim_names(of))
     assert sorted(use.key for use in template.cls.claims) == sorted(f"n/{name}" for name in mounted)
@@ -64,11 +64,11 @@ def test_templates_with_too_many_terms_are_refused_once(monkeypatch: pytest.Monk
     known = Templates(ClassTable(), DeviceTable())
     for _ in range(3):
         with pytest.raises(LimitError, match="at most 64"):
-            known.of(of)
+            known.templates_of(of)
     assert len(made) == 1
     known.forget(of)
     of.spec.tasks[0].template["spec"] = plain
-    assert len(known.of(of)) == 1
+    assert len(known.templates_of(of)) == 1
 
 
 def test_a_claim_concerns_only_templates_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_a_claim_concerns_only_templates_that_name_it(monkeypatch: pytest.Monkey
         of.metadata.uid = f"uid-{number}"
         uses = [{"name": "c", "resourceClaimName": f"claim-{number % 10}"}]
         of.spec.tasks[0].template["spec"]["resourceClaims"] = uses
-        known.of(of)
+        known.templates_of(of)
     equipped: list[str] = []
     monkeypatch.setattr(Templates, "_equipped", _counted(Templates._equipped, equipped))
     known.equip_again({"n/claim-3"})

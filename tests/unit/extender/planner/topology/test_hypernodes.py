@@ -12,7 +12,7 @@ from muster.api.volcano.topology import HyperNode, HyperNodeMember, MemberSelect
 
 def made(world: HyperNodeWorld) -> HyperNodes:
     """What the HyperNodes come to."""
-    return HyperNodeTree().of(world)
+    return HyperNodeTree().tree_of(world)
 
 
 def reasons(found: HyperNodes) -> dict[str, list[str]]:
@@ -190,13 +190,13 @@ def test_more_patterns_than_are_compared() -> None:
 def test_nothing_is_made_anew_while_nothing_changes_that_matters() -> None:
     """Heartbeats, cordons and statuses are none of a tree's business."""
     kept, world = HyperNodeTree(), HyperNodeWorld().tell(node("n"), hyper_node("a", 1, named("n")))
-    before = kept.of(world)
+    before = kept.tree_of(world)
     cordoned = node("n")
     cordoned.spec.unschedulable = True
     counted = hyper_node("a", 1, named("n"))
     counted.status.node_count = 1
-    assert kept.of(world.tell(cordoned, counted)) is before
-    assert kept.of(world.tell(node("n", rack="1"))) is not before
+    assert kept.tree_of(world.tell(cordoned, counted)) is before
+    assert kept.tree_of(world.tell(node("n", rack="1"))) is not before
 
 
 @pytest.mark.parametrize(("gone", "change", "expected"), [
@@ -211,6 +211,6 @@ def test_a_relabelled_node_leaves_its_old_hyper_node(
     """Volcano leaves it in both; whoever goes takes its membership along."""
     kept, two = HyperNodeTree(), [hyper_node(name, 1, labelled(rack=rack)) for name, rack in (("a", "1"), ("b", "2"))]
     world = HyperNodeWorld().tell(node("n", rack="1"), *two)
-    assert kept.of(world).node_counts == {"a": 1, "b": 0}
+    assert kept.tree_of(world).node_counts == {"a": 1, "b": 0}
     (world.forget if gone else world.tell)(change)
-    assert kept.of(world).node_counts == expected
+    assert kept.tree_of(world).node_counts == expected

@@ -94,7 +94,7 @@ def test_kept_by_changes_it_is_what_a_plain_reading_says(rounds: list[list[tuple
     for changes in rounds:
         for gone, each in changes:
             (world.forget if gone else world.tell)(each)
-        found, fresh = kept.of(world), HyperNodeTree().of(world)
+        found, fresh = kept.tree_of(world), HyperNodeTree().tree_of(world)
         assert paths(world, found.tree) == expected(world) == paths(world, fresh.tree)
         assert (found.problems, found.node_counts, found.missing) == (fresh.problems, fresh.node_counts, fresh.missing)
         assert (found.tree.domains, found.tree.tier_names) == (fresh.tree.domains, fresh.tree.tier_names)
@@ -145,7 +145,7 @@ def test_there_is_always_a_tree(written: list[tuple[str, object]]) -> None:
             made = decoder(HyperNode).decode(msgspec.json.encode({"metadata": {"name": name}, "spec": spec}))
         except msgspec.ValidationError:
             continue
-        found = kept.of(world.tell(made))
+        found = kept.tree_of(world.tell(made))
         assert found.node_counts.keys() == world.hyper_nodes.keys()
         assert len(found.tree.levels) <= TIERS.value
         domains = {each for names in found.tree.domains for each in names}

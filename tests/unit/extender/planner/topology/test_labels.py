@@ -24,7 +24,7 @@ def node(labels: dict[str, str]) -> Node:
 
 def tree_of(name: str, levels: Sequence[str], nodes: Sequence[Node | None]) -> Tree:
     """The tree of these nodes, made at once."""
-    return LabelTree(name, levels).of(nodes, np.ones(len(nodes), dtype=np.int64), 1)
+    return LabelTree(name, levels).tree_over(nodes, np.ones(len(nodes), dtype=np.int64), 1)
 
 
 def paths(tree: Tree) -> list[tuple[str, ...]]:
@@ -50,7 +50,7 @@ def test_a_tree_costs_nothing_while_nothing_changes() -> None:
     """The same object, so that what depends on it can be kept too."""
     kept = LabelTree("default", LEVELS)
     nodes, changed = [node({"block": "a"})], np.array([1])
-    assert kept.of(nodes, changed, 1) is kept.of(nodes, changed, 1)
+    assert kept.tree_over(nodes, changed, 1) is kept.tree_over(nodes, changed, 1)
 
 
 LABELS = st.fixed_dictionaries({}, optional={key: st.sampled_from("abc") for key in LEVELS})
@@ -71,7 +71,7 @@ def test_a_tree_kept_by_changes_is_the_one_made_at_once(states: list[list[dict[s
             if old != new:
                 changed[column] = generation
         nodes = after
-        tree = kept.of(nodes, changed, generation)
+        tree = kept.tree_over(nodes, changed, generation)
         assert paths(tree) == paths(tree_of("default", LEVELS, nodes))
         for level in range(1, len(LEVELS)):
             inside = tree.domain_of[level] >= 0
@@ -86,7 +86,7 @@ def test_domains_that_are_gone_are_forgotten(others: int, most: int) -> None:
     changed = np.ones(others + 1, dtype=np.int64)
     for generation in range(1, 1000):
         nodes[0], changed[0] = node({"host": f"new{generation}"}), generation
-        tree = kept.of(nodes, changed, generation)
+        tree = kept.tree_over(nodes, changed, generation)
         sizes.append(len(tree.domains[0]))
     assert max(sizes) == most
     assert sizes[: most - others] == list(range(others + 1, most + 1))
@@ -138,12 +138,12 @@ def test_a_wish_is_of_levels_of_the_first_tree_that_has_them(near: Nearness, fou
     """The innermost level that is tried, and the required one; label keys that no tree has make a tree."""
     forest = Forest({"default": LEVELS, "pod": ("row", "host")})
     forest.renew([node({"host": "h"})], np.array([1]), 1, hyper_nodes=SWITCHES)
-    reach = forest.find(near)
+    reach = forest.levels_near(near)
     if isinstance(found, str):
         assert (found in reach.why, reach.hard) == (True, near.required is not None)
     else:
         assert (reach.tree.name, reach.inner, reach.outer) == found
-        assert (reach.hard, forest.find(near) is reach) == (found[2] != WHOLE, True)
+        assert (reach.hard, forest.levels_near(near) is reach) == (found[2] != WHOLE, True)
 
 
 @pytest.mark.parametrize(("near", "name"), [

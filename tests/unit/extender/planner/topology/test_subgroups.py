@@ -176,7 +176,7 @@ def sliced(*ranks: set[int] | None) -> Units:
 ])  # fmt: skip
 def test_units_of_ranks(units: Units, unit: int, ranks: list[int], found: list[list[int]]) -> None:
     """In their order; ranks that ask for nothing are placed singly."""
-    assert units.of(PodSetView("worker", None, 6, 6, unit=unit), ranks) == found
+    assert units.units_of_ranks(PodSetView("worker", None, 6, 6, unit=unit), ranks) == found
 
 
 @pytest.mark.parametrize(
@@ -196,5 +196,5 @@ def test_each_slot_is_in_the_first_part_that_takes_it(ranks: list[int], asked: l
     left, rest = SlotsLeft({"worker": ranks}), list(ranks)
     for inside in asked:
         expected = [rank for rank in rest if inside is None or rank in inside]
-        assert left.take("worker", inside) == expected
+        assert left.take_ranks("worker", inside) == expected
         rest = [rank for rank in rest if rank not in expected]

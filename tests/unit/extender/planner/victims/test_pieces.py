@@ -3,7 +3,7 @@
 import pytest
 from victims_world import Cluster
 
-from extender.planner.victims.pieces import pieces_of
+from extender.planner.victims.pieces import units_of
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, PREEMPTABLE
 
 
@@ -17,7 +17,7 @@ def parts(minimum: int = 1, *, gone: int = 0, pods: int = 4, **annotations: str)
         world.change(world.state.groups[key], annotations=annotations)
     session = world.session()
     [gang] = session.snapshot.gangs
-    found = pieces_of(session.snapshot, gang, session.ask(gang).units)
+    found = units_of(session.snapshot, gang, session.ask(gang).units)
     return [([pod.slot.rank for pod in each.pods if pod.slot], each.rest) for each in found]
 
 

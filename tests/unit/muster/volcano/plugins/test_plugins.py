@@ -11,7 +11,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job, JobSpec
 from muster.volcano.plugins import registry
 from muster.volcano.plugins.base import PluginError, parse
-from muster.volcano.plugins.registry import BUILT_IN, check, plugins_for
+from muster.volcano.plugins.registry import BUILT_IN, check_plugins, plugins_for
 from muster.volcano.plugins.svc import hosts_data
 
 TASKS = {"master": 1, "worker": 2, "log-sink": 1}
@@ -70,8 +70,8 @@ def test_svc_needs_a_name_for_its_service(name: str, refused: bool) -> None:  # 
     """The names of Services begin with a letter; a Job without the plugin may begin with a digit."""
     wanted = job(TASKS, svc=[])
     wanted.metadata = ObjectMeta(name=name, generate_name="" if name else "try-", namespace="n")
-    assert [error.path for error in list(check(wanted))] == ["metadata.name"] * refused
-    assert not list(check(Job(metadata=wanted.metadata, spec=JobSpec(tasks=wanted.spec.tasks))))
+    assert [error.path for error in list(check_plugins(wanted))] == ["metadata.name"] * refused
+    assert not list(check_plugins(Job(metadata=wanted.metadata, spec=JobSpec(tasks=wanted.spec.tasks))))
 
 
 @pytest.mark.parametrize(("count", "refused"), [(1, False), (30_000, False), (90_000, True), (2_000_000_000, True)])
@@ -79,7 +79,7 @@ def test_hosts_that_no_config_map_holds(count: int, refused: bool) -> None:  # n
     """It is said at admission, before a list of them is made."""
     wanted = job(TASKS, svc=[])
     wanted.spec.tasks[1].replicas = count
-    errors = list(check(wanted))
+    errors = list(check_plugins(wanted))
     assert [error.path for error in errors] == ["spec.plugins[svc]"] * refused
     assert all(f"the names of {count + 2} pods, and one holds 1048576" in str(error) for error in errors)
 
@@ -301,7 +301,7 @@ def test_two_plugins_add_what_each_adds(first: str, second: str) -> None:
     for task in of[2].spec.tasks:
         ports = [sorted(registry.ports(one, task)) for one in of]
         assert ports[2] == sorted([*ports[0], *ports[1]])
-    assert [*registry.check(of[2])] == []
+    assert [*registry.check_plugins(of[2])] == []
 
 
 @pytest.mark.parametrize("plugin", BUILT_IN)
