@@ -92,7 +92,7 @@ def _placements_are_never_closed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _held_calls_are_never_let_go(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Barrier, "_look_at_the_clock", lambda *_: None)
+    patch.setattr(Barrier, "_check_deadline", lambda *_: None)
     patch.setattr(Barrier, "cancel", lambda *_: None)
 
 

@@ -87,10 +87,10 @@ class Binding(NamedTuple):
 
 MEMOS: dict[type, tuple[str, ...]] = {
     Enqueue: ("_hopeless", "_version", "_updated"),
-    Allocate: ("_failures", "_looked", "_version"),
-    Evicting: ("running", "lowest", "_ending", "_attempts", "_told", "_keys"),
+    Allocate: ("_failures", "_searched", "_version"),
+    Evicting: ("running", "lowest", "_ending", "_attempts", "_known_failures", "_keys"),
     Elsewhere: ("_seen",),
-    Repair: ("_looks",),
+    Repair: ("_checks",),
 }
 """What actions remember from one cycle to the next to save searches whose answer would be the same."""
 

@@ -148,7 +148,7 @@ def test_a_podgroup_that_was_made_again_is_brought_up_to_date(desk: Desk) -> Non
     desk.expectations.groups.drop(made.metadata.key)
     again = desk.api.add(POD_GROUPS, pod_group(desk.job, {}, frozenset()))
     desk.api.change(POD_GROUPS, again.metadata.name, {"spec": {"minMember": 1}}, "n")
-    cast("Any", groups)._groups.put(desk.api.all(POD_GROUPS)[0])
+    cast("Any", groups)._groups.add_object(desk.api.all(POD_GROUPS)[0])
     groups.ensure(desk.job, [])
     assert desk.api.all(POD_GROUPS)[0].spec.min_member == made.spec.min_member
 

@@ -296,8 +296,8 @@ CASES = [
     Case("queues.controller.QueueController._mark merge_patch", marks_a_queue, VERSION),
     Case("trainjob.children.ChildSteps._ensure apply", ensures, UID),
     Case("trainjob.children.ChildSteps.delete delete", deletes_the_job_of_a_train_job, UID),
-    Case("trainjob.children.ChildSteps.take json_patch", scales, UID),
-    Case("trainjob.children.ChildSteps.take merge_patch", suspends, UID),
+    Case("trainjob.children.ChildSteps.run_step json_patch", scales, UID),
+    Case("trainjob.children.ChildSteps.run_step merge_patch", suspends, UID),
     Case("trainjob.runtimes.Finalizers.process merge_patch", frees_a_runtime, VERSION),
     Case("trainjob.report.Reports._note merge_patch", notes_a_checkpoint, UID),
 ]
@@ -308,15 +308,15 @@ MADE = {
     "queues.controller.QueueController._without_queue create",
     "trainjob.children.ChildSteps._command create",
     "trainjob.children.ChildSteps._ensure create",
-    "trainjob.report.Reports.take create",
+    "trainjob.report.Reports.accept_report create",
     "trainjob.runtimes.RuntimeFinder._keep create",
 }
 """What is created is refused where its name is taken."""
 BY_NAME = {
     "shipped.Shipped.process apply",  # without force: never over a change of a user
-    "trainjob.report.Reports.take apply",  # the token is for whatever TrainJob has this name
+    "trainjob.report.Reports.accept_report apply",  # the token is for whatever TrainJob has this name
     "trainjob.runtimes.RuntimeFinder._at request",  # a GET
-    "trainjob.watched.Kinds.of request",  # a GET
+    "trainjob.watched.Kinds.resource_of request",  # a GET
 }
 
 

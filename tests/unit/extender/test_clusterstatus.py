@@ -234,7 +234,7 @@ def test_each_problem_is_logged_once_and_of_many_some(process: Process) -> None:
 
     def logged() -> list[str]:
         with capture_logs() as lines:
-            writer._tell(found)
+            writer._report(found)
         return [line.get("name") or str(line["more"]) for line in lines]
 
     names = [each.metadata.name for each in wrong]

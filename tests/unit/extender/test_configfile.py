@@ -138,7 +138,7 @@ def test_a_thread_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise ZeroDivisionError
         look()
 
-    monkeypatch.setattr(config, "look", looked)
+    monkeypatch.setattr(config, "read_again", looked)
     file.write_text(OTHER)
     config.start()
     assert used.wait(20)

@@ -95,8 +95,8 @@ def test_a_loop_that_has_ended_is_an_error() -> None:
 @pytest.fixture
 async def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Caches without an API server, and small slices of comparisons."""
-    monkeypatch.setattr(module, "LOOKS", 10)
-    monkeypatch.setattr(module, "SLICE_LOOKS", 500)
+    monkeypatch.setattr(module, "COMPARISONS", 10)
+    monkeypatch.setattr(module, "SLICE_COMPARISONS", 500)
     monkeypatch.setattr(readable, "PATIENCE_S", 0.0)
     client, woken = Client(ClientConfig(NO_SERVER), loop=asyncio.get_running_loop()), asyncio.Event()
     made: Any = LiveCluster(client, wake=woken.set)

@@ -213,8 +213,8 @@ CASES = [
     Case("placements.PlacementWriter._patch merge_patch", given_up, BOTH),
     Case("repairs.Repairs._send evict", repaired, BOTH),
     Case("repairs.Repairs._send delete", repaired_by_force, UID),  # no kubelet is left to change it
-    Case("scaling.Scaling.say strategic_patch", said, BOTH),
-    Case("scaling.Scaling.tell_eviction merge_patch", evictable, UID),
+    Case("scaling.Scaling.report strategic_patch", said, BOTH),
+    Case("scaling.Scaling.report_eviction merge_patch", evictable, UID),
     Case("scaling.Scaling.request create", more_nodes, NEITHER),
     Case("scaling.Scaling._delete delete", no_more_nodes, UID),
     Case("scaling.Scaling._delete delete", no_more_nodes, NEITHER),  # its templates, whose names nobody else uses

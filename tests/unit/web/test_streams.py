@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second is over soon."""
-    monkeypatch.setattr(streams, "LOOK_S", 0.01)
+    monkeypatch.setattr(streams, "POLL_S", 0.01)
 
 
 def test_there_is_a_limit_for_each_caller_and_for_all() -> None:

@@ -41,7 +41,7 @@ class NotingTold(ReplayedWorld):
         super().__init__(first)
         self.tap = tap
 
-    def tell(self, kind: str, item: Any) -> None:
+    def apply(self, kind: str, item: Any) -> None:
         """As it is, with a note."""
         known = self.objects[kind].get(item.metadata.key)
         if known is None or known.metadata.uid == item.metadata.uid:

@@ -109,7 +109,7 @@ class Fed:
         self._until = until
         self._batches = batches
         self._ready: deque[Observation] = deque()
-        self.looks = self
+        self.observations = self
         self.reflectors = dict.fromkeys(kind.plural for kind in KINDS)
         self.synced = True
         self.ended: Callable[[], None] = lambda: None

@@ -130,7 +130,7 @@ async def test_one_is_told_once_until_it_changes(capsys: pytest.CaptureFixture[s
 
 def test_one_that_was_left_out_does_not_keep_others_from_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered of them has a bound."""
-    monkeypatch.setattr(codec, "_MOST_TOLD", 10)
+    monkeypatch.setattr(codec, "_MOST_REPORTED", 10)
     for number in range(100):
         codec.leave_out(CONFIG_MAPS, codec.Identity("ns", "n", f"of many {number}"), "odd")
         assert len(codec._reported) <= 10

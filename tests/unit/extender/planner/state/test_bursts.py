@@ -24,7 +24,7 @@ def test_the_ends_of_the_pods_of_a_placed_gang_are_one_look(monkeypatch: pytest.
         looks.append(looked)
         return look(self, looked, members, aside)  # type: ignore[arg-type]  # passed on
 
-    monkeypatch.setattr(GangTable, "look", counted)
+    monkeypatch.setattr(GangTable, "check", counted)
     for rank, pod in enumerate(pods):
         if fails:
             world.pod(key, "worker", rank, GPU, gated=True, phase="Failed")
