@@ -37,7 +37,7 @@ class Preempt(Evicting):
     """
 
     name = "preempt"
-    takes_seats = True
+    takes_spares = True
 
     def worthwhile(self, gang: GangView) -> bool:
         """Return True if a running gang of its queue has a lower priority."""
@@ -82,7 +82,7 @@ class Reclaim(Evicting):
     """Victims are gangs of other, reclaimable queues, if a plugin that computes shares (`proportion`) allows it."""
 
     name = "reclaim"
-    takes_seats = True
+    takes_spares = True
     by_shares = True
 
     def worthwhile(self, gang: GangView) -> bool:
