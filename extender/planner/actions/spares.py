@@ -89,7 +89,12 @@ class Spares:
             searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, book)))
 
     def _refill(self, session: Session, gang: GangView, book: Book) -> bool:
-        """Do so for one gang; return True if a search was made."""
+        """Do so for one gang; return True if a search was made.
+
+        While a gang lacks members of its minimum, its spares stay: they are for those.
+        """
+        if gang.taken < gang.floor.min_member:
+            return False
         wanted = {name: len(ranks) for name, ranks in self.ranks(session, gang).items()}
         before = list(gang.placement.spec.spares) if gang.placement else []
         kept = _still_there(session, gang, wanted)
@@ -247,8 +252,9 @@ def _is_due(gang: GangView) -> bool:
 
 def _members(pod_set: PodSetView) -> int:
     """Return the number of pods that exist and have not ended; before the first one those of the template."""
-    pods = pod_set.alive + len(pod_set.waiting)
-    return pod_set.replicas if pod_set.template and not pods else pods
+    if pod_set.template:
+        return pod_set.replicas - (len(pod_set.taken) - pod_set.alive)
+    return pod_set.alive + len(pod_set.waiting)
 
 
 def _countable(pod_set: PodSetView) -> bool:

@@ -118,6 +118,39 @@ def test_a_lost_member_takes_a_spare_and_another_one_is_sought(free: int, kept: 
     assert not spares(world, key).keys() & set(taken)
 
 
+def test_a_member_that_is_not_made_again_yet_has_a_spare_as_before() -> None:
+    """Of an elastic gang, too, whose controller will make it."""
+    world = World().nodes(3)
+    key = world.gang("a", {"worker": (4, {"nvidia.com/gpu": 2})}, min_member=1, min_task_member={})
+    asks(world, key, "1")
+    world.start(key, {"nvidia.com/gpu": 2})
+    world.state.on_pod(world.state.pod_objects["uid-a-worker-3"], None)
+    for _ in range(2):
+        world.plan()
+        assert sum(spares(world, key).values()) == 4
+
+
+@pytest.mark.parametrize("template", [True, False])
+def test_spares_are_kept_for_members_that_are_not_made_again_yet(*, template: bool) -> None:
+    """The members' node is cordoned and another gang wants the room: what was kept is still there a cycle later."""
+    world = World().nodes(2)
+    half = {"nvidia.com/gpu": 2}
+    key = world.gang("a", {"worker": (4, half)}) if template else world.pod_group("a", 4)
+    asks(world, key, "1")
+    world.members(key, 0 if template else 4, half, gated=True)
+    node = world.start(key, half)[0]
+    world.gang("b", {"worker": (3, half)})
+    before = spares(world, key)
+    assert sum(before.values()) == 4
+    world.node(node, unschedulable=True)
+    for rank in (1, 2, 3):
+        world.state.on_pod(world.state.pod_objects[f"uid-a-worker-{rank}"], None)
+    for _ in range(2):
+        assert "ns/b" not in {place.gang.key for place in of(world.plan(), decisions.Place)}
+        assert sum(spares(world, key).values()) + sum(world.state.ledger.placed.values()) >= 3
+        world.now += 1
+
+
 def test_spares_are_in_the_domain_of_the_gang() -> None:
     """Of racks of four nodes, the one is chosen that has room for members and spares."""
     world = Racks(1, 2, 4)
