@@ -29,6 +29,7 @@ from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
+from extender.planner.reasons.pods import LATER
 from extender.planner.reasons.room import UNTOLD, Shortage, no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
@@ -113,6 +114,8 @@ class Allocate:
         if self._held_up(session, gang, found):
             return
         if not _restores_members(gang) and (later := self._work.put_off(session, gang)):
+            if later.reason in {NO_ROOM, LATER}:
+                found.book.stays(gang)
             session.decide(later)
             return
         ask = session.ask(gang)

@@ -57,6 +57,7 @@ class CycleWork:
             last = before.why.get(gang.uid)
             return replace(last, gang=gang) if last else Unschedulable(gang, reasons.pods.LATER, reasons.pods.later)
         self._spent[namespace] += work
+        self._classes.update(cls for cls in gang.all_classes if cls is not None)
         self._now[namespace].tried.add(gang.uid)
         return None
 
@@ -91,5 +92,4 @@ class CycleWork:
         checks = terms * (max(1, pod_set.replicas) if session.snapshot.one_by_one(cls) else 1)
         if cls in self._classes:  # what concerns nodes alone is known
             return checks
-        self._classes.add(cls)
         return checks + _SHAPE + cls.conditions

@@ -191,6 +191,11 @@ class Book:
         # The reason in its Placement names nobody.
         return self._why(own) if self._session.inputs.names_others else own.why
 
+    def stays(self, gang: GangView) -> None:
+        """Keep the place of a gang that is not tried in this cycle: others of its queue are behind it."""
+        self._heads.setdefault(gang.queue, gang)
+        self._asked.add(gang.uid)
+
     def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
         """Return a reservation that begins before the known one; None if there is none."""
         session = self._session

@@ -1,6 +1,7 @@
 """A namespace with gangs of many different shapes waits for its own turns, and delays nobody else."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from extender_world import CPU, World
@@ -9,9 +10,13 @@ from extender.planner.actions import cyclework
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.plugins.order import Reservations
 
 SHAPES = 12
 LATER = "TriedLater"
+MUCH_WORK = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+    {"topologyKey": f"key-{number}", "labelSelector": {"matchLabels": {"a": "b"}}} for number in range(8)
+]}}}  # fmt: skip
 
 
 def reasons_of(session: Session) -> dict[str, str]:
@@ -41,6 +46,36 @@ def test_all_gangs_of_a_crowded_namespace_are_tried_in_turn(world: World) -> Non
     assert all({"ns/g00", "ns/g01"} <= {*each} for each in tried)
 
 
+def test_a_shape_is_work_until_a_gang_of_it_was_tried(world: World) -> None:
+    """Not for a gang that was put off: a cycle tries two gangs again, and two more shapes."""
+    for number in range(SHAPES):
+        world.gang(f"twin{number:02}", {"w": (1, {"cpu": 5 + number})})
+    tried = [sum(reason != LATER for reason in reasons_of(world.plan()).values()) for _ in range(2 * SHAPES)]
+    assert max(after - before for before, after in pairwise(tried)) == 4
+    assert tried[-1] == 2 * SHAPES
+
+
+@pytest.mark.parametrize(("mode", "cpu"), [("strict", 1), ("reserve", 3)])
+def test_a_head_that_is_put_off_is_the_head(world: World, mode: str, cpu: int) -> None:
+    """Nobody behind it starts in a strict queue, and its reservation stays."""
+    world.queue("first", reservations=mode)
+    world.plugins.append(Reservations({}))
+    runs = world.gang("runs", {"w": (1, {"cpu": 2})}, queue="first", runtime="1h")
+    world.plan()
+    started: dict[str, Any] = {"node": "node-0", "pin": "node-0", "epoch": 1, "since": world.now}
+    world.pod(runs, "w", 0, {"cpu": 2}, phase="Running", **started)
+    world.close(world.plan())
+    world.gang("head", {"w": (1, {"cpu": 4})}, queue="first", spec=MUCH_WORK)
+    world.gang("behind", {"w": (1, {"cpu": cpu})}, queue="first")
+    heads = set()
+    for _ in range(2 * SHAPES):
+        session = world.plan()
+        assert not [*session.decided(decisions.Place), *session.decided(decisions.Unreserve)]
+        heads.add(reasons_of(session)["ns/head"])
+        world.now += 11
+    assert len(heads) == 2, heads
+
+
 def test_others_are_tried_in_each_cycle(world: World) -> None:
     """However many shapes a namespace has, and whichever comes first."""
     key = world.pod_group("other", namespace="there")
@@ -53,10 +88,7 @@ def test_others_are_tried_in_each_cycle(world: World) -> None:
 def test_a_gang_that_fits_is_placed_within_a_round(world: World) -> None:
     """Behind eleven that do not, the first of which are tried again each time; the one with most work not."""
     key = world.gang("last", {"w": (1, {"cpu": 1, "memory": "1Gi"})})
-    spec = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"topologyKey": f"key-{number}", "labelSelector": {"matchLabels": {"a": "b"}}} for number in range(8)
-    ]}}}  # fmt: skip
-    world.gang("large", {"w": (1, {"cpu": 9})}, spec=spec)
+    world.gang("large", {"w": (1, {"cpu": 9})}, spec=MUCH_WORK)
     cycles = 0
     while key not in world.state.placements:
         world.plan()
