@@ -39,13 +39,15 @@ DEADLINE_PER_SLOT_S: Final = 0.1
 """Seconds per pod from creation to binding where the API server is busy: ten pods a second."""
 MAX_BACK_OFF_S: Final = 600.0
 """Longest delay of the next placement of a gang whose pods were not created in time."""
+MOST_SLOTS: Final = 20_000
+"""Slots beyond which no placement gets more time."""
 CLOCKS_S: Final = 60.0
 """Difference of clocks in seconds that is no sign of a clock that was set back."""
 
 
 def arrival_s(slots: int) -> float:
     """Return the seconds in which the members of so many slots have to arrive."""
-    return DEADLINE_S + DEADLINE_PER_SLOT_S * slots
+    return DEADLINE_S + DEADLINE_PER_SLOT_S * min(slots, MOST_SLOTS)
 
 
 def is_over(until_s: float, now_s: float, most_s: float) -> bool:

@@ -18,14 +18,13 @@ from typing import NamedTuple
 from extender.planner import reasons
 from extender.planner.actions.avoidance import note_failures
 from extender.planner.actions.makeroom import awaits_room, make_room, remade_s
-from extender.planner.actions.obstacles import MAX_SLOTS
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
-from extender.planner.timing import arrival_s, is_over
+from extender.planner.timing import MOST_SLOTS, arrival_s, is_over
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of
@@ -246,9 +245,8 @@ def give_up(
 
 def _is_late(session: Session, gang: GangView, placement: Placement) -> bool:
     """Return True if the members of a placement had their time to arrive."""
-    slots = sum(pod_set.replicas for pod_set in gang.pod_sets) + session.snapshot.placed_slots + MAX_SLOTS
     deadline = parse_time(placement.spec.deadline)
-    most = arrival_s(slots) + remade_s(gang, placement)
+    most = arrival_s(MOST_SLOTS) + remade_s(gang, placement)
     return deadline is not None and deadline != session.now and is_over(deadline, session.now, most)
 
 

@@ -19,6 +19,7 @@ from extender.planner.framework.operations import Chunk, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of
+from extender.planner.timing import MOST_SLOTS, arrival_s, is_over
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import own_victims
 
@@ -92,4 +93,5 @@ def _rests(victim: GangView, now: float) -> bool:
     placement = victim.placement
     if placement is None or not (own_victims(placement) or victim.key in placement.status.made_room):
         return False
-    return now < (readable_time(placement.spec.deadline) or 0.0) + MOVE_REST_S
+    until = (readable_time(placement.spec.deadline) or 0.0) + MOVE_REST_S
+    return not is_over(until, now, arrival_s(MOST_SLOTS) + MOVE_REST_S)

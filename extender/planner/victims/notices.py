@@ -10,7 +10,7 @@ from math import floor
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.planner.timing import CLOCKS_S
+from extender.planner.timing import CLOCKS_S, is_over
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.checkpoint import Checkpoint, latest
 from muster.api.muster.placement import Notice, Placement
@@ -36,8 +36,9 @@ def expected_to_go(session: Session, pod: PodRecord) -> bool:
     end = readable_time(pod.gone_by)
     if end is None:
         return False
-    over = max(0.0, pod.grace_s - session.inputs.timing.longest_notice_s)
-    return session.now <= end - over + LATE_S
+    longest_s = session.inputs.timing.longest_notice_s
+    until = end - max(0.0, pod.grace_s - longest_s) + LATE_S
+    return session.now == until or not is_over(until, session.now, longest_s + LATE_S)
 
 
 def length_s(session: Session, gang: GangView) -> float:

@@ -165,6 +165,7 @@ def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
     used = used_by_gangs(snapshot, gangs, without=snapshot.leaving)
     for pod in snapshot.ending:
         column = snapshot.index.get(pod.node)
-        if column is not None and pod.ours and (pod.queue or DEFAULT_QUEUE) == queue:
+        counts = pod.ours and pod.uid not in snapshot.leaving and (pod.queue or DEFAULT_QUEUE) == queue
+        if column is not None and counts:
             used[:, column] += snapshot.row_on(pod.cls, column)
     return used

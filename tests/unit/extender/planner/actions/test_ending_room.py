@@ -13,7 +13,8 @@ from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.evicting import Evicting
 from extender.planner.framework.decisions import ClosePlacement, Place
-from extender.planner.victims.notices import LATE_S
+from extender.planner.victims.notices import LATE_S, expected_to_go
+from muster.api import names
 from muster.api.kubernetes.meta import format_time
 
 ORDERS = [[Preempt, Reclaim], [Reclaim, Preempt], [Consolidate, Reclaim, Preempt]]
@@ -21,11 +22,12 @@ GPU8 = {"nvidia.com/gpu": 8}
 QUEUES, PRIORITIES = st.sampled_from("ab"), st.sampled_from(["low", "high"])
 
 
-def ending(world: Cluster, name: str, node: int, queue: str) -> str:
-    """A gang of one pod on all of a node, which is being deleted."""
+def ending(world: Cluster, name: str, node: int, queue: str, *, alone: bool = False) -> str:
+    """A gang of one pod on all of a node, or a pod alone, which is being deleted."""
     key = world.gang(name, {"worker": (1, GPU8)}, phase="Completed", queue=queue)
     gone = format_time(world.now + 20)
-    world.pod(key, "worker", 0, GPU8, node=f"node-{node}", phase="Running", deletion_timestamp=gone)
+    said = {"labels": {names.QUEUE: queue}, "annotations": {names.EXPECTED_RUNTIME: "1h"}} if alone else {}
+    world.pod(key, "worker", 0, GPU8, node=f"node-{node}", phase="Running", deletion_timestamp=gone, **said)
     return key
 
 
@@ -60,11 +62,14 @@ def test_what_is_left_of_ending_room_is_lent(actions: list[type[Evicting]]) -> N
 
 @pytest.mark.parametrize("actions", ORDERS)
 @pytest.mark.parametrize("queue", ["a", "b"])
-def test_free_room_beside_ending_room_is_not_lent_out_of_turn(actions: list[type[Evicting]], queue: str) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_free_room_beside_ending_room_is_not_lent_out_of_turn(
+    actions: list[type[Evicting]], queue: str, *, alone: bool
+) -> None:
     """Both together are enough for the gang that is owed them: nobody is placed there before it, and nobody goes."""
     world = deserving(4, *(action() for action in actions), a=16, b=16)
     world.runs("x", 2, queue="a", priority_class="high")
-    ending(world, "gone", 3, queue)
+    ending(world, "gone", 3, queue, alone=alone)
     owed = world.asks("owed", 2, queue="b")
     world.asks("mine", 1, queue="a")
     for _ in range(2):
@@ -97,7 +102,7 @@ YEAR_S = 365 * 86_400
 def test_nobody_waits_for_longer_than_the_longest_notice_for_a_pod_that_is_being_deleted(
     grace_s: int, waits_s: int
 ) -> None:
-    """Its owner chose its grace period: a minute after that another gang is evicted."""
+    """Its owner chose its grace period: a minute after that another gang is evicted, or if the clock is set back."""
     world = Cluster(2)
     going = {"deletion_timestamp": format_time(world.now + grace_s), "deletion_grace_period_seconds": grace_s}
     world.change(world.state.pod_objects[f"uid-{world.runs('zombie', 1)[3:]}-worker-0"], **going)
@@ -106,6 +111,10 @@ def test_nobody_waits_for_longer_than_the_longest_notice_for_a_pod_that_is_being
     for after_s, gone in ((0, set()), (waits_s + LATE_S, set()), (waits_s + LATE_S + 1, {"low-worker-0"})):
         world.now = NOW + after_s
         assert victims(world.cycle()) == gone
+        session = world.session()
+        for now, goes in ((world.now, not gone), (NOW - 86_400.0, False)):
+            session.now = now
+            assert all(expected_to_go(session, pod) is goes for pod in session.snapshot.leaving.values())
 
 
 @pytest.mark.parametrize("namespace", ["ns", "theirs"])

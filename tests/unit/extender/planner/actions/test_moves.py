@@ -152,6 +152,8 @@ def test_a_gang_that_was_moved_rests() -> None:
             moved.append(number)
         world.now += 221
     assert moved == [0, 3]
+    world.now -= 86_400
+    assert moves_again(world, 9), "the clock was set back by a day"
 
 
 def test_gangs_move_on_nodes_without_gpus() -> None:

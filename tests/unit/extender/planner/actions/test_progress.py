@@ -10,6 +10,8 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.state import PlannerState
+from extender.planner.timing import CLOCKS_S, MOST_SLOTS, arrival_s
+from muster.api.kubernetes.meta import format_time
 from muster.api.limits import PODS
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement
@@ -70,6 +72,20 @@ def test_a_placement_not_filled_before_its_deadline_is_abandoned_and_planned_aga
     assert only(world.plan(), decisions.ClosePlacement).message == "2 members did not arrive before the deadline"
     world.change(world.state.placements[key], status={"phase": "Abandoned"})
     assert only(world.plan(), decisions.Place).epoch == 2
+
+
+@pytest.mark.parametrize(("slots", "passed_s", "late"), [
+    pytest.param(5002, 20, False, id="slots of others that have arrived since"),
+    pytest.param(5002, arrival_s(5002) + 1, True, id="their time is over"),
+    pytest.param(MOST_SLOTS, -CLOCKS_S, False, id="the longest time"),
+    pytest.param(MOST_SLOTS, -2 * CLOCKS_S, True, id="a time that only another clock can have written"),
+])  # fmt: skip
+def test_members_have_all_the_time_that_was_written(slots: int, passed_s: float, *, late: bool) -> None:
+    """It grows with the slots that were placed in that cycle, up to a limit."""
+    world, key = planned()
+    world.change(world.state.placements[key], spec={"deadline": format_time(world.now + arrival_s(slots))})
+    world.now += passed_s
+    assert bool(of(world.plan(), decisions.ClosePlacement)) is late
 
 
 def test_a_started_gang_keeps_its_members_when_extra_ones_do_not_come() -> None:
