@@ -128,7 +128,7 @@ class NodeLabels:
         return self._all((self.having(each, columns) for each in conditions), columns)
 
     def matching(self, selector: NodeSelector, columns: Columns, *, labels_only: bool = False) -> Mask:
-        """Return which of these nodes match one of the terms; a term without requirements matches nothing.
+        """Return which of these nodes match one of the terms; a term without requirements, or no node, matches nothing.
 
         `labels_only`: as kube-scheduler reads the node affinity of a volume, without the node's fields.
         """
@@ -139,7 +139,7 @@ class NodeLabels:
                 by_fields = (self.having(each, columns, _field(each.key)) for each in fields)
                 by_labels = (self.having(each, columns) for each in term.match_expressions)
                 found |= self._all(by_labels, columns) & self._all(by_fields, columns)
-        return found
+        return found & self.there(columns)
 
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
         """Return the answer for each of these nodes' taints, asked once for each different set; None: no node."""

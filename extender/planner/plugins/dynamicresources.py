@@ -64,9 +64,7 @@ class DynamicResources(PlainPlugin):
 
         def by_node(cls: PodClass, columns: Columns) -> Codes:
             there = [session.labels.matching(selector, columns) for selector in cls.needs.nodes]
-            elsewhere = ~np.logical_and.reduce(there) & (
-                session.labels.by_taints(lambda of: of is not None, columns) != 0
-            )
+            elsewhere = session.labels.there(columns) & ~np.logical_and.reduce(there)
             return np.where(elsewhere, causes.code(reasons.devices.ELSEWHERE), 0).astype(np.int16)
 
         codes: Codes = np.zeros(len(snapshot.nodes), np.int16)

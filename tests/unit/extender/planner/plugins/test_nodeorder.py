@@ -111,7 +111,9 @@ def test_wishes_and_advice_about_nodes() -> None:
     world.node("node-1", labels={"disk": "hdd"}, taints=[])
     wish = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     other = {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}
-    preferred = [{"weight": 30, "preference": wish}, {"weight": 10, "preference": other}]
+    nobody = {"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["ssd", "hdd"]}]}
+    wishes = ((30, wish), (10, other), (100, nobody))
+    preferred = [{"weight": weight, "preference": each} for weight, each in wishes]
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     assert_allclose(scores(world, only("nodeaffinity", 2), {"cpu": 1}, affinity=affinity), [200, 50])
 
