@@ -25,10 +25,10 @@ The devices of a claim that pods name count once in each queue whose pods use it
 which the ledger opens with the first user there. So the order in which queues come to a claim changes nothing. They
 count once in a queue above several of these, too (`limits.ClaimQueues`).
 
-In a queue an entry on a node counts no more of a resource than the node offers.
+In a queue an entry on a node counts no more of a resource than the node offers, or has offered (`NodeTable.charged`).
 
-A gang's entries count for the queue that its PodGroup names now, or named when it was deleted. Pods without a gang
-count for the queue that they name.
+A gang's entries count for the queue that its PodGroup names now, or named when it was deleted. Only this process knows
+the latter: after a restart they count as pods without a gang, which count for the queue that they name.
 Within a cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`);
 it has entries when its placement is written.
 """
@@ -119,10 +119,16 @@ class Ledger:
 
     def open(self, holder: Hashable, entry: LedgerEntry) -> None:
         """Open the holder's entry, in place of its former one."""
+        known = self._put(holder, entry)
+        if known is not None and known.gang != entry.gang:
+            self._forget(known.gang)
+
+    def _put(self, holder: Hashable, entry: LedgerEntry) -> LedgerEntry | None:
+        """Open the holder's entry, and return its former one; no gang's queue is forgotten."""
         known = self.entries.get(holder)
+        if known == entry:
+            return known
         if known is not None:
-            if known == entry:
-                return
             self._take_off(holder)
         self.entries[holder] = entry
         if entry.kind is EntryKind.ASSUMED:
@@ -131,8 +137,7 @@ class Ledger:
         if entry.gang is not None:
             self._by_gang.setdefault(entry.gang, set()).add(holder)
         self._count(entry, 1)
-        if known is not None and known.gang != entry.gang:
-            self._forget(known.gang)
+        return known
 
     def close(self, holder: Hashable) -> LedgerEntry | None:
         """Close the holder's entry and return it; None if it has none."""
@@ -228,7 +233,7 @@ class Ledger:
         elif floor:
             its = (self.entries[holder] for holder in self._by_gang.get(gang, ()))
             for entry in (each for each in its if each.queue and not each.claim):
-                taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
+                taken = self.nodes.charged(entry.cls, entry.node)
                 used = add(used, {resource: clipped(amount) for resource, amount in taken.items()})
         self.queues.reserve(gang, floor, used)
 
@@ -282,7 +287,7 @@ class Ledger:
                 leaving, gang, rows = min(users)
                 kind = EntryKind.LEAVING if leaving else EntryKind.ALLOCATED
                 devices = self._classes.of_amounts(dict(rows))
-                self.open(holder, LedgerEntry(kind, "", devices, gang or None, queue, claim=claim.key))
+                self._put(holder, LedgerEntry(kind, "", devices, gang or None, queue, claim=claim.key))
             elif queue:
                 self._take_off(holder)
             if not users:

@@ -6,6 +6,7 @@ import pytest
 from extender_world import World
 from state_oracle import recomputed_use
 
+from extender.planner.dynamic.needs import ClaimNeeds, SharedClaim
 from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
 from extender.planner.queueuse import Use
 from extender.planner.state.podclass import ClassTable
@@ -16,7 +17,7 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
     """Until then each for the queue that it names; a deleted PodGroup frees its queue with its last pod."""
     classes = ClassTable()
     cls = classes.of_spec(PodSpec())
-    two = Use({"pods": 2})
+    one, two = Use({"pods": 1}), Use({"pods": 2})
     steps = (
         lambda ledger: ledger.open("p", LedgerEntry(EntryKind.BOUND, "n", cls, "ns/g", "a")),
         lambda ledger: ledger.open("q", LedgerEntry(EntryKind.BOUND, "n", cls, "ns/g", "b")),
@@ -30,8 +31,36 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
         ledger.moved("ns/g", None)
         assert ledger.queues.queues == {"c": two}
         ledger.close("p")
+        assert ledger.queues.queues == {"c": one}
+        ledger.open("r", LedgerEntry(EntryKind.BOUND, "n", cls, "ns/g", "a"))
+        assert ledger.queues.queues == {"c": two}
+        ledger.close("r")
         ledger.close("q")
-        assert (ledger.queues.queues, ledger.queues.gangs, ledger.entries) == ({}, {}, {})
+        assert is_empty(ledger)
+
+
+def is_empty(ledger: Ledger) -> bool:
+    """Nothing is counted, and nothing is known of any gang that has a PodGroup no more."""
+    queues = ledger.queues
+    sums = (queues.queues, queues.gangs, queues.users, queues.claims.uses, ledger.device_users, ledger.entries)
+    return not any((*sums, queues.queue_of, queues.user_of, ledger.left_behind))
+
+
+@pytest.mark.parametrize("order", [*permutations(("pa", "pb", "p0"))])
+def test_claims_of_deleted_gangs_leave_nothing(order: tuple[str, ...]) -> None:
+    """The entry of a claim passes from gang to gang: so may the last thing that a gang holds."""
+    classes = ClassTable()
+    base = classes.of_spec(PodSpec())
+    ledger = Ledger(classes)
+    for pod, gang, claims in (("pa", "ns/a", "12"), ("pb", "ns/b", "1"), ("p0", "ns/0", "2")):
+        named = tuple(SharedClaim(f"ns/c{claim}", (("gpu.dev", 1000),)) for claim in claims)
+        ledger.moved(gang, "team")
+        ledger.open(pod, LedgerEntry(EntryKind.BOUND, "n", classes.equipped(base, ClaimNeeds(named=named)), gang, "a"))
+    for gang in ("ns/a", "ns/b", "ns/0"):
+        ledger.moved(gang, None)
+    for pod in order:
+        ledger.close(pod)
+    assert is_empty(ledger)
 
 
 def test_an_assumed_pod_is_bound_or_gives_its_room_back() -> None:

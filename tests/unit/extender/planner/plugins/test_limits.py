@@ -187,6 +187,20 @@ def test_an_evicted_gang_leaves_all_that_was_reserved_for_it() -> None:
     assert [pod.name for room in of(session, decisions.MakeRoom) for _, pod in room.victims] == ["a-pod-0"]
 
 
+def test_min_resources_hold_what_is_charged_of_pods_beyond_their_node() -> None:
+    """Whether they come before their pod or after it, and when that has ended."""
+    world = world_of(2).queue("team", capability={"cpu": "200"})
+    key = world.pod_group("a", 1, queue="team")
+    world.pod(key, "pod", 0, {"cpu": 100}, node="node-0", phase="Running")
+    world.pod(key, "pod", 1, {"cpu": 1}, node="node-1", phase="Running")
+    world.change(world.state.groups[key], spec={"min_resources": {"cpu": "100"}})
+    for phase in ("Running", "Failed"):
+        world.pod(key, "pod", 0, {"cpu": 100}, node="node-0", phase=phase)
+        world.state.refresh()
+        assert world.state.ledger.queues.limited.used["team", None]["cpu"] == 100_000
+    assert world.state.differences() == []
+
+
 def test_members_that_have_succeeded_leave_nothing_reserved() -> None:
     """The gang's rest runs, and the other may start beside it."""
     world = world_of(4).queue("team", capability={"cpu": "3"})
