@@ -143,13 +143,24 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
     found, left, users = list[tuple[int, Amounts]](), set[tuple[str, str]](), Counter[tuple[SharedClaim, str]]()
     for pod in snapshot.awaited.values():
         if pod.gang in queues and (column := snapshot.index.get(pod.node)) is not None:
-            found.append((tree.row(queues[pod.gang]), snapshot.row_on(pod.cls, column)))
+            found.append((tree.row(queues[pod.gang]), snapshot.charged_on(pod.cls, column)))
             users.update((claim, queues[pod.gang]) for claim in pod.cls.needs.named)
-    for (claim, queue), pods in users.items():
+    awaited = set(users)
+    for pod in snapshot.leaving.values():
+        if pod.gang in queues and pod.uid not in snapshot.awaited:
+            users.update((claim, queues[pod.gang]) for claim in pod.cls.needs.named)
+    for (claim, queue), pods in ((each, users[each]) for each in awaited):
         if pods == snapshot.claim_queues.get(claim.key, {}).get(queue):
             found.append((tree.row(queue), amounts_of_claims(snapshot, [claim])))
             left.add((claim.key, queue))
     return found, left
+
+
+def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> None:
+    """Add the use of gangs whose PodGroup was deleted: nothing of it can be evicted."""
+    for key, queue in snapshot.left_behind.items():
+        if (use := snapshot.gang_use.get(key)) is not None:
+            fixed[tree.row(queue)] += sum_along(snapshot.axis, fixed.shape[1], use.staying)
 
 
 _SUMS = 10
@@ -196,10 +207,11 @@ class Accounts:
         held = {gang.key: gang for gang in using if not snapshot.guards.can_be_taken_back(gang)}
         for gang in held.values():
             fixed[tree.row(gang.queue)] += snapshot.used_by(gang)
+        _add_left_behind(snapshot, tree, fixed)
         for claim in snapshot.limited.claims.several:
             uses = snapshot.limited.claims.uses[claim]
             devices = sum_along(snapshot.axis, resources, snapshot.limited.claims.devices(claim))
-            sharing = sharing_of(tree, claim, uses, devices, left, held)
+            sharing = sharing_of(tree, claim, uses, devices, left, held.keys() | snapshot.left_behind.keys())
             for table, rows in ((used, sharing.used), (allocated, sharing.allocated), (fixed, sharing.fixed)):
                 count_once(tree, table, devices, rows)
         for name, waiting in self._sums.items():
@@ -209,7 +221,8 @@ class Accounts:
             row = tree.row(name)
             request[row] = np.minimum(request[row] + sum_along(snapshot.axis, resources, asked), MAX_SUM)
         request = np.minimum(request + allocated, MAX_SUM)
-        of_others = (snapshot.allocatable - snapshot.free).sum(axis=1) - used.sum(axis=0)
+        taken = np.minimum(snapshot.allocatable - snapshot.free, snapshot.chargeable)
+        of_others = taken.sum(axis=1) - used.sum(axis=0)
         total = np.maximum(self._total(snapshot) - np.maximum(of_others, 0), 0)
         return Allocations(tree, total, used, allocated, fixed, request, frozenset(left))
 

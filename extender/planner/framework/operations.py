@@ -79,7 +79,7 @@ class Chunk:
     gang: GangView
     pods: tuple[PodRecord, ...]
     amounts: Amounts
-    """Sum of their amounts, int64 of shape (resources,)."""
+    """What their queue is charged for them, int64 of shape (resources,)."""
     moved: bool = False
     """True if all of them have a new slot in the same scenario, so the gang loses nothing."""
 

@@ -53,8 +53,6 @@ class Snapshot:
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without quotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
-    guards: Guards
-    """The same, by the pods that they count."""
     leaving: dict[str, PodRecord]
     """By UID, the pods that are being deleted and still use a node; victim searches add their victims."""
     awaited: dict[str, PodRecord]
@@ -78,6 +76,8 @@ class Snapshot:
     allocatable: Amounts
     free: Amounts
     """Room without entries in the ledger, int64 of shape (resources, nodes)."""
+    chargeable: Amounts
+    """Amounts up to which a queue is charged for one pod: allocatable, or more that the node offered before."""
     axis: dict[str, int]
     """Resource → row of the arrays; resources that no node offers are omitted."""
     index: dict[str, int]
@@ -114,6 +114,8 @@ class Snapshot:
     """Queue → amounts that its pods of no gang wait for."""
     gang_use: dict[str, Use]
     """The same by key of a gang."""
+    left_behind: Mapping[str, str]
+    """Key of a gang whose PodGroup was deleted, and that still holds something → its queue."""
     limited: LimitedUse
     """Limits of queues and what counts against them; trials change copies of it."""
     gpu_use: dict[tuple[str, str], int]
@@ -123,6 +125,13 @@ class Snapshot:
     ending: tuple[PodRecord, ...]
     """Bound pods without a gang that declare their run time."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
+    _guards: Guards | None = None
+
+    @property
+    def guards(self) -> Guards:
+        """The disruption budgets by the pods that they count; sorted at the first question, not while events wait."""
+        self._guards = self._guards or Guards(self.disruption_budgets)
+        return self._guards
 
     @property
     def placed_slots(self) -> int:
@@ -133,6 +142,10 @@ class Snapshot:
         """Return the sum of a gang's pods and placed slots without leaving pods, int64 of shape (resources,)."""
         use = self.gang_use.get(gang.key)
         return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
+
+    def charged_on(self, cls: PodClass, column: int) -> Amounts:
+        """Return what a queue is charged for a pod of this class on the node (see `NodeTable.charged`)."""
+        return np.minimum(self.row_on(cls, column), self.chargeable[:, column])
 
     def one_by_one(self, cls: PodClass) -> bool:
         """Return True if placing a pod of this class affects where the next one can be, beyond its own node."""
@@ -200,7 +213,6 @@ def take_snapshot(state: PlannerState) -> Snapshot:
         barred=barred_gangs(state, gangs),
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
         disruption_budgets=list(state.disruption_budgets.values()),
-        guards=Guards(state.disruption_budgets.values()),
         leaving=dict(state.pod_table.leaving),
         awaited=_awaited(state, gangs),
         reported=dict(state.pod_table.reported),
@@ -214,6 +226,7 @@ def take_snapshot(state: PlannerState) -> Snapshot:
         version=table.version,
         allocatable=table.allocatable.copy(),
         free=table.allocatable - table.used,
+        chargeable=table.chargeable(),
         axis=axis,
         index=index,
         placed=dict(ledger.placed),
@@ -234,6 +247,7 @@ def take_snapshot(state: PlannerState) -> Snapshot:
         queue_asked={name: dict(amounts) for name, amounts in state.pod_table.asked.items()},
         gang_use={key: use.copy() for key, use in ledger.queues.gangs.items()},
         gpu_use=dict(ledger.queues.gpus),
+        left_behind={key: ledger.queues.queue_of[key] for key in ledger.left_behind if key in ledger.queues.queue_of},
         limited=ledger.queues.limited.copy(),
         devices=table.devices.copy(),
         ending=tuple(state.ending()),

@@ -284,8 +284,10 @@ class QueueShares:
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Follow a step of a trial."""
         gang, minimums = entry.gang, self.limited.minimums
-        self._place(gang, entry.amount, sign, minimums.count(gang.key, self._asked(gang, entry.amount), sign))
-        self.models.place(gang.queue, entry.column, sign * self.models.gpus(entry.amount))
+        most = self._session.snapshot.chargeable[:, entry.column]
+        amount = np.minimum(entry.row, most) * entry.size  # as the ledger charges it
+        self._place(gang, amount, sign, minimums.count(gang.key, self._asked(gang, amount), sign))
+        self.models.place(gang.queue, entry.column, sign * self.models.gpus(amount))
         for claim in entry.cls.needs.named:
             users = self._session.claims.user_count(claim.key, gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go

@@ -23,6 +23,10 @@ class Guards:
         for budget in budgets:
             if budget.spec.selector is not None:
                 self._of[budget.metadata.namespace].append((requirements(budget.spec.selector), budget))
+        self._versions = {
+            namespace: tuple((each.metadata.uid, each.metadata.generation) for _, each in found)
+            for namespace, found in self._of.items()
+        }
 
     def __bool__(self) -> bool:
         return bool(self._of)
@@ -47,8 +51,8 @@ class Guards:
         budgets = self._of.get(namespace)
         if not budgets:
             return True
-        version = tuple((budget.metadata.uid, budget.metadata.resource_version) for _, budget in budgets)
-        if gang.guarded is None or gang.guarded[0] != version:
+        version = self._versions[namespace]
+        if gang.guarded is None or (gang.guarded[0] is not version and gang.guarded[0] != version):
             labels = [*(pod.labels for pod in gang.pods), *(each.labels for each in gang.pod_sets if each.labels)]
             guarded = any(budget.keeps_pods for each in labels for budget in self.of(namespace, each))
             gang.guarded = version, guarded

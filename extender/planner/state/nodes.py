@@ -26,7 +26,7 @@ from muster.api.muster.node_faults import DEFAULT_RULES, Fault, fault_of
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import device_memory, is_divided
 from muster.resources.pods import node_allocatable
-from muster.resources.vector import GPU, WHOLE, Vector, within
+from muster.resources.vector import GPU, WHOLE, Vector, maximum, within
 
 Key = tuple[tuple[int, int | str], ...]
 GROWTH = 64
@@ -60,6 +60,8 @@ class NodeTable:
         """Resource → nodes that offer it; each has a row."""
         self._offers: dict[str, Vector] = {}
         """Node → amounts that it offers, devices included."""
+        self._most: dict[str, Vector] = {}
+        """Node that offers less than it did → the largest amounts since it was added."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
@@ -134,6 +136,7 @@ class NodeTable:
         self.devices.memory[column], self.devices.volcano[column] = 0, False
         self.devices.divided[column] = False
         self._offer(name, {})
+        self._most.pop(name, None)
         self._changed(column)
         self._free_columns.append(column)
         del self._sorted[bisect_left(self._sorted, (natural(name), column))]
@@ -184,10 +187,18 @@ class NodeTable:
     def charged(self, cls: PodClass, node: str) -> Vector:
         """Return what a queue is charged for a pod of this class on a node: of no resource more than the node offers.
 
-        kube-scheduler binds no pod beyond that, but others may, and a pod may be resized. Not to be changed.
+        kube-scheduler binds no pod beyond that, but others may, and a pod may be resized. What the node offered before
+        counts: while a device plugin restarts, there are no devices, but the pods have theirs. Not to be changed.
         """
-        taken, offered = self.taken(cls, self.index.get(node)), self._offers.get(node)
+        taken, offered = self.taken(cls, self.index.get(node)), self._most.get(node, self._offers.get(node))
         return taken if offered is None else within(taken, offered)
+
+    def chargeable(self) -> Amounts:
+        """Return the amounts up to which a queue is charged for a pod on each node, of shape (resources, nodes)."""
+        result = self.allocatable.copy()
+        for name, amounts in self._most.items():
+            result[:, self.index[name]] = np.minimum(self.row_of(amounts), CLIP - 1)
+        return result
 
     def row_of(self, vector: Vector) -> Amounts:
         """Return a vector along the resource axis, clipped, without resources that no node offers."""
@@ -213,6 +224,8 @@ class NodeTable:
         """Set what a node offers; new resources get a row, those that no node offers any more lose it."""
         before = self._offers.get(name, {})
         put_entry(self._offers, name, resources or None)
+        most = maximum(self._most.get(name, before), resources)
+        put_entry(self._most, name, most if most != resources else None)
         if [*before] == [*resources]:
             return
         self._offered.update([*resources])

@@ -99,7 +99,7 @@ def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, Evic
 
     def saturation(queue: str, gone: EvictableUnit | None) -> float:
         if gone is not None:
-            left[queue] -= gone.amounts
+            left[queue] -= gone.charged(session.snapshot)
         used = left[queue] > 0
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = np.where(used, np.where(fair[queue] > 0, left[queue] / fair[queue], math.inf), 0.0)

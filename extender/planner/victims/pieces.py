@@ -88,6 +88,11 @@ class EvictableUnit:
         total: Amounts = self.rows.sum(axis=0)
         return total
 
+    def charged(self, snapshot: Snapshot) -> Amounts:
+        """Return what their queue is charged for them, int64 of shape (resources,); see `Snapshot.chargeable`."""
+        total: Amounts = np.minimum(self.rows, snapshot.chargeable[:, self.columns].T).sum(axis=0)
+        return total
+
 
 def units_of(
     snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset(), *, anyway: bool = False

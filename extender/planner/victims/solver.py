@@ -116,9 +116,10 @@ def trial(search: Search, pieces: Sequence[EvictableUnit]) -> list[EvictableUnit
 
 def scenario_of(search: Search, pieces: Sequence[EvictableUnit]) -> Scenario:
     """Return the scenario in which these pieces go; a trial has evicted them."""
+    snapshot = search.session.snapshot
     lost = search.session.claims.lost_with([(piece.gang.queue, piece.pods) for piece in pieces])
     chunks = tuple(
-        Chunk(piece.gang, piece.pods, piece.amounts + more, search.moved)
+        Chunk(piece.gang, piece.pods, piece.charged(snapshot) + more, search.moved)
         for piece, more in zip(pieces, lost, strict=True)
     )
     return Scenario(search.ask.gang, search.requested, chunks)

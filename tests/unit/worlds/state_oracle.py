@@ -48,6 +48,8 @@ class StateDigest:
     columns: Mapping[str, int]
     axis: Mapping[str, int]
     allocatable: Amounts
+    most: Mapping[str, Vector]
+    """Node that offers less than it did → the largest amounts, which no object says any more."""
     used: Amounts
     entries: Mapping[Hashable, LedgerEntry]
     """What stands in the ledger, by holder."""
@@ -111,6 +113,7 @@ def digest(state: PlannerState) -> StateDigest:
         dict(table.index),
         dict(table.axis),
         table.allocatable.copy(),
+        dict(table._most),
         table.used.copy(),
         dict(ledger.entries),
         {name: _gpu_use(table.devices, column) for name, column in table.index.items() if table.devices.pods[column]},
@@ -156,6 +159,7 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> Planner
         fresh.on_node(None, node)
     fresh.classes.queries.namespaces.update(objects.namespaces)
     _equip(fresh, objects.devices)
+    fresh.nodes._most.update(seen.most)
     for job in objects.jobs:
         fresh.on_job(None, job)
     for group in objects.groups:

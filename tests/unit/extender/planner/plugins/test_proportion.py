@@ -11,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from queue_world import shared_world as world_of
+from shares_world import deserving
+from victims_world import Cluster, victims
 
+from extender.planner.actions.displace import Reclaim
+from extender.planner.fairshare.allocations import Accounts
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import GangPlugin, Priority
@@ -67,6 +71,33 @@ def test_three_levels_share_by_weight() -> None:
         for queue in ("a1", "a2", "b1"):
             world.gang(f"{queue}-{number}", {"worker": (1, GPU)}, queue=queue)
     assert placed(world.plan()) == {"b1": 32, "a2": 24, "a1": 8}
+
+
+@pytest.mark.parametrize(("asked", "go"), [(8, {"huge-worker-0"}), (9, set())])
+def test_who_goes_gives_back_what_its_queue_is_charged(asked: int, go: set[str]) -> None:
+    """A pod that was bound by hand, beyond its node, makes room for no more than that offers."""
+    world = Cluster(3, checked=False)
+    world.plugins = [Proportion({}), *world.plugins]
+    world.queue("team", capability={"nvidia.com/gpu": 12})
+    world.gang("huge", {"worker": (1, {"nvidia.com/gpu": 16})}, queue="team", priority_class="low", phase="Running")
+    world.pod("ns/huge", "worker", 0, {"nvidia.com/gpu": 16}, node="node-0", phase="Running")
+    world.runs("kept", 1, 4, first=1, queue="team", priority_class="high")
+    world.asks("asker", asked, 1, queue="team")
+    assert victims(world.cycle()) == go
+    snapshot = world.session().snapshot
+    has = Accounts().allocations(snapshot)
+    assert has.allocated[has.tree.row("team"), snapshot.axis["nvidia.com/gpu"]] == 12_000
+
+
+def test_a_queue_loses_what_it_is_charged() -> None:
+    """The pod beyond its node goes first, and its queue has more than it deserves still, so that another one goes."""
+    world = deserving(3, Reclaim(), a=8, b=16)
+    for number in (1, 2):
+        world.runs(f"g{number}", 1, first=number, queue="a")
+    world.gang("huge", {"worker": (1, {"nvidia.com/gpu": 16})}, queue="a", priority_class="low", phase="Running")
+    world.pod("ns/huge", "worker", 0, {"nvidia.com/gpu": 16}, node="node-0", phase="Running")
+    world.asks("asker", 2, queue="b")
+    assert victims(world.cycle()) == {"huge-worker-0", "g2-worker-0"}
 
 
 def test_a_capability_is_never_exceeded() -> None:
@@ -154,6 +185,32 @@ def test_what_cannot_be_taken_back_is_not_borrowed(
     session = world.plan()
     assert [why for name, (why, _) in waiting(session).items() if name == "fixed"] == ["QueueOverDeserved"] * held
     assert placed(session) == {"team": 3 if held else 6}
+
+
+def test_what_budgets_allow_now_is_no_news_for_a_gang() -> None:
+    """Its pods are compared with all budgets of its namespace again when one of them is another."""
+    world = world_of(1)
+    gang = world.view(world.gang("a", {"worker": (1, GPU)}))
+    known = []
+    for allowed in (1, 1, 2):
+        spec = PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "db"}))
+        meta = replace(world.meta("budget"), uid="one", generation=allowed)
+        world.state.on_budget(None, PodDisruptionBudget(metadata=meta, spec=spec))
+        assert world.session().snapshot.guards.can_be_taken_back(gang)
+        known.append(gang.guarded)
+    assert known[0] is known[1] is not known[2]
+
+
+def test_a_gang_without_its_pod_group_is_not_borrowed() -> None:
+    """Nothing of it can be evicted, so that a gang that is not preemptable gets only the rest."""
+    world = world_of(2).queue("team", deserved={"nvidia.com/gpu": 8})
+    for name in "ab":
+        key = world.gang(name, {"worker": (8, GPU)}, queue="team")
+        world.change(world.state.groups[key], annotations={"volcano.sh/preemptable": "false"})
+        if name == "a":
+            world.start(key, GPU)
+            world.state.on_pod_group(world.state.groups[key], None)
+    assert waiting(world.plan())["b"][0] == "QueueOverDeserved"
 
 
 def test_a_resource_without_a_quota_does_not_decide_whose_turn_it_is() -> None:
@@ -265,6 +322,8 @@ def test_what_is_divided_is_the_room_of_usable_nodes_less_pods_of_no_queue(chang
     assert fair_shares_of(world) == {"a": 1, "b": 19}, "pods of queues are theirs"
     world.state.on_node(gone, None)
     assert fair_shares_of(world) == {"a": 1, "b": 11}
+    world.pod("ns/a", "worker", 1, {"nvidia.com/gpu": 64}, node="node-2", phase="Running")
+    assert sum(fair_shares_of(world).values()) == 12, "a pod beyond its node takes no more than that offers"
 
 
 def test_a_queue_without_weight_gets_nothing_of_a_plentiful_surplus() -> None:

@@ -309,19 +309,22 @@ def test_a_claim_that_a_sibling_uses_takes_no_guarantee_of_others() -> None:
         assert where(world.plan()).keys() == {name}
 
 
+@pytest.mark.parametrize("members", [1, 2])
 @pytest.mark.parametrize(("evicted", "left"), [("a", 2), ("ab", 0)])
-def test_a_claim_is_given_up_by_a_parent_with_its_last_queue(evicted: str, left: int) -> None:
-    """Its users are to be evicted, and are still there."""
+def test_a_claim_is_given_up_by_a_parent_with_its_last_queue(evicted: str, members: int, left: int) -> None:
+    """Its users are to be evicted, second ones are being deleted, and all are still there."""
     world = tree_world()
     for name in "ab":
         gang(world, name, 1, "one", queue=name)
     world.plan()
     for name in "ab":
-        world.member(f"ns/{name}", 0, claim_use("one"), node="node-0", phase="Running")
+        for rank in range(members):
+            world.member(f"ns/{name}", rank, claim_use("one"), node="node-0", phase="Running")
     world.close(world.session(world.progress))
     snapshot = world.session().snapshot
-    awaited = {uid: pod for uid, pod in world.state.pods.items() if pod.gang and pod.gang[-1] in evicted}
-    has = Accounts().allocations(replace(snapshot, awaited=awaited))
+    pods = [pod for pod in world.state.pods.values() if pod.gang and pod.gang[-1] in evicted]
+    awaited, leaving = ({pod.uid: pod for pod in pods if pod.slot and pod.slot.rank == rank} for rank in (0, 1))
+    has = Accounts().allocations(replace(snapshot, awaited=awaited, leaving=leaving))
     devices = has.allocated[:, snapshot.axis[GPUS]]
     assert [int(devices[has.tree.row(name)]) for name in ("root", "above", "a", "b")] == [left, left, 0, left]
 

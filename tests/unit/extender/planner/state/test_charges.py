@@ -98,7 +98,7 @@ def test_a_pod_that_asks_for_whole_gpus_has_no_part(world: World, node: str, who
 
 
 def test_a_pod_is_charged_no_more_than_its_node_offers() -> None:
-    """One that was bound by hand, or is resized. It follows what the node offers, also of devices."""
+    """One that was bound by hand, or is resized. What the node has offered counts, while it offers less too."""
     world = World()
     asked = {"cpu": "100000000", "memory": "1Mi", "example.com/none": "5", "example.com/device": "7"}
 
@@ -119,7 +119,9 @@ def test_a_pod_is_charged_no_more_than_its_node_offers() -> None:
     world.state.ledger.equip("big", {"example.com/device": 3})
     assert charged() == {"cpu": 8000, "memory": 2**20, "pods": 1, "example.com/device": 3}
     world.state.ledger.equip("big", {})
-    assert "example.com/device" not in charged()
+    world.node("big", cpu=2)
+    assert charged() == {"cpu": 8000, "memory": 2**20, "pods": 1, "example.com/device": 3}
+    assert [*world.state.differences()] == []
     assert charged("Succeeded") == {}
     assert world.state.ledger.queues.queues == {}
 
