@@ -7,8 +7,9 @@ the API server refuses stale changes.
 """
 
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
+from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from extender import placementcontent as content
 from extender.barrier import Barrier
 from extender.notes import NoteWriter, fits
+from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -32,7 +34,7 @@ from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent,
 from muster.api.muster.pools import labels_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError, NotFound
-from muster.resources.vector import Vector, add, scale
+from muster.resources.vector import Vector, add, scale, subtract
 
 log = structlog.get_logger()
 
@@ -213,8 +215,10 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
     limited = ledger.queues.limited
     if place.victims or gang.active or not limited.limits.above(gang.queue):
         return True
-    wanted = limited.minimums.growth(gang.key, wanted)
-    named = [claim.key for cls in _new_classes(place) for claim in cls.needs.named]
+    claims = dict.fromkeys(claim for cls in _new_classes(place) for claim in cls.needs.named)
+    new = _devices(gang.queue, claims, ledger.device_users)  # beside its minResources, as the ledger charges them
+    wanted = add(limited.minimums.growth(gang.key, subtract(wanted, new)), new)
+    named = [claim.key for claim in claims]
     if limited.exceeded(gang.queue, gang.creator, wanted, now, named):
         return False
     ledger.assume(gang.key, gang.queue, state.classes.of_amounts(wanted), user=gang.creator)
@@ -230,10 +234,13 @@ def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = Ma
     total: Vector = {}
     for cls, count in classes.items():
         total = add(total, scale(cls.requests, count))
-    for claim in dict.fromkeys(each for cls in classes for each in cls.needs.named):
-        if place.gang.queue not in used.get(claim.key, ()):
-            total = add(total, dict(claim.rows))
-    return total
+    return add(total, _devices(place.gang.queue, (each for cls in classes for each in cls.needs.named), used))
+
+
+def _devices(queue: str, claims: Iterable[SharedClaim], used: Mapping[str, Container[str]]) -> Vector:
+    """Return the devices of these claims that the queue does not use yet, of each claim once."""
+    new = (claim for claim in dict.fromkeys(claims) if queue not in used.get(claim.key, ()))
+    return reduce(add, (dict(claim.rows) for claim in new), Vector())
 
 
 def _new_classes(place: decisions.Place) -> Counter[PodClass]:

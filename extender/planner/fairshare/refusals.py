@@ -21,7 +21,7 @@ from extender.planner.framework.answers import Causes, Codes, QueueRefusal
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.limits import Excess
 from extender.planner.reasons.queues import GUARANTEED, OVER_DESERVED, OVER_USER_LIMIT, OVER_WINDOW
-from extender.planner.state.amounts import Amounts
+from extender.planner.state.amounts import Amounts, sum_along
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from muster.api.names import GPU_PRODUCT
@@ -89,13 +89,18 @@ def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[Ga
     """
     fixed, tree = allocations.fixed, allocations.tree
     left = {row: tree.quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > tree.quota[row]).any())}
-    beyond = set[str]()
+    beyond, counted, claims = set[str](), set[tuple[int, str]](), snapshot.limited.claims
     if not left or not tree.quoted.any():
         return frozenset()
     for gang in sorted(held, key=lambda gang: (gang.started_s or math.inf, gang.arrival)):
         amounts = snapshot.used_by(gang)
+        shared = [key for key in claims.several if claims.uses[key].get(gang.queue, ("", ""))[1] == gang.key]
         for row in left.keys() & set(tree.chains[tree.row(gang.queue)]):
             left[row] -= amounts
+            for key in shared:  # its devices count once in a queue above several that use it
+                if (row, key) in counted:
+                    left[row] += sum_along(snapshot.axis, len(amounts), claims.devices(key))
+                counted.add((row, key))
             if bool((left[row] < 0)[amounts > 0].any()):
                 beyond.add(gang.key)
     return frozenset(beyond)

@@ -62,7 +62,7 @@ class LabelCache:
 
     def note_keys(self, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int) -> None:
         """Note the label keys of nodes that changed."""
-        fresh: Columns = np.flatnonzero(changed > self._seen)
+        fresh: Columns = np.flatnonzero(changed > (self._seen if self._seen <= generation else -1))
         self._changes += len(fresh)
         if self._changes > 2 * len(nodes):  # most of the keys may be of nodes that are gone
             self.present, fresh, self._changes = set(), np.arange(len(nodes)), len(nodes)
@@ -70,7 +70,7 @@ class LabelCache:
             node = nodes[column]
             if node is not None:
                 self.present.update(node.metadata.labels)
-        self._seen = max(self._seen, generation)
+        self._seen = generation
 
     def keep(self, key: str, values: _Values, nodes: int) -> None:
         """Keep the numbers of a key, and forget those that were asked for longest ago if there are too many."""

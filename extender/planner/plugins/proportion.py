@@ -4,7 +4,7 @@ The arithmetic is in `planner.fairshare`. Demands are added up again only for ga
 only when queues change, and fair shares are divided at the first question.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
@@ -31,7 +31,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.resources.runtime import parse_duration_s
-from muster.resources.vector import Vector, scale
+from muster.resources.vector import Vector, add, scale
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
 """KAI's spelling, which is the live one."""
@@ -207,12 +207,18 @@ class QueueShares:
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of the gang's queue, or one above it, that would exceed a limit or take a guarantee."""
         session, row, new = self._session, self.row(gang.queue), self._new_claims(gang)
-        asked, named = self.limited.minimums.growth(gang.key, self._asked(gang, amounts)), [each.claim for each in new]
+        asked, named = self._charge(gang, amounts, new), [each.claim for each in new]
         over = self.limited.over_capability(gang.queue, asked, named)
         over = over or over_guarantee(self.allocations, session.snapshot.axis, row, amounts, new)
         if asked and over is None:
             over = self.limited.over_limit(gang.queue, gang.creator, asked, session.now, named)
         return refusal(over, gang.creator) if over else None
+
+    def _charge(self, gang: GangView, amounts: Amounts, new: Sequence[Sharing]) -> Vector:
+        """Return what these amounts add to the charge of a gang: devices of new claims are beside its minResources."""
+        devices = sum((each.devices for each in new), np.zeros_like(amounts))
+        growth = self.limited.minimums.growth(gang.key, self._asked(gang, amounts - devices))
+        return add(growth, self._asked(gang, devices)) if new else growth
 
     def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
         """Return amounts for the limits of the gang's queue, in the order of the axis; empty without any limit."""

@@ -3,7 +3,8 @@
 A PodGroup may ask for more than its members do: Spark's has the resources of all executors, and one member, the driver.
 While such a gang has any pod, it is charged its minResources at least. So its further pods find the quota that it was
 admitted with (Volcano's plugin capacity: inqueue resources). Members that have succeeded count as if they used it
-still. The PodGroups that Muster makes are charged their pods alone, as are independent pods.
+still. Its spares are within it: they become pods of the gang. What it names beside its pods, devices of claims, is
+charged beside it. The PodGroups that Muster makes are charged their pods alone, as are independent pods.
 """
 
 from collections.abc import Iterator, Mapping

@@ -137,6 +137,8 @@ def test_a_session_that_is_over_is_answered_of_its_own_nodes() -> None:
     labels_of(cache, take_snapshot(world.state)).of("zone")
     only_a = LabelSelectorRequirement("zone", "In", ["a"])
     assert before.having(only_a, np.array([0])).tolist() == [True]
+    other = World().nodes(1, labels={"rack": "a"})
+    assert labels_of(cache, take_snapshot(other.state)).of("rack")[1] == 1, "nodes of another cluster"
 
 
 class CountedLabels(dict[str, str]):

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 from devices_world import CPU, Devices, asks, claim_use, device, exactly, ones, template_use
-from extender_world import cluster_of, of, waiting, where
+from extender_world import NOW, cluster_of, of, waiting, where
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from extender.placements import new_requests
+from extender.placements import _assume, new_requests
+from extender.planner.actions.allocate import Allocate
 from extender.planner.fairshare.allocations import Accounts
 from extender.planner.framework import decisions
 from extender.planner.framework.statement import Statement
@@ -300,6 +301,21 @@ def test_gangs_that_are_not_preemptable_share_a_claim_within_what_a_parent_deser
     assert waiting(session)["c"][0] == "QueueOverDeserved"
 
 
+def test_a_claim_of_two_queues_is_once_in_what_is_beyond_a_quota() -> None:
+    """Three devices are deserved: the third gang is beyond them, with another claim."""
+    world = tree_world(deserved={GPUS: "3"})
+    claims(world, more=2)
+    for name, claim in (("a", "one"), ("b", "one"), ("c", "more")):
+        world.queue(name, parent="above", deserved={GPUS: "2"})
+        gang(world, name, 1, claim, queue=name)
+    world.plan()
+    for name in "abc":
+        world.change(world.state.groups[f"ns/{name}"], annotations={PREEMPTABLE: "false"})
+    session = world.session()
+    over = session.hooks.holds_over_quota
+    assert [name for name in "abc" if over.call(world.view(f"ns/{name}"))] == ["c"]
+
+
 def test_a_claim_that_a_sibling_uses_takes_no_guarantee_of_others() -> None:
     """Four devices, of which two are guaranteed to another queue: the claim's are in use below the parent."""
     world = tree_world()
@@ -327,6 +343,21 @@ def test_a_claim_is_given_up_by_a_parent_with_its_last_queue(evicted: str, membe
     has = Accounts().allocations(replace(snapshot, awaited=awaited, leaving=leaving))
     devices = has.allocated[:, snapshot.axis[GPUS]]
     assert [int(devices[has.tree.row(name)]) for name in ("root", "above", "a", "b")] == [left, left, 0, left]
+
+
+@pytest.mark.parametrize(("limit", "starts"), [(3, False), (4, True)])
+def test_devices_of_a_claim_are_charged_beside_min_resources(limit: int, *, starts: bool) -> None:
+    """Before the start as after it: in the plan, by its writer, and in the queue."""
+    world = world_of(team=9)
+    claims(world, one=2)
+    key = world.pod_group("a", 1, queue="team")
+    world.change(world.state.groups[key], spec={"min_resources": {GPUS: "2"}})
+    world.member(key, 0, claim_use("one"))
+    [place] = of(world.session(Allocate()), decisions.Place)
+    world.queue("team", capability={GPUS: str(limit)})
+    assert _assume(world.state, place, new_requests(place), NOW) is starts
+    world.state.ledger.answered(key)
+    assert bool(of(world.session(Allocate()), decisions.Place)) is starts
 
 
 def test_an_evicted_gang_keeps_nothing_of_its_min_resources_for_a_claim() -> None:
