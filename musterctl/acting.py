@@ -211,9 +211,9 @@ def _uids(group: PodGroup) -> set[str]:
 
 
 def _state(groups: Sequence[PodGroup] | None) -> Condition:
-    """Return the state of gangs; those that may not be read count as running."""
+    """Return the state of gangs; those that may not be read count as running, as do pods without one."""
     waiting = [each for each in groups or () if state_of(facts_of(each)) in WAITING]
-    if groups is None or len(waiting) < len(groups):
+    if not groups or len(waiting) < len(groups):
         return "running"
     return "evicted" if any(each.evicted for each in waiting) else "waiting"
 

@@ -32,6 +32,8 @@ from webhook.validate.workload import VALIDATED
 
 NAME = names.WEBHOOKS
 TIMEOUT_S = 10
+SHORT_TIMEOUT_S = 2
+"""For requests that go on without an answer: no autoscaler should wait long for one."""
 # While a webhook does not answer, its name is the only text of Muster that users read, so it names the remedy.
 _HINT = "start-the-muster-webhook"
 _POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
@@ -226,7 +228,7 @@ def _webhook(entry: _Entry, client: dict[str, Any]) -> dict[str, Any]:
         "failurePolicy": "Fail" if entry.refuses else "Ignore",
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_S,
+        "timeoutSeconds": TIMEOUT_S if entry.refuses else SHORT_TIMEOUT_S,
         "namespaceSelector": {"matchExpressions": [_OUTSIDE, *entry.namespace]},
     }
     if entry.object:

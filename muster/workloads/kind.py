@@ -147,8 +147,8 @@ class Verbs:
     """The members with the number of pods of a world, which are fixed while it has some."""
     resized: Callable[[JSON, int, str], JSON] | None = None
     """The patch for this number of pods, of this task or of the only one; ValueError says why there is none."""
-    restarts: Callable[[JSON], bool] = _no
-    """True if its pods know their number although they have no label of a framework."""
+    world_tasks: Callable[[JSON], Collection[str]] = _nothing
+    """The tasks whose pods know their number although they have no label of a framework."""
     scales: bool = False
     """True if `resized` changes the number of worlds, or of members of an elastic one: no pod is created again."""
     classes: tuple[Path, ...] = ()

@@ -4,7 +4,7 @@ The row of a kind has the members that change (`kind.Verbs`). An outcome has the
 about the workload; or the reason why there are none, with the way that works.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import reduce
 from typing import Any, Literal, NamedTuple
 
@@ -97,7 +97,7 @@ def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any
     if verbs.scales or verbs.ended(dict(old)) or not is_world(kind, old) or is_held(kind, old) or is_held(kind, new):
         return
     for path in verbs.sizes:
-        before, after = (_values(each, path, every=verbs.restarts(dict(old))) for each in (old, new))
+        before, after = (_values(each, path, verbs.world_tasks(dict(old))) for each in (old, new))
         yield from ((place, one, after[place]) for place, one in before.items() if after.get(place, one) != one)
 
 
@@ -105,7 +105,7 @@ def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
     """Return True if each pod of the workload knows their number, so that another number takes a new start of all."""
     nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
     elastic = any(names.ELASTIC in mapping(value_at(each, ("metadata", "annotations"))) for each in nodes)
-    return bool(kind.verbs and kind.verbs.restarts(dict(workload))) or (any(map(_labelled, nodes)) and not elastic)
+    return bool(kind.verbs and kind.verbs.world_tasks(dict(workload))) or (any(map(_labelled, nodes)) and not elastic)
 
 
 class _Given(NamedTuple):
@@ -214,7 +214,7 @@ def _resize(given: _Given, asked: Asked) -> Outcome:
         return Outcome(f"{says}, and is released", (given.switched(asked.size, held=False),))
     if given.held:
         return Outcome(f"{says} once it is released", (Step("patch", patch),))
-    if given.verbs.scales or not is_world(given.kind, given.workload):
+    if not any(size_edits(given.kind, given.workload, _merged(given.workload, patch))):
         return Outcome(says, (Step("patch", patch),))
     stops = "all of its pods stop and start again" if given.condition == "running" else "its pods are created again"
     return Outcome(f"{says}: {stops}, as each of them knows their number", given.restarted(patch))
@@ -231,7 +231,8 @@ _OUTCOMES: Mapping[Verb, Callable[[_Given, Asked], Outcome]] = {
 
 
 def _labelled(node: Mapping[str, Any]) -> bool:
-    return names.FRAMEWORK in mapping(value_at(node, ("metadata", "labels")))
+    labels = mapping(value_at(node, ("metadata", "labels")))
+    return names.FRAMEWORK in labels and labels.get(names.MANAGED) != "false"
 
 
 def _count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
@@ -239,12 +240,12 @@ def _count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
     return value if isinstance(value, int) else 1
 
 
-def _values(workload: Mapping[str, Any], path: Path, *, every: bool) -> dict[Place, Any]:
-    """Return the value of a member, or of each element of a list, by its place; `every` or those with a framework."""
+def _values(workload: Mapping[str, Any], path: Path, tasks: Collection[str]) -> dict[Place, Any]:
+    """Return the value of a member, or of each of these tasks and of those with a framework, by its place."""
     return {
         (*place, path[-1]): node.get(path[-1])
         for place, node in pod_templates(workload, [path[:-1]])
-        if every or "*" not in path or _labelled(mapping(node.get("template")))
+        if "*" not in path or node.get("name") in tasks or _labelled(mapping(node.get("template")))
     }
 
 

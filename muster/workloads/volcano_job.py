@@ -14,7 +14,7 @@ from muster.api.limits import whole_number
 from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import FINISHED, JOBS, Job, TaskSpec
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
-from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.plugins.registry import plugins_for, world
 from muster.volcano.pods import complete_pod
 from muster.volcano.tasks import slot, subdomain, task_hosts
 from muster.workloads.adapter import Adapter, Owner, Value, annotation
@@ -89,8 +89,9 @@ def _samples(document: JSON) -> Iterator[SamplePod]:
             yield SamplePod(pod, about, always=True)
 
 
-_WORLDS = frozenset({"pytorch", "tensorflow", "mpi", "ray"})
-"""Plugins that write the number of pods, or the names of all, into the environment of each."""
+def _world_tasks(job: JSON) -> set[str]:
+    spec = mapping(job.get("spec"))
+    return world(mapping(spec.get("plugins")), [str(each.get("name")) for each in spec.get("tasks") or ()])
 
 
 def _phase(job: JSON) -> str:
@@ -131,7 +132,7 @@ VOLCANO_JOB = WorkloadKind(
         ended=lambda job: _phase(job) in FINISHED,
         sizes=(("spec", "tasks", "*", "replicas"),),
         resized=_resized,
-        restarts=lambda job: not _WORLDS.isdisjoint(mapping(value_at(job, ("spec", "plugins")))),
+        world_tasks=_world_tasks,
         classes=(("spec", "priorityClassName"),),
         instead={"move": again("a Volcano Job stays in the queue that admitted it")},
     ),

@@ -4,6 +4,7 @@ A label or annotation of a workload reaches its pods when these are made. So a c
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.unchecked import mapping, value_at
+from muster.kube.errors import APIError
 from muster.workloads.kind import WorkloadKind, dotted
 from muster.workloads.table import row
 from muster.workloads.verbs import is_held, size_edits
@@ -55,7 +57,9 @@ def scale_reviewer(lookups: Lookups) -> Handler:
         reference = OwnerReference(
             api_version=STATEFUL_SETS.api_version, kind=STATEFUL_SETS.kind, name=meta.name, uid=meta.uid
         )
-        found = lookups.owners.find(STATEFUL_SETS, request.namespace, reference)
+        found = None
+        with suppress(APIError):  # most are no workload of Muster's
+            found = lookups.owners.find(STATEFUL_SETS, request.namespace, reference)
         if found is None:
             return ReviewVerdict()
         workload = msgspec.to_builtins(found)

@@ -1,6 +1,6 @@
 """The base class of job plugins, and the checks that several of them share."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from muster.api.base import Resource
@@ -134,6 +134,10 @@ class JobPlugin:
     def __init__(self, arguments: Sequence[str]) -> None:
         self.values = parse(arguments, self.flags).values
         """The flags as the Job has them."""
+
+    def world(self, tasks: Collection[str]) -> Collection[str]:
+        """Return which of a Job's tasks get the number or the names of their pods: it is fixed while these run."""
+        return ()
 
     def check(self, job: Job) -> Iterable[FieldError]:
         """Return the mistakes of a new Job with tasks, for which admission refuses it."""

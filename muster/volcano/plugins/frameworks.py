@@ -1,7 +1,7 @@
 """Plugins `pytorch`, `tensorflow` and `mpi`: the addresses and ranks that a framework reads."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from muster.api.fields import FieldError
@@ -32,6 +32,10 @@ class PyTorch(JobPlugin):
     }
     requires = ("svc",)
     env_in_init_containers = False
+
+    def world(self, tasks: Collection[str]) -> Collection[str]:
+        """Return master and worker, if there is a master."""
+        return (self.values["master"], self.values["worker"]) if self.values["master"] in tasks else ()
 
     def check(self, job: Job) -> Iterator[FieldError]:
         """Yield an error for a named master task that is missing, and for several masters: each would have rank 0."""
@@ -112,6 +116,10 @@ class TensorFlowJobPlugin(JobPlugin):
         super().__init__(arguments)
         self._cluster = ""
 
+    def world(self, tasks: Collection[str]) -> Collection[str]:
+        """Return the tasks with a role."""
+        return self._roles().keys()
+
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """Return the variable; a Job with one pod is no cluster. PluginError if it is too long to start a program."""
         if len(job.spec.tasks) == 1 and job.spec.tasks[0].replicas == 1:
@@ -172,6 +180,10 @@ class MPIJobPlugin(JobPlugin):
     def __init__(self, arguments: Sequence[str]) -> None:
         super().__init__(arguments)
         self._hosts: str | None = None
+
+    def world(self, tasks: Collection[str]) -> Collection[str]:
+        """Return master and worker."""
+        return self.values["master"], self.values["worker"]
 
     def check(self, job: Job) -> Iterable[FieldError]:
         """Refuse a Job without a master."""

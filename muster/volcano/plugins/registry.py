@@ -6,7 +6,7 @@ A package names its plugin in its metadata, and Muster finds it when both are in
     scratch = "my_package:Scratch"
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -135,6 +135,12 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
     if missing:
         raise PluginError(f"spec.plugins: {', '.join(missing)}: unknown; the plugins are {', '.join(found)}")
     return [factory(wanted[name] or ()) for name, factory in found.items() if name in wanted]
+
+
+def world(wanted: Mapping[str, Sequence[str]], tasks: Collection[str]) -> set[str]:
+    """Return the tasks whose pods know their number by a built-in plugin."""
+    made = [plugin(wanted[name] or ()) for name, plugin in BUILT_IN.items() if name in wanted]
+    return {task for each in made for task in each.world(tasks)}.intersection(tasks)
 
 
 def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:

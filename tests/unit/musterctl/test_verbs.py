@@ -92,9 +92,10 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     (listed(group("Pending", "NotEnoughResources")), "has the class high"),
     (listed(group("Pending", "Evicted")), "has the class high"),
     (FORBIDDEN, "it runs, and another class starts its pods again"),
+    (listed(), "it runs, and another class starts its pods again"),
 ])  # fmt: skip
 def test_the_state_is_that_of_the_gangs(asked: Any, server: Server, groups: Any, says: str) -> None:
-    """What may not be listed counts as running."""
+    """What may not be listed counts as running, and so do pods that have no gang."""
     server.answers = {
         f"GET {SETS}/w": (200, workload(spec={"replicas": 2, "template": {}}), []),
         f"PATCH {SETS}/w": (200, workload(), []),

@@ -20,6 +20,7 @@ from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
 
 MINE = "system:serviceaccount:team:robot"
+CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 SIZED = QueueTree({"metadata": {"name": "root"}, "spec": {"deserved": {"other.org/x": 1}}, "status": {
     "largestNode": {"nvidia.com/gpu": 8}}})  # fmt: skip
 QUEUES = QueueWorld(a=("root", "Open"), b=("a", "Open"), c=("b", ""), d=("c", ""), e=("d", ""), shut=("root", "Closed"),
@@ -197,7 +198,7 @@ def test_deletion_of_a_parent_whose_child_is_gone(now: Queue | None, monkeypatch
     ("parent", "apps/v1", True),
     ("nowhere", "apps/v1", True),
 ])  # fmt: skip
-@pytest.mark.parametrize("user", ["", "system:serviceaccount:muster-system:muster-controller", "eve", MINE])
+@pytest.mark.parametrize("user", ["", CONTROLLER, "eve", MINE])
 def test_pod_group(name: str, owner: str, refused: bool, user: str) -> None:  # noqa: FBT001 - a column of the table
     """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any.
 
@@ -300,17 +301,20 @@ LIMITED = QueueTree(
 )
 @pytest.mark.parametrize("was", ["free", "below"])
 def test_a_gang_that_has_its_nodes_passes_no_limit_by_a_move(was: str, to: str) -> None:
-    """Limits are asked before a gang starts: 32 GPUs would fit into two queues of 8. An administrator may move it."""
+    """Limits are asked before a gang starts: 32 GPUs would fit into two queues of 8. An administrator may move it.
+
+    Muster's controller may not: it moves a gang for any user's `moved-to`.
+    """
     above = {"below", "beside"} if was == "below" else set()  # the limit above both counts the gang already
     limited = to not in {"free", "warned", *above}
     holding = {"Planned": True, "Binding": True, "Bound": True, "Abandoned": False, "Reserved": False, "": False}
-    for phase, noted, may in product(holding, ({}, {names.PLACEMENT: "{}"}), (False, True)):
+    for phase, noted, may, user in product(holding, ({}, {names.PLACEMENT: "{}"}), (False, True), ("eve", CONTROLLER)):
         placement = msgspec.convert({"status": {"phase": phase}}, Placement) if phase else None
         allowing = SimpleNamespace(allows=lambda *_, may=may: may)
         world = lookups(LIMITED, placements=lambda *_, known=placement: known, rights=allowing)
         old, new = a_group(was, annotations=noted), a_group(to, annotations=noted)
-        errors = podgroup.reviewer(world)(request(new, "UPDATE", old, user_info=UserInfo(username="eve"))).errors
-        assert bool(errors) == (limited and not may and (holding[phase] or bool(noted)))
+        errors = podgroup.reviewer(world)(request(new, "UPDATE", old, user_info=UserInfo(username=user))).errors
+        assert bool(errors) == (limited and not (may and user == "eve") and (holding[phase] or bool(noted)))
         assert all("the gang has its nodes, and the limits of queue" in str(each) for each in errors)
 
 

@@ -5,7 +5,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from webhook_world import FRAMEWORK, JSON, OwnerWorld, lookups, request, task, vcjob
+from webhook_world import FRAMEWORK, JSON, DownWorld, OwnerWorld, lookups, request, task, vcjob
 from workload_kinds import KINDS, Change, annotated, ask, env, labelled, template
 
 from webhook.validate import edits, podgroup
@@ -207,13 +207,14 @@ def test_the_size_of_a_world_is_fixed_while_it_has_pods(old: JSON, new: JSON, wa
 
 @pytest.mark.parametrize(("before", "after", "paths"), [(4, 5, ["spec.replicas"]), (4, 4, []), (0, 5, [])])
 def test_a_scale_is_held_to_the_same(before: int, after: int, paths: list[str]) -> None:
-    """Of `kubectl scale` and of autoscalers; one of a StatefulSet that is unknown, or no world, passes."""
+    """Of `kubectl scale` and of autoscalers; one of a set that cannot be read, or no world, passes."""
     owner = other(STATEFUL, "metadata", "uid", value="u")
     old, new = ({"metadata": {"name": "train", "uid": "u"}, "spec": {"replicas": each}} for each in (before, after))
     for found, wanted in (
         (OwnerWorld(owner), paths),
         (OwnerWorld(), []),
         (OwnerWorld(other(owner, "spec", "template", value={"spec": {}})), []),
+        (DownWorld(), []),
     ):
         verdict = edits.scale_reviewer(lookups(owners=found))(request(new, "UPDATE", old))
         assert [error.path for error in verdict.errors] == wanted

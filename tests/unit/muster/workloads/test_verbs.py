@@ -195,5 +195,21 @@ def test_worlds() -> None:
     assert not world(batch, template=TORCH, annotations={names.ELASTIC: "1:8"})
     assert not world(batch, template={"spec": {}})
     assert world(volcano, tasks=[{"template": TORCH}])
-    assert world(volcano, tasks=[], plugins={"pytorch": []})
-    assert not world(volcano, tasks=[], plugins={"svc": [], "ssh": []})
+    for labels in ({names.FRAMEWORK: "torch", names.MANAGED: "false"}, {}):
+        assert not world(batch, template={"metadata": {"labels": labels}})
+
+
+@pytest.mark.parametrize(("plugins", "fixed"), [
+    ({"pytorch": []}, "master worker"), ({"pytorch": ["--master=head"]}, "worker head"), ({"mpi": None}, "master worker"),
+    ({"tensorflow": ["--ps=head"]}, "worker head"), ({"pytorch": ["--master=none"]}, ""), ({"svc": [], "ssh": []}, ""),
+    ({"ray": []}, ""), ({"of-others": []}, ""),
+])  # fmt: skip
+def test_tasks_of_a_plugin_are_resized_anew(plugins: JSON, fixed: str) -> None:
+    """Only those whose pods it tells their number, or the names of all."""
+    tasks = [{"name": each, "replicas": 1, "template": {}} for each in ("master", "worker", "head", "watcher")]
+    job = {"metadata": {"name": "w"}, "spec": {"plugins": plugins, "tasks": tasks, "minAvailable": 4}}
+    steps = {
+        task["name"]: outcome(KINDS["jobs.batch.volcano.sh"], job, "running", Asked("resize", size=2, task=task["name"]))
+        for task in tasks
+    }
+    assert [name for name, told in steps.items() if len(told.steps) > 1] == fixed.split()
