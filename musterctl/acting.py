@@ -1,69 +1,33 @@
 """Workloads of every kind by name or label, and the steps that `muster.workloads.verbs` has for a verb."""
 
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import msgspec
 
 from muster.api.base import Resource
 from muster.api.grammar import listed
-from muster.api.kubernetes.meta import Object
 from muster.api.muster.gang import workload_above
 from muster.api.muster.states import WAITING, facts_of, state_of
-from muster.api.volcano.batch import COMMANDS, command_to
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.sample import JSON
-from muster.workloads.table import MAKERS, row_of
-from muster.workloads.verbs import ACTED_ON, POD_GROUP, Asked, Condition, Step, condition_of, outcome
-from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, may_list, name_of, whole
+from muster.workloads.verbs import ACTED_ON, POD_GROUP, Asked, Condition, condition_of, outcome
+from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, name_of, whole
 from musterctl.output.listing import show_object, since, without_managers
+from musterctl.steps import Acting, Target, take_steps, try_steps
 
-STOP_S = 120.0
-"""The longest time that pods of a held workload are waited for."""
-_POLL_S = 1.2
-"""Time before each look at them; longer than admission remembers the size of a workload (`webhook.lookup`)."""
+_SHORT = {
+    "sts": "statefulset.apps", "deploy": "deployment.apps", "po": "pod", "pg": "podgroup.scheduling.volcano.sh",
+    "vcjob": "job.batch.volcano.sh", "vj": "job.batch.volcano.sh", "tj": "trainjob.trainer.kubeflow.org",
+    "lws": "leaderworkerset.leaderworkerset.x-k8s.io",
+}  # fmt: skip
+"""The short names of kubectl."""
 _WITHOUT_GANGS = ("cancel", "hold", "release")
 """Verbs whose outcome does not depend on the state of gangs."""
-
-
-class Target(NamedTuple):
-    """A workload as it was read."""
-
-    kind: WorkloadKind
-    workload: JSON
-
-    @property
-    def name(self) -> str:
-        """Its name in its namespace."""
-        return str(self.workload["metadata"]["name"])
-
-    @property
-    def title(self) -> str:
-        """Kind and name as kubectl writes them."""
-        return self.kind.resource.reference(self.name)
-
-    @property
-    def owner(self) -> str:
-        """The workload that controls it, by whose verbs it changes; "" if it is its user's own."""
-        above = msgspec.convert(self.workload, Object).metadata.controller
-        row = row_of(above)
-        return row.resource.reference(above.name) if above and row and above.kind not in MAKERS else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Acting:
-    """The cluster and the way in which verbs are carried out there."""
-
-    client: Client
-    namespace: str
-    dry_run: bool = False
-    output: str = "text"
 
 
 def act_on(
@@ -105,7 +69,8 @@ def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], 
     if only:
         return [only], name_of(only.resource, text)
     called, slash, name = text.rpartition("/")
-    kinds = [each for each in ACTED_ON if not slash or called.lower() in _names(each)]
+    called = _SHORT.get(called.lower(), called.lower())
+    kinds = [each for each in ACTED_ON if not slash or called in _names(each)]
     if not kinds:
         known = listed([_names(each)[0] for each in ACTED_ON])
         raise click.UsageError(f"{called!r} is no kind with verbs; there are {known}")
@@ -148,7 +113,9 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
         there = [each.title for each in found]
         raise Failed(f"{name} is the name of {listed(there)}: muster {asked.verb} {there[0]} means the first")
     if owner := found[0].owner:
-        raise Failed(f"{found[0].title} is a part of {owner}, which changes it: muster {asked.verb} {owner}")
+        has_verbs = any(owner.startswith(each.resource.reference("")) for each in ACTED_ON)
+        way = f": muster {asked.verb} {owner}" if has_verbs else ""
+        raise Failed(f"{found[0].title} is a part of {owner}, which changes it{way}")
     return found[0]
 
 
@@ -163,11 +130,19 @@ def _read(client: Client, namespace: str, kind: WorkloadKind, name: str, *, unse
 
 
 def _labelled(client: Client, namespace: str, selector: str) -> list[Target]:
-    return [
-        Target(kind, each)
-        for kind in ACTED_ON
-        for each in may_list(client, whole(kind.resource), namespace, label_selector=selector) or ()
-    ]
+    found, forbidden = list[Target](), list[str]()
+    for kind in ACTED_ON:
+        try:
+            there = client.list(whole(kind.resource), namespace, label_selector=selector)
+        except Forbidden:
+            forbidden.append(f"{kind.resource.plural}.{kind.resource.group}".rstrip("."))
+        except NotFound:
+            continue  # the cluster has no such kind
+        else:
+            found += [Target(kind, each) for each in there]
+    if forbidden:
+        click.echo(f"These kinds are left out, as you may not list them: {listed(forbidden)}.", err=True)
+    return found
 
 
 def _carry_out(acting: Acting, target: Target, asked: Asked) -> None:
@@ -184,12 +159,10 @@ def _carry_out(acting: Acting, target: Target, asked: Asked) -> None:
             f"{target.title}: it has no PodGroup of {POD_GROUPS.group} that could move; `muster ps` shows gangs"
         )
     result = target.workload
-    first = [step.does for step in found.steps].index("stopped") if Step("stopped") in found.steps else None
     if acting.dry_run or len(found.steps) > 1:  # all or nothing, as far as admission is concerned
-        for step in found.steps[:first]:
-            result = _take(acting, target, step, groups or (), dry_run=True) or result
-    for step in () if acting.dry_run else found.steps:
-        result = _take(acting, target, step, groups or (), dry_run=False) or result
+        result = try_steps(acting, target, found.steps, groups or ()) or result
+    if not acting.dry_run:
+        result = take_steps(acting, target, found.steps, groups or ()) or result
     if acting.output == "text":
         click.echo(f"{target.title} {found.says}{' (dry run)' if acting.dry_run else ''}")
     else:
@@ -201,7 +174,7 @@ def _groups(acting: Acting, target: Target) -> list[PodGroup] | None:
     if target.kind is POD_GROUP:
         return [msgspec.convert(target.workload, PodGroup)]
     uid = target.workload["metadata"]["uid"]
-    groups = may_list(acting.client, POD_GROUPS, acting.namespace)
+    groups = acting.groups
     return None if groups is None else [each for each in groups if uid in _uids(each)]
 
 
@@ -216,46 +189,3 @@ def _state(groups: Sequence[PodGroup] | None) -> Condition:
     if not groups or len(waiting) < len(groups):
         return "running"
     return "evicted" if any(each.evicted for each in waiting) else "waiting"
-
-
-def _take(acting: Acting, target: Target, step: Step, groups: Sequence[PodGroup], *, dry_run: bool) -> JSON | None:
-    """Make one request; return the object as it is then, if the request shows it."""
-    client, space, resource = acting.client, acting.namespace, whole(target.kind.resource)
-    meta = target.workload["metadata"]
-    uid = {"uid": meta["uid"]} if "uid" in meta else {}
-    if step.does == "delete":
-        with failing_as("delete", client, resource, target.name, space):
-            client.delete(resource, target.name, space, **uid, propagation="Background", dry_run=dry_run)
-        return None
-    if step.does == "stopped":
-        return _await(acting, target)
-    with failing_as("change", client, resource, target.name, space):
-        if step.does == "patch":
-            return client.merge_patch(resource, target.name, _about(uid, step.value), space, dry_run=dry_run)
-        if step.does == "command":
-            order = command_to(resource, target.name, uid["uid"], step.value)
-            return client.create(whole(COMMANDS), order, space, strict=True, dry_run=dry_run)
-    for group in groups:
-        with failing_as("move", client, POD_GROUPS, group.metadata.name, space):
-            patch = _about({"uid": group.metadata.uid}, step.value)
-            client.merge_patch(POD_GROUPS, group.metadata.name, patch, space, dry_run=dry_run)
-    return None
-
-
-def _about(uid: JSON, patch: JSON) -> JSON:
-    return {**patch, "metadata": {**patch.get("metadata", {}), **uid}}
-
-
-def _await(acting: Acting, target: Target) -> JSON:
-    """Wait until the pods of a held workload have ended; Failed says what to do if that takes too long."""
-    verbs, until_s = target.kind.verbs, time.monotonic() + STOP_S
-    while time.monotonic() < until_s:
-        time.sleep(_POLL_S)
-        with failing_as("read", acting.client, target.kind.resource, target.name, acting.namespace):
-            found = acting.client.get(whole(target.kind.resource), target.name, acting.namespace)
-        if verbs and verbs.stopped(found):
-            return found
-    raise Failed(
-        f"{target.title} is held, and its pods have not ended after {STOP_S:.0f} s: repeat this command once they "
-        f"have, then muster release {target.title}"
-    )

@@ -42,9 +42,11 @@ def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError
     """Refuse another number of pods of a framework while some exist: those would know the number before."""
     for place, before, after in size_edits(kind, old, new):
         size = after if isinstance(after, int) and after > 0 else "NUMBER"
+        task = value_at(new, (*place[:-1], "name"))  # none where a kind has but one number
+        how = f"muster resize {_title(kind, new)} --size {size}{f' --task {task}' if task else ''}"
         message = (
-            f"must stay {before} while it has pods, as each pod of a framework knows their number; "
-            f"muster resize {_title(kind, new)} --size {size} stops them, and starts as many"
+            f"must stay {before} while it may have pods, as each pod of a framework knows their number; "
+            f"{how} stops them, and starts as many"
         )
         yield FieldError(dotted(place), message, after, "Forbidden")
 

@@ -6,9 +6,10 @@ import pytest
 from answering_server import FORBIDDEN, Server
 
 from muster.api import names
-from musterctl import acting
+from musterctl import steps
 
 BATCH = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 VOLCANO = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 TRAIN = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
@@ -54,23 +55,33 @@ def test_a_name_is_that_of_one_workload(asked: Any, server: Server) -> None:
     assert "there is no workload w in namespace default; you may not read jobs" in asked("hold", "w").stderr
     assert "'pot' is no kind with verbs; there are job.batch, " in asked("hold", "pot/w").stderr
     assert "give one or more names, or -l" in asked("hold").stderr
+    pod = workload(owner="w")
+    pod["metadata"]["ownerReferences"][0] |= {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
+    server.answers = {f"GET {PODS}/w": (200, pod, [])}
+    assert asked("cancel", "po/w").stderr == "Error: pod/w is a part of replicaset.apps/w, which changes it\n"
 
 
 def test_labels_choose_what_is_not_a_part(asked: Any, server: Server) -> None:
-    """Each of every kind that the user may list."""
+    """Each of every kind that the user may list; the others are named, and PodGroups are listed once."""
     server.answers = {
-        f"GET {BATCH}": listed(workload("a"), workload("b", owner="t")),
+        f"GET {PODS}": FORBIDDEN,
+        f"GET {BATCH}": listed(workload("a"), workload("b", owner="t"), workload("c")),
         f"PATCH {BATCH}/a": (200, workload("a"), []),
     }
-    assert asked("hold", "-l", "sweep=7").stdout.startswith("job.batch/a is held")
-    assert server.bodies == [{"metadata": {"uid": "uid-a"}, "spec": {"suspend": True}}]
+    told = asked("hold", "-l", "sweep=7")
+    assert told.stdout.startswith("job.batch/a is held")
+    assert "These kinds are left out, as you may not list them: pods.\n" in told.stderr
+    assert server.bodies[0] == {"metadata": {"uid": "uid-a"}, "spec": {"suspend": True}}
+    server.requests.clear()
+    asked("move", "-l", "sweep=7", "--queue=q")
+    assert sum(each.startswith(f"GET {GROUPS}") and "labelSelector" not in each for each in server.requests) == 1
     server.answers = {}
     assert "No workloads found in default namespace" in asked("hold", "-l", "sweep=7").stderr
 
 
 def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first is tried before; the last is sent when no pod is left, or else the way is said."""
-    monkeypatch.setattr(acting, "_POLL_S", 0.0)
+    """They are tried before; the last is sent when no pod is left, or else the way is said."""
+    monkeypatch.setattr(steps, "_POLL_S", 0.0)
     server.answers = {
         f"GET {SETS}/w": (200, workload(spec={"replicas": 2}, replicas=0), []),
         f"PATCH {SETS}/w": (200, workload(), []),
@@ -80,11 +91,55 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     assert told.stdout == (
         "statefulset.apps/w has the size 3: all of its pods stop and start again, as each of them knows their number\n"
     )
-    assert [each.partition("/w")[2] for each in server.requests if each.startswith("PATCH")] == ["?dryRun=All", "", ""]
-    assert [each["spec"]["replicas"] for each in server.bodies] == [0, 0, 3]
+    tried = ["?dryRun=All"] * 2
+    assert [each.partition("/w")[2] for each in server.requests if each.startswith("PATCH")] == [*tried, "", ""]
+    assert [each["spec"]["replicas"] for each in server.bodies] == [0, 3, 0, 3]
     server.answers[f"GET {SETS}/w"] = (200, workload(spec={"replicas": 2}, replicas=2), [])
-    monkeypatch.setattr(acting, "STOP_S", 0.0)
-    assert "its pods have not ended after 0 s" in asked("resize", "statefulset/w", "--size=3").stderr
+    monkeypatch.setattr(steps, "STOP_S", 0.0)
+    told = asked("resize", "statefulset/w", "--size=3").stderr
+    assert "its pods have not ended after 0 s: repeat this command" in told
+    assert "muster release statefulset.apps/w has it wait for its turn" in told
+
+
+COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
+TASKS = [{"name": "master", "replicas": 1}, {"name": "worker", "replicas": 2}]
+
+
+@pytest.mark.parametrize(("reasons", "generation", "sent", "says"), [
+    (("Forbidden", "Invalid"), 1, 0, "it has these mistakes"),
+    (("Forbidden",), 1, 1, "cannot change job.batch.volcano.sh/w: no"),
+    (("Forbidden",), 2, 1, "job.batch.volcano.sh/w was changed meanwhile: repeat this command"),
+])  # fmt: skip
+def test_a_volcano_job_is_not_stopped_for_nothing(
+    asked: Any, server: Server, monkeypatch: pytest.MonkeyPatch, reasons: Any, generation: int, sent: int, says: str
+) -> None:
+    """What is wrong is found before it is held, but for its size, which is fixed until then; later the way is said."""
+    monkeypatch.setattr(steps, "_POLL_S", 0.0)
+    job, held = (
+        workload(spec={"minAvailable": 3, "plugins": {"pytorch": []}, "tasks": TASKS}, state={"phase": phase})
+        for phase in ("Running", "Aborted")
+    )
+    job["metadata"]["generation"], held["metadata"]["generation"] = 1, generation
+    causes = [{"reason": f"FieldValue{each}", "message": each, "field": "spec"} for each in reasons]
+    refusal = {"kind": "Status", "reason": "Invalid", "message": "no", "details": {"name": "w", "causes": causes}}
+    server.answers = {
+        f"GET {VOLCANO}/w": (200, job, []),
+        f"GET {GROUPS}": listed(group("Running")),
+        f"POST {COMMANDS}": (201, {"metadata": {"name": "c"}}, []),
+        f"PATCH {VOLCANO}/w": (422, refusal, []),
+    }
+    answer = server.answer
+
+    def aborts(method: str, path: str, query: str) -> Any:
+        if method == "POST" and "dryRun" not in query:
+            server.answers[f"GET {VOLCANO}/w"] = (200, held, [])
+        return answer(method, path, query)
+
+    monkeypatch.setattr(server, "answer", aborts)
+    told = asked("resize", "vcjob/w", "--size=2000000", "--task=worker").stderr
+    assert says in told
+    assert sum(each.startswith("POST") and "dryRun" not in each for each in server.requests) == sent
+    assert ("muster release job.batch.volcano.sh/w has it wait" in told) == bool(sent)
 
 
 @pytest.mark.parametrize(("groups", "says"), [

@@ -1,0 +1,157 @@
+"""The steps of a verb of `muster.workloads.verbs`, tried and then taken at an API server."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from muster.api.kubernetes.meta import Object
+from muster.api.volcano.batch import COMMANDS, command_to
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+from muster.workloads.kind import WorkloadKind
+from muster.workloads.sample import JSON
+from muster.workloads.table import MAKERS, row_of
+from muster.workloads.verbs import Step
+from musterctl.cluster import Failed, failing_as, may_list, whole
+
+STOP_S = 120.0
+"""The longest time that pods of a held workload are waited for."""
+_POLL_S = 1.2
+"""Time before each look at them; longer than admission remembers the size of a workload (`webhook.lookup`)."""
+_FIXED = "FieldValueForbidden"
+"""The reason of a refusal to change the size of a world that has pods."""
+
+
+class Target(NamedTuple):
+    """A workload as it was read."""
+
+    kind: WorkloadKind
+    workload: JSON
+
+    @property
+    def name(self) -> str:
+        """Its name in its namespace."""
+        return str(self.workload["metadata"]["name"])
+
+    @property
+    def title(self) -> str:
+        """Kind and name as kubectl writes them."""
+        return self.kind.resource.reference(self.name)
+
+    @property
+    def owner(self) -> str:
+        """The workload that controls it, by whose verbs it changes; "" if it is its user's own."""
+        above = msgspec.convert(self.workload, Object).metadata.controller
+        row = row_of(above)
+        return row.resource.reference(above.name) if above and row and above.kind not in MAKERS else ""
+
+
+@dataclass
+class Acting:
+    """The cluster and the way in which verbs are carried out there."""
+
+    client: Client
+    namespace: str
+    dry_run: bool = False
+    output: str = "text"
+
+    @cached_property
+    def groups(self) -> list[PodGroup] | None:
+        """The PodGroups of the namespace, listed once; None if the user may not list them."""
+        return may_list(self.client, POD_GROUPS, self.namespace)
+
+    def forget_groups(self) -> None:
+        """Have the PodGroups listed again when they are needed next."""
+        self.__dict__.pop("groups", None)
+
+
+def try_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
+    """Try the steps; return the object as those before the wait leave it.
+
+    What follows the wait is refused now for the pods that will have ended by then, but must have no other mistake.
+    """
+    held, result = False, None
+    for step in steps:
+        held = held or step.does == "stopped"
+        if not held:
+            result = _take(acting, target, step, groups, dry_run=True) or result
+        elif step.does == "patch":
+            try:
+                _take(acting, target, step, groups, dry_run=True)
+            except Failed as error:
+                if not _only_fixed(error.__cause__):
+                    raise
+    return result
+
+
+def _only_fixed(error: BaseException | None) -> bool:
+    causes = isinstance(error, APIError) and (error.details or {}).get("causes")
+    return bool(causes) and all(each.get("reason") == _FIXED for each in causes)
+
+
+def take_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
+    """Take the steps; return the object as they leave it. The way back is shown if they end while it is held."""
+    held, done, result = False, False, None
+    try:
+        for step in steps:
+            held = held or step.does == "stopped"
+            result = _take(acting, target, step, groups, dry_run=False) or result
+        done = True
+    finally:
+        if held:
+            acting.forget_groups()  # others may have started meanwhile
+        if held and not done:
+            click.echo(f"{target.title} is held: muster release {target.title} has it wait for its turn", err=True)
+    return result
+
+
+def _take(acting: Acting, target: Target, step: Step, groups: Sequence[PodGroup], *, dry_run: bool) -> JSON | None:
+    """Make one request; return the object as it is then, if the request shows it."""
+    client, space, resource = acting.client, acting.namespace, whole(target.kind.resource)
+    meta = target.workload["metadata"]
+    uid = {"uid": meta["uid"]} if "uid" in meta else {}
+    if step.does == "delete":
+        with failing_as("delete", client, resource, target.name, space):
+            client.delete(resource, target.name, space, **uid, propagation="Background", dry_run=dry_run)
+        return None
+    if step.does == "stopped":
+        return _await(acting, target)
+    with failing_as("change", client, resource, target.name, space):
+        if step.does == "patch":
+            return client.merge_patch(resource, target.name, _about(uid, step.value), space, dry_run=dry_run)
+        if step.does == "command":
+            order = command_to(resource, target.name, uid["uid"], step.value)
+            return client.create(whole(COMMANDS), order, space, strict=True, dry_run=dry_run)
+    for group in groups:
+        with failing_as("move", client, POD_GROUPS, group.metadata.name, space):
+            patch = _about({"uid": group.metadata.uid}, step.value)
+            client.merge_patch(POD_GROUPS, group.metadata.name, patch, space, dry_run=dry_run)
+    return None
+
+
+def _about(uid: JSON, patch: JSON) -> JSON:
+    return {**patch, "metadata": {**patch.get("metadata", {}), **uid}}
+
+
+def _await(acting: Acting, target: Target) -> JSON:
+    """Wait until the pods of a held workload have ended; Failed says what to do if that takes too long."""
+    verbs, until_s = target.kind.verbs, time.monotonic() + STOP_S
+    while time.monotonic() < until_s:
+        time.sleep(_POLL_S)
+        with failing_as("read", acting.client, target.kind.resource, target.name, acting.namespace):
+            found = acting.client.get(whole(target.kind.resource), target.name, acting.namespace)
+        if verbs and verbs.commands and _generation(found) != _generation(target.workload):  # the patch has whole lists
+            raise Failed(f"{target.title} was changed meanwhile: repeat this command")
+        if verbs and verbs.stopped(found):
+            return found
+    raise Failed(f"{target.title}: its pods have not ended after {STOP_S:.0f} s: repeat this command once they have")
+
+
+def _generation(workload: JSON) -> Any:
+    return workload["metadata"].get("generation")
