@@ -15,6 +15,7 @@ from muster.api.volcano.batch import JOBS
 from muster.workloads.kind import Path, WorkloadKind
 from muster.workloads.table import TIED_OWNERS
 from webhook.config import ResourceGroup
+from webhook.senders import ACCOUNT, CONTROLLER_MANAGER
 
 Conditions = tuple[tuple[str, str], ...]
 """Names and expressions; all of them must be true."""
@@ -156,6 +157,18 @@ RELABELLED: Final = (
 def template_labelled(kind: WorkloadKind) -> str:
     """Return an expression that holds if a pod template of the workload has any label of Muster's domain."""
     return " || ".join(map(_template_asks, kind.templates))
+
+
+_USER: Final = "request.userInfo.username"
+OF_NO_CONTROLLER: Final = (
+    "is-not-sent-by-a-controller",
+    (
+        f"!({_USER} == '{CONTROLLER_MANAGER}' || (has({_OWNERS}) && "
+        f"{_OWNERS}.exists(o, has(o.controller) && o.controller) && {_USER}.startsWith('{ACCOUNT}') && "
+        f"!{_USER}.startsWith('{ACCOUNT}' + request.namespace + ':')))"
+    ),
+)
+"""An object with a creator of its own, as `senders.is_controller` tells it: a controller's has that of its owner."""
 
 
 def validated(kind: WorkloadKind) -> Conditions:

@@ -101,15 +101,17 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Entry]:
 
 
 def _signed(kind: WorkloadKind, silent: conditions.Conditions = ()) -> Iterator[_Entry]:
-    """Yield the entries of a kind that gets nothing but its creator: for its namespace, and for its templates.
+    """Yield the entries of a kind that gets nothing but its creator: for its templates, and for its namespace.
 
-    Its pods count for a queue, and so for a limit per user.
+    Its pods count for a queue, and so for a limit per user. A pod that belongs to a node has no queue by its namespace.
     """
-    name, templates = _name(kind.resource), (("asks-for-muster", conditions.template_labelled(kind)),)
-    by_template = (*silent, *templates)
-    yield _Entry(f"created-{name}", "/mutate/creator", kind.resource, namespace=_IN_A_QUEUE, conditions=silent)
-    elsewhere = (_lacks(names.QUEUE),)
-    yield _Entry(f"templated-{name}", "/mutate/creator", kind.resource, namespace=elsewhere, conditions=by_template)
+    name, templates = _name(kind.resource), conditions.template_labelled(kind)
+    by_user = (*silent, conditions.OF_NO_CONTROLLER)
+    by_template = (*by_user, ("asks-for-muster", templates))
+    yield _Entry(f"templated-{name}", "/mutate/creator", kind.resource, conditions=by_template)
+    if not kind.one_node_each:
+        others = (*by_user, ("says-nothing-in-templates", f"!({templates})"))
+        yield _Entry(f"created-{name}", "/mutate/creator", kind.resource, namespace=_IN_A_QUEUE, conditions=others)
 
 
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
@@ -121,7 +123,7 @@ _MUTATING = (
     _Entry("queues", "/mutate/queue", QUEUES),
     _trainer("mutate", TRAIN_JOBS),
     *(entry for kind in LABELLED for entry in _labelled(kind)),
-    *(entry for kind in KINDS if kind.one_template and not kind.labelled for entry in _signed(kind)),
+    *(entry for kind in KINDS if kind.no_ranks and not kind.labelled for entry in _signed(kind)),
     _Entry("pods", "/mutate/pod", PODS, object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
     _Entry("shaped-pods", "/mutate/pod", PODS, object=(_has(names.FRAMEWORK), _MANAGED)),
     _Entry("held-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.REQUESTS_A_GATE),

@@ -29,8 +29,8 @@ MOST_REMEMBERED: Final = 4096
 """Addresses and users with a count; the one that has asked nothing for the longest time is forgotten first."""
 
 _LONGEST: Final = 253
-_ACCOUNT: Final = "system:serviceaccount:"
-_CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
+ACCOUNT: Final = "system:serviceaccount:"
+CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 
 _count: ContextVar[Callable[[], None] | None] = ContextVar("the count of the sender's questions", default=None)
 
@@ -113,6 +113,6 @@ def is_controller(request: AdmissionRequest, *, owned: bool) -> bool:
     The controllers of Kubernetes, JobSet and Muster use service accounts in other namespaces, which tenants cannot use.
     """
     user = request.user_info.username
-    if user == _CONTROLLER_MANAGER:
+    if user == CONTROLLER_MANAGER:
         return True
-    return owned and user.startswith(_ACCOUNT) and not user.startswith(f"{_ACCOUNT}{request.namespace}:")
+    return owned and user.startswith(ACCOUNT) and not user.startswith(f"{ACCOUNT}{request.namespace}:")

@@ -98,7 +98,7 @@ STATEFUL_SET = WorkloadKind(
     gang=GangRules(at_once=_replicas, wants_none=lambda owner: owner.spec.replicas == 0),
     admission=Admission(service_name=("spec", "serviceName")),
     samples=_samples,
-    verbs=replicated((TEMPLATE,)),
+    verbs=replicated((TEMPLATE,), claims=("spec",)),
 )
 
 

@@ -137,6 +137,8 @@ class Verbs:
     """The Commands that hold it and release it, if no member does."""
     count: Path = ()
     """The member that is 0 while it is held, if neither a member nor a Command holds it."""
+    claims: Path = ()
+    """The member that is `Delete` if its volumes are deleted while `count` is 0."""
     held: Callable[[JSON], bool] = _no
     """True if it is held by something else than `stop` and `count`."""
     stopped: Callable[[JSON], bool] = _no
@@ -197,9 +199,13 @@ class WorkloadKind:
     """Changes that its user can make later; None for a kind whose objects others make."""
 
 
-def replicated(templates: Iterable[Path], *, scales: bool = False) -> Verbs:
-    """Return the verbs of a kind with `spec.replicas`, whose pods follow these templates."""
+def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path = ()) -> Verbs:
+    """Return the verbs of a kind with `spec.replicas`, whose pods follow these templates.
+
+    `claims` is the member that has a policy for the volumes of a StatefulSet, if any.
+    """
     return Verbs(
+        claims=(*claims, "persistentVolumeClaimRetentionPolicy", "whenScaled") if claims else (),
         count=("spec", "replicas"),
         stopped=lambda workload: not value_at(workload, ("status", "replicas")),
         sizes=(("spec", "replicas"),),

@@ -148,5 +148,5 @@ LEADER_WORKER_SET = WorkloadKind(
     world=FrameworkWorld(_world, GangRules(wants_none=lambda _workload: True)),
     admission=Admission(mistakes=_mistakes),
     samples=_samples,
-    verbs=replicated(_TEMPLATES, scales=True),
+    verbs=replicated(_TEMPLATES, scales=True, claims=("spec", "leaderWorkerTemplate")),
 )

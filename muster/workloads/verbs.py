@@ -72,7 +72,10 @@ def outcome(kind: WorkloadKind, workload: JSON, condition: Condition, asked: Ask
         return Outcome(why, refused=True)
     if condition == "ended" and asked.verb != "cancel":
         return Outcome("it has ended, so there is nothing to change: create it again", refused=True)
-    return _OUTCOMES[asked.verb](_Given(kind, verbs, workload, condition), asked)
+    try:
+        return _OUTCOMES[asked.verb](_Given(kind, verbs, workload, condition), asked)
+    except ValueError as error:
+        return Outcome(str(error), refused=True)
 
 
 def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condition:
@@ -127,12 +130,15 @@ class _Given(NamedTuple):
     def switched(self, replicas: int | None = None, *, held: bool) -> Step:
         """Return the request that holds or releases it, with these replicas, else as many as there were.
 
-        ValueError for a release without a number of replicas.
+        ValueError for a release without a number of replicas, and if its volumes would be deleted.
         """
         if self.verbs.commands:
             return Step("command", self.verbs.commands[0 if held else 1])
         if self.verbs.stop:
             return Step("patch", _at(self.verbs.stop, value=held))
+        if held and self.verbs.claims and value_at(self.workload, self.verbs.claims) == "Delete":
+            path = ".".join(self.verbs.claims)
+            raise ValueError(f"scaling to 0 deletes its volumes, as {path} is Delete: set it to Retain there first")
         kept = str(mapping(value_at(self.workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS))
         if replicas is None and not held and not kept.isdecimal():
             raise ValueError(f"it was scaled to 0 by hand: muster resize {self.called} --size NUMBER starts it")
@@ -165,10 +171,7 @@ def _hold(given: _Given, _: Asked) -> Outcome:
 def _release(given: _Given, _: Asked) -> Outcome:
     if not given.held:
         return Outcome("is not held")
-    try:
-        return Outcome("is released: it waits for its turn", (given.switched(held=False),))
-    except ValueError as error:
-        return Outcome(str(error), refused=True)
+    return Outcome("is released: it waits for its turn", (given.switched(held=False),))
 
 
 def _move(given: _Given, asked: Asked) -> Outcome:
@@ -205,10 +208,7 @@ def _priority(given: _Given, asked: Asked) -> Outcome:
 
 def _resize(given: _Given, asked: Asked) -> Outcome:
     assert given.verbs.resized  # noqa: S101 # else the row says what to do instead
-    try:
-        patch = given.verbs.resized(given.workload, asked.size, asked.task)
-    except ValueError as error:
-        return Outcome(str(error), refused=True)
+    patch = given.verbs.resized(given.workload, asked.size, asked.task)
     says = f"has the size {asked.size}"
     if given.held and given.verbs.count:
         return Outcome(f"{says}, and is released", (given.switched(asked.size, held=False),))

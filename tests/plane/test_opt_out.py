@@ -1,11 +1,13 @@
 """Where administrators say so, tenants do not opt out of Muster, by whatever kind of object; Muster itself goes on."""
 
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tenants import OWN_RULES, ROLES, pod, refusal, tenant
+from tenants import OWN_RULES, ROLE_BINDINGS, ROLES, pod, refusal, tenant
 
 from muster.api import names
 from muster.api.base import Resource
@@ -140,6 +142,34 @@ def test_a_namespace_stays_in(world: World) -> None:
     change: JSON = {"metadata": {"labels": OUT}}
     assert TOLD in refusal(lambda: world.client.merge_patch(NAMESPACES, world.namespace, change))
     assert not refusal(lambda: world.admin.merge_patch(NAMESPACES, world.namespace, change))
+
+
+@pytest.mark.parametrize(("user", "passes"), [
+    ("system:kube-controller-manager", True),
+    ("system:serviceaccount:jobset-system:jobset-controller-manager", True),
+    ("system:serviceaccount:lws-system:lws-controller-manager", True),
+    ("system:serviceaccount:argo-rollouts:argo-rollouts", False),
+])  # fmt: skip
+def test_copies_of_admitted_templates_pass(world: World, wait_for: WaitFor, user: str, *, passes: bool) -> None:
+    """From controllers of Kubernetes, JobSet and LeaderWorkerSet; another one needs the right."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"}
+    subject = {"apiGroup": role["apiGroup"], "kind": "User", "name": user}
+    name = f"for-{user.rpartition(':')[2]}"
+    world.admin.create(
+        ROLE_BINDINGS, {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}, world.namespace
+    )
+    resource, make = OBJECTS["template of a job"]
+    body = json.dumps({"apiVersion": resource.api_version, "kind": resource.kind, **make(OUT)})
+    create = ("kubectl", f"--kubeconfig={world.plane.kubeconfig}", f"--as={user}", f"--namespace={world.namespace}")
+    create += ("create", "--dry-run=server", "-f-")
+
+    def told() -> str:
+        run = subprocess.run(create, input=body, text=True, capture_output=True, check=False)
+        return run.stdout + run.stderr
+
+    said = wait_for(lambda: "cannot create resource" not in (text := told()) and text, what="its rights")
+    assert (TOLD not in said) is passes
+    assert ("created" in said) is passes
 
 
 def test_muster_goes_on(world: World) -> None:

@@ -8,6 +8,7 @@ changes no object. So the creator is written whether or not API servers present 
 * An object that a controller creates for a user is not changed. Such an object names its owner, and its sender is a
   service account of another namespace. Its creator is the owner's creator, which Muster's controller looks up. The
   policy muster-creators lets only controllers set it.
+* A new object also loses the notes of a move and of a hold: in a copy, these are about the original object.
 * An update that omits the value gets it back, if updates are sent to the webhook; the policy refuses a different value.
 """
 
@@ -32,6 +33,8 @@ _COPIED: Final = {
 }
 """Kubernetes copies these annotations to each Job of a CronJob; Muster does not read CronJobs."""
 _WHY: Final = Why("who created it", "the user of the request")
+_OF_ANOTHER: Final = (names.MOVED_TO, names.HELD_REPLICAS)
+_COPY: Final = Why("it is about the object that was copied", "a new object")
 
 
 def signed(handler: Handler) -> Handler:
@@ -54,7 +57,7 @@ def signed(handler: Handler) -> Handler:
         return ReviewVerdict(
             patch=[*verdict.patch, *added],
             warnings=verdict.warnings,
-            reasons=[*verdict.reasons, *(_WHY for _ in added)],
+            reasons=[*verdict.reasons, *(_COPY if each["op"] == "remove" else _WHY for each in added)],
         )
 
     return with_creator
@@ -68,6 +71,9 @@ def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequen
     made = {operation["path"] for operation in patch}
     for place in dict.fromkeys(((), _COPIED.get((request.kind.group, request.kind.kind), ()))):
         path = (*place, *_PLACE)
+        copied = (key for key in _OF_ANOTHER if value_at(document, (*path, key)) is not None)
+        for key in copied if request.operation == "CREATE" else ():
+            yield {"op": "remove", "path": pointer(*path, key)}
         if value_at(document, (*path, names.CREATED_BY)) == creator:
             continue
         if pointer(*path) in made:

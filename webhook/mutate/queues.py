@@ -15,11 +15,13 @@ from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 
 _DEFAULT = Why("left out", "default")
+_COPY = Why("only Muster writes it", "a new object")
 
 
 def reviewer(lookups: Lookups) -> Handler:
     """Return the handler for new PodGroups, except those of Volcano Jobs; it sets the queue and its node pool.
 
+    An exported one comes with the status of its original, which only Muster writes: a new one has none.
     If the namespace cannot be read, nothing changes: a gang in the default queue can run, while a refused one would
     wait.
     """
@@ -31,11 +33,16 @@ def reviewer(lookups: Lookups) -> Handler:
             if is_job(metadata.controller):
                 return ReviewVerdict()
             own = mapping(group.get("spec")).get("queue")
+        except (MalformedError, msgspec.ValidationError):
+            return ReviewVerdict()  # the API server's schema refuses it
+        patch = Patch(group)
+        if request.operation == "CREATE" and group.get("status"):
+            patch.set("status", value={}, why=_COPY)
+        try:
             queue = annotated_queue(request.namespace, lookups.namespaces) if in_default_queue(own) else ""
             pool = pool_of_queue(queue or own or names.DEFAULT_QUEUE, lookups.queues.get)
-        except (MalformedError, msgspec.ValidationError, APIError):
-            return ReviewVerdict()  # the API server's schema refuses a malformed one
-        patch = Patch(group)
+        except APIError:
+            return ReviewVerdict.admitted_with(patch)
         if queue:
             patch.set("spec", "queue", value=queue, why=ANNOTATED)
         if pool and names.NODE_POOL not in metadata.labels:

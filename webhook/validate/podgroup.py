@@ -41,6 +41,7 @@ from webhook.senders import is_controller
 from webhook.validate.trials import missing_class
 
 _SYSTEM = "system-"
+_ANEW = "or create its workload again, or ask an administrator (`kubectl auth can-i charge placements.muster.dev -A`)"
 _CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
 """The right to decide what is charged: by it an administrator moves gangs that have their nodes."""
 
@@ -176,8 +177,9 @@ def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[Fie
         if grows:
             message = f"must not be more than {before}: queue {_queue(old)} has admitted the gang with that; "
             if _queue(group) != _queue(old):
-                message = f"must be left out to move the gang: only queue {_queue(old)} has admitted it with that; "
-            yield FieldError(path, message + "or create the PodGroup again", quantity, "Forbidden")
+                out = "" if group.metadata.controller else "be left out, or "  # an operator may depend on it
+                message = f"must {out}stay in queue {_queue(old)}, which has admitted the gang with that; "
+            yield FieldError(path, message + _ANEW, quantity, "Forbidden")
 
 
 def _queue(group: scheduling.PodGroup) -> str:

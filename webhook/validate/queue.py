@@ -53,7 +53,13 @@ def reviewer(queues: QueueTreeView, *, durable_history: bool = True) -> Handler:
         queue = decode(request.object, Queue)
         old = decode(request.old_object, Queue) if request.operation == "UPDATE" else None
         changed = (
-            check_update(old, queue, queues) if old else chain(check_pool(queue, queues), check_queue(queue, queues))
+            check_update(old, queue, queues)
+            if old
+            else chain(
+                check_pool(queue, queues),
+                too_long_label("metadata.name", queue.metadata.name),
+                check_queue(queue, queues),
+            )
         )
         findings = check_keys(queue, old)
         findings.add(Findings(list(changed), warned(queue, old)))
@@ -113,7 +119,6 @@ def check_queue(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> I
     """Yield all errors of a queue; with `moved`, its position in the tree is new."""
     amounts, errors = read_amounts(queue)
     yield from errors
-    yield from too_long_label("metadata.name", queue.metadata.name) if moved else ()
     yield from check_own(amounts)
     yield from check_hierarchy(queue, queues)
     yield from check_readable(queue.metadata.annotations)

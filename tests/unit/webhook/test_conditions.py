@@ -9,8 +9,10 @@ from builders import manifests
 from cel_expr_python import cel
 from webhook_world import JSON
 
+from muster.api.kubernetes.admission import AdmissionRequest, UserInfo
 from webhook.config import ResourceGroup
 from webhook.registration import configurations
+from webhook.senders import is_controller
 
 GROUPS = (ResourceGroup(name="a", namespaces=("grouped",)), ResourceGroup(name="b", annotations=(("team", "it's"),)))
 QUEUED = {"muster.dev/queue": "q"}
@@ -117,10 +119,6 @@ def workload(labels: JSON | None = None, template: JSON | None = None, **annotat
     return {"metadata": {"labels": labels or {}, "annotations": annotations}, "spec": {"template": of_pods}}
 
 
-OF_SETS = {"created-statefulsets.apps", "templated-statefulsets.apps"}
-"""Webhooks that write the creator: one for managed namespaces, one for the others."""
-
-
 @pytest.mark.parametrize(
     ("plural", "obj", "webhooks"),
     [
@@ -132,14 +130,17 @@ OF_SETS = {"created-statefulsets.apps", "templated-statefulsets.apps"}
         ("jobs", workload({"muster/queue": "q"}), {"namespaced-jobs.batch", "!jobs.batch"}),
         ("jobs", workload({"app": "x"}, {"app": "x"}), {"namespaced-jobs.batch"}),
         ("statefulsets", workload(QUEUED), {"statefulsets.apps", "!statefulsets.apps"}),
-        ("statefulsets", workload(None, QUEUED), {*OF_SETS, "!statefulsets.apps"}),
+        ("statefulsets", workload(None, QUEUED), {"templated-statefulsets.apps", "!statefulsets.apps"}),
         ("statefulsets", workload(), {"created-statefulsets.apps"}),
         ("statefulsets", workload(**QUEUED), {"created-statefulsets.apps", "!statefulsets.apps"}),
         ("statefulsets", workload(other="x"), {"created-statefulsets.apps"}),
         ("replicasets", workload(None, QUEUED), {"templated-replicasets.apps", "!replicasets.apps"}),
+        ("replicasets", workload(), {"created-replicasets.apps"}),
+        ("daemonsets", workload(None, QUEUED), {"templated-daemonsets.apps", "!daemonsets.apps"}),
+        ("daemonsets", workload(), set()),
         ("jobsets", {"metadata": {}, "spec": {"replicatedJobs": [
             {"template": {"spec": {}}}, {"template": {"spec": workload(None, QUEUED)["spec"]}},
-        ]}}, {"created-jobsets.jobset", "templated-jobsets.jobset", "!jobsets.jobset"}),
+        ]}}, {"templated-jobsets.jobset", "!jobsets.jobset"}),
         ("jobsets", {"metadata": {}, "spec": {"replicatedJobs": [{"template": {"spec": workload()["spec"]}}]}},
             {"created-jobsets.jobset"}),
     ],
@@ -147,6 +148,21 @@ OF_SETS = {"created-statefulsets.apps", "templated-statefulsets.apps"}
 def test_workloads(plural: str, obj: JSON, webhooks: set[str]) -> None:
     """A label opts in or out; any that looks like Muster's has it checked. Batch Jobs take that of the namespace."""
     assert sent(plural, obj) == webhooks
+
+
+@pytest.mark.parametrize("user", [
+    "eve", "system:kube-controller-manager", "system:serviceaccount:kube-system:deployment-controller",
+    "system:serviceaccount:n:robot", "system:serviceaccount:n-2:robot", "my-system:kube-controller-manager",
+])  # fmt: skip
+@pytest.mark.parametrize("controller", [None, True, False])
+def test_only_a_users_owners_of_pods_are_sent_for_their_creator(user: str, *, controller: bool | None) -> None:
+    """Those for which the creator is written; a controller's objects wait for no webhook that does nothing."""
+    one = workload()
+    owner = {key: value for key, value in manifests.owner().items() if key != "controller"}
+    one["metadata"]["ownerReferences"] = [owner if controller is None else {**owner, "controller": controller}]
+    asked = AdmissionRequest(uid="u", namespace="n", user_info=UserInfo(username=user))
+    written = not is_controller(asked, owned=bool(controller))
+    assert sent("replicasets", one, user=user) == ({"created-replicasets.apps"} if written else set())
 
 
 BEFORE = workload(QUEUED, QUEUED, other="1", **{"muster.dev/min-member": "2"})

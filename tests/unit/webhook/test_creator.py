@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind, UserInfo
 from muster.api.muster.creator import MOST_CHARS, UNKNOWN, creator_of, passed_on, written
-from muster.api.names import CREATED_BY
+from muster.api.names import CREATED_BY, HELD_REPLICAS, MOVED_TO
 from webhook.mutate.creator import signed
 from webhook.patch import Patch
 from webhook.review import Handler, ReviewVerdict
@@ -117,6 +117,16 @@ def test_only_an_account_of_this_very_namespace_creates_what_has_an_owner(namesp
         for said in ({}, {CREATED_BY: "bob"}):
             after = admitted({**OWNED, "annotations": said}, user, namespace=namespace)
             assert by(after) == (user if home == namespace else said.get(CREATED_BY))
+
+
+@pytest.mark.parametrize(("user", "stays"), [("alice", False), (CONTROLLER, True), ("", True)])
+def test_a_copy_is_neither_moved_nor_held(user: str, *, stays: bool) -> None:
+    """These notes are about the object that was copied; on an object that exists they are `muster move`'s."""
+    notes = {MOVED_TO: "other", HELD_REPLICAS: "4", "a": "b"}
+    after = admitted({**OWNED, "annotations": notes}, user)["metadata"]["annotations"]
+    assert ({MOVED_TO, HELD_REPLICAS} <= after.keys()) is stays
+    assert after["a"] == "b"
+    assert admitted({"annotations": notes}, user, old={})["metadata"]["annotations"] == notes
 
 
 @pytest.mark.parametrize("said", [None, "mallory"])

@@ -265,13 +265,16 @@ def with_least(phase: str, queue_name: str = "e", *owners: JSON, **amounts: str)
     return {**group, "spec": {**group["spec"], "minResources": amounts}, "status": {"phase": phase}}
 
 
+RAY: JSON = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "ray", "uid": "u", "controller": True}
 MADE: JSON = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "uid": "u", "controller": True}
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
     (with_least("Running", cpu="2"), with_least("Running", cpu="3"), "must not be more than 2"),
     (with_least("Inqueue", cpu="2"), with_least("Inqueue", cpu="2", memory="1Gi"), "must not be more than 0"),
-    (with_least("Running", cpu="2"), with_least("Pending", "default", cpu="1"), "left out to move the gang"),
+    (with_least("Running", cpu="2"), with_least("Pending", "default", cpu="1"), "must be left out, or stay in queue e"),
+    (with_least("Running", "e", RAY, cpu="2"), with_least("Running", "default", RAY, cpu="2"), "must stay in queue e"),
+    (with_least("Running", "e", RAY, cpu="2"), with_least("Running", "e", RAY, cpu="3"), "must not be more than 2"),
     (with_least("Running", cpu="2"), with_least("Running", cpu="x"), "'x'"),
     (with_least("Running", cpu="2"), with_least("Running", cpu="2000m"), ""),
     (with_least("Running", cpu="2"), with_least("Running", cpu="1"), ""),
@@ -470,6 +473,12 @@ def test_a_queue_may_be_edited_in_every_state(state: str) -> None:
     assert queue.reviewer(TREE)(request(worse, "UPDATE", old)).errors
 
 
+def test_an_old_queue_keeps_its_name() -> None:
+    """A name that is no label is refused of a new one; one that exists can get another parent."""
+    old, new = (a_queue("q" * 64, parent) for parent in ("root", "team"))
+    assert not queue.reviewer(TREE)(request(new, "UPDATE", old)).errors
+
+
 def test_a_queue_stays_below_a_parent_in_use() -> None:
     """Only to go there is refused."""
     old, new = a_queue("new", "busy"), a_queue("new", "busy", capability={"cpu": 1})
@@ -517,7 +526,13 @@ VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "name": "trai
     ({"metadata": {"ownerReferences": [{**VCJOB, "controller": True}]}, "spec": {"queue": "default"}}, "default"),
 ])  # fmt: skip
 def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
-    """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is."""
+    """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is.
+
+    A copy loses the status of its original.
+    """
+    group = {**group, "status": {"phase": "Running"}}
+    result = apply(group, mutate_queues.reviewer(lookups(TREE))(request(group)).patch)
+    assert result["status"] == (group["status"] if expected == "default" else {})
     assert apply(group, mutate_queues.reviewer(lookups(TREE))(request(group)).patch)["spec"]["queue"] == expected
 
 

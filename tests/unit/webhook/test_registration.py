@@ -137,6 +137,7 @@ def test_a_pod_is_sent_once(
 
 @pytest.mark.parametrize("kind", [
     "deployments", "statefulsets", "replicasets", "replicationcontrollers", "cronjobs", "jobsets", "leaderworkersets",
+    "daemonsets",
 ])  # fmt: skip
 def test_the_creator_of_every_owner_of_pods_is_written(kind: str) -> None:
     """Where pods are managed, or its template asks: "no known creator" would be a second user for everybody."""
@@ -149,9 +150,14 @@ def test_the_creator_of_every_owner_of_pods_is_written(kind: str) -> None:
         and each["clientConfig"]["url"].endswith("/mutate/creator")
     ]
     queued = {"muster.dev/queue": "q"}
-    for namespace, named in ((queued, {"created"}), ({}, {"templated"}), (LEAVE | queued, set())):
+    everywhere = {"templated"} if kind == "daemonsets" else {"created", "templated"}
+    for namespace, named in ((queued, everywhere), ({}, {"templated"}), (LEAVE | queued, {"templated"})):
         sent = {each["name"].partition("-")[0] for each in signed if selects(each, namespace, "namespaceSelector")}
         assert sent == named
+    for each in signed:
+        conditions = {one["name"] for one in each["matchConditions"]}
+        assert conditions >= {"is-not-sent-by-a-controller"}
+        assert ("says-nothing-in-templates" in conditions) != ("asks-for-muster" in conditions)
 
 
 def test_conditions_of_groups() -> None:

@@ -177,6 +177,15 @@ def test_a_class_goes_to_the_templates(kind: str) -> None:
     assert "leaderTemplate" not in changed["spec"].get("leaderWorkerTemplate", {})
 
 
+@pytest.mark.parametrize("asked", [Asked("hold"), Asked("priority", "urgent"), Asked("resize", size=8)])
+def test_no_verb_deletes_volumes(asked: Asked) -> None:
+    """A StatefulSet may delete those of pods that are scaled away; it is never scaled to 0 then."""
+    made = workload("statefulsets.apps", "waiting")
+    made["spec"]["persistentVolumeClaimRetentionPolicy"] = {"whenScaled": "Delete"}
+    told = outcome(KINDS["statefulsets.apps"], made, "waiting", asked)
+    assert (told.refused, "whenScaled is Delete: set it to Retain" in told.says) == (True, True)
+
+
 def test_several_tasks_need_a_name() -> None:
     """The message has them."""
     told = done("jobs.batch.volcano.sh", "waiting", Asked("resize", size=8))
@@ -200,7 +209,8 @@ def test_worlds() -> None:
 
 
 @pytest.mark.parametrize(("plugins", "fixed"), [
-    ({"pytorch": []}, "master worker"), ({"pytorch": ["--master=head"]}, "worker head"), ({"mpi": None}, "master worker"),
+    ({"pytorch": []}, "master worker"), ({"pytorch": ["--master=head"]}, "worker head"),
+    ({"mpi": None}, "master worker"),
     ({"tensorflow": ["--ps=head"]}, "worker head"), ({"pytorch": ["--master=none"]}, ""), ({"svc": [], "ssh": []}, ""),
     ({"ray": []}, ""), ({"of-others": []}, ""),
 ])  # fmt: skip
@@ -209,7 +219,9 @@ def test_tasks_of_a_plugin_are_resized_anew(plugins: JSON, fixed: str) -> None:
     tasks = [{"name": each, "replicas": 1, "template": {}} for each in ("master", "worker", "head", "watcher")]
     job = {"metadata": {"name": "w"}, "spec": {"plugins": plugins, "tasks": tasks, "minAvailable": 4}}
     steps = {
-        task["name"]: outcome(KINDS["jobs.batch.volcano.sh"], job, "running", Asked("resize", size=2, task=task["name"]))
+        task["name"]: outcome(
+            KINDS["jobs.batch.volcano.sh"], job, "running", Asked("resize", size=2, task=task["name"])
+        )
         for task in tasks
     }
     assert [name for name, told in steps.items() if len(told.steps) > 1] == fixed.split()
