@@ -168,7 +168,7 @@ OF_NO_CONTROLLER: Final = (
         f"!{_USER}.startsWith('{ACCOUNT}' + request.namespace + ':')))"
     ),
 )
-"""An object with a creator of its own, as `senders.is_controller` tells it: a controller's has that of its owner."""
+"""An object with a creator of its own, by the rule of `senders.is_controller`."""
 
 
 def validated(kind: WorkloadKind) -> Conditions:

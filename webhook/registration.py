@@ -33,7 +33,7 @@ from webhook.validate.workload import VALIDATED
 NAME = names.WEBHOOKS
 TIMEOUT_S = 10
 SHORT_TIMEOUT_S = 2
-"""For requests that go on without an answer: no autoscaler should wait long for one."""
+"""For requests that need no answer: no autoscaler should wait long for one."""
 # While a webhook does not answer, its name is the only text of Muster that users read, so it names the remedy.
 _HINT = "start-the-muster-webhook"
 _POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
