@@ -91,7 +91,7 @@ def try_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Seq
 
 
 def _only_fixed(error: BaseException | None) -> bool:
-    causes = isinstance(error, APIError) and (error.details or {}).get("causes")
+    causes = (error.details or {}).get("causes") or [] if isinstance(error, APIError) else []
     return bool(causes) and all(each.get("reason") == _FIXED for each in causes)
 
 

@@ -21,7 +21,7 @@ _COPY = Why("only Muster writes it", "a new object")
 def reviewer(lookups: Lookups) -> Handler:
     """Return the handler for new PodGroups, except those of Volcano Jobs; it sets the queue and its node pool.
 
-    An exported one comes with the status of its original, which only Muster writes: a new one has none.
+    An exported one comes with the status of its original. Only Muster says that a gang was admitted: a new one was not.
     If the namespace cannot be read, nothing changes: a gang in the default queue can run, while a refused one would
     wait.
     """
@@ -36,7 +36,8 @@ def reviewer(lookups: Lookups) -> Handler:
         except (MalformedError, msgspec.ValidationError):
             return ReviewVerdict()  # the API server's schema refuses it
         patch = Patch(group)
-        if request.operation == "CREATE" and group.get("status"):
+        admitted = mapping(group.get("status")).get("phase") not in (None, "", "Pending")
+        if request.operation == "CREATE" and admitted:
             patch.set("status", value={}, why=_COPY)
         try:
             queue = annotated_queue(request.namespace, lookups.namespaces) if in_default_queue(own) else ""
