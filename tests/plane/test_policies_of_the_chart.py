@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from builders.manifests import job_owner
 from rights_scenario import REPLICA_SETS
 from tenants import ROLE_BINDINGS, ROLES, pod, refusal, tenant
 from train_jobs import train_job
@@ -88,7 +89,10 @@ def test_nobody_else_notes_placements(owner: tuple[Client, str]) -> None:
     admitted: dict[str, Any] = {"status": {"phase": "Inqueue"}}
     assert "status.phase" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", admitted, namespace))
     assert not refusal(lambda: client.merge_patch(POD_GROUPS, "mine", {"status": {"phase": "Pending"}}, namespace))
-    assert "status.phase" in refusal(lambda: client.create(POD_GROUPS, {**mine, **admitted}, namespace, dry_run=True))
+    copied = client.create(POD_GROUPS, {**mine, "metadata": {"name": "copied"}, **admitted}, namespace)
+    assert copied.status.phase == ""
+    forged = {**mine, "metadata": {"name": "of-a-job", "ownerReferences": [job_owner(uid="u")]}, **admitted}
+    assert "status.phase" in refusal(lambda: client.create(POD_GROUPS, forged, namespace))
 
 
 def test_nobody_else_says_which_runtime_a_train_job_has(owner: tuple[Client, str]) -> None:

@@ -78,6 +78,10 @@ class Guarded(JobPlugin):
         except PluginError as error:
             return [str(error)]
 
+    def world(self, tasks: Collection[str]) -> Collection[str]:
+        """See `JobPlugin.world`."""
+        return self._do("world failed", lambda: {str(task) for task in self._method("world")(tasks)})
+
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """See `JobPlugin.ports`."""
         return self._do(
@@ -138,9 +142,12 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
 
 
 def world(wanted: Mapping[str, Sequence[str]], tasks: Collection[str]) -> set[str]:
-    """Return the tasks whose pods know their number by a built-in plugin."""
-    made = [plugin(wanted[name] or ()) for name, plugin in BUILT_IN.items() if name in wanted]
-    return {task for each in made for task in each.world(tasks)}.intersection(tasks)
+    """Return the tasks whose pods know their number by a plugin."""
+    found = set[str]()
+    for plugin in _possible(wanted):
+        with suppress(PluginError):
+            found.update(plugin.world(tasks))
+    return found.intersection(tasks)
 
 
 def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:
@@ -155,7 +162,7 @@ def check_plugins(job: Job) -> Iterator[FieldError]:
     for name in sorted(job.spec.plugins.keys() - found.keys()):
         message = f"unable to find job plugin: {name}; the plugins are {', '.join(found)}"
         yield FieldError(f"spec.plugins[{name}]", message, name, "NotSupported")
-    for plugin in _possible(job):
+    for plugin in _possible(job.spec.plugins):
         yield from plugin.check(job)
 
 
@@ -171,23 +178,23 @@ def warnings(job: Job) -> list[str]:
         if name in wanted and (name in BUILT_IN or factory.flags)
         for sentence in flag_warnings(name, wanted[name] or (), factory.flags)
     ]
-    return [*ignored, *(sentence for plugin in _possible(job) for sentence in plugin.warn(job))]
+    return [*ignored, *(sentence for plugin in _possible(job.spec.plugins) for sentence in plugin.warn(job))]
 
 
 def ports(job: Job, task: TaskSpec) -> list[int]:
     """Return the ports that plugins open in each pod of the task."""
     opened: list[int] = []
-    for plugin in _possible(job):
+    for plugin in _possible(job.spec.plugins):
         with suppress(PluginError):
             opened += plugin.ports(job, task).values()
     return opened
 
 
-def _possible(job: Job) -> Iterator[JobPlugin]:
-    """Yield the Job's plugins that can be made; the controller reports the others, and makes no pod of such a Job."""
+def _possible(wanted: Mapping[str, Sequence[str]]) -> Iterator[JobPlugin]:
+    """Yield a Job's plugins that can be made; the controller reports the others, and makes no pod of such a Job."""
     for name, factory in known().items():
-        if name in job.spec.plugins:
+        if name in wanted:
             try:
-                yield factory(job.spec.plugins[name] or ())
+                yield factory(wanted[name] or ())
             except PluginError:
                 continue

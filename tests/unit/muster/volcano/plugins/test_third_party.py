@@ -97,6 +97,7 @@ def test_a_class_of_its_own(install: Install) -> None:
         "    requires = ['svc']\n"
         "    env_in_init_containers = False\n"
         "    def __init__(self, arguments): pass\n"
+        "    def world(self, tasks): return ['w', 'none']\n"
         "    def ports(self, job, task): return {'own': 7000}\n"
         "    def env(self, job, slot): return [{'name': 'SLOT', 'value': slot.name}]\n"
     )
@@ -107,6 +108,7 @@ def test_a_class_of_its_own(install: Install) -> None:
     spec = answer["pod"]["spec"]
     assert spec["containers"][0]["env"] == [{"name": "SLOT", "value": "j-w-0"}]
     assert "env" not in spec["initContainers"][0]
+    assert registry.world({"own": []}, ["w", "v"]) == {"w"}
 
 
 def test_a_broken_package_harms_only_those_that_ask_for_it(install: Install) -> None:
@@ -116,6 +118,7 @@ def test_a_broken_package_harms_only_those_that_ask_for_it(install: Install) -> 
         "class Env:\n    def __init__(self, arguments): pass\n    def env(self, job, slot): return ['A=1']\n"
         "class Checks:\n    def __init__(self, arguments): pass\n"
         "    def check(self, job): raise KeyError('x')\n    def ports(self, job, task): return ['80']\n"
+        "    def world(self, tasks): return 1\n"
     )
     plugins = {"missing": "nowhere:Plugin", "fails": "other:Plugin", "env": "other:Plugin"}
     install(source, **plugins, unfit="other:Env", checks="other:Checks")
@@ -128,3 +131,4 @@ def test_a_broken_package_harms_only_those_that_ask_for_it(install: Install) -> 
     checks = outcome(checks=[])
     assert checks["refused"] == [["spec.plugins[checks]", "spec.plugins[checks]: check failed: KeyError: 'x'"]]
     assert checks["ports"] == []
+    assert registry.world({key: [] for key in ("missing", "checks", "unknown")}, ["w"]) == set()
