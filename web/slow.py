@@ -93,7 +93,7 @@ class SlowWork:
         self._patience_s = patience_s
         self._held: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._one_by_one = threading.Lock()
+        self._turn = threading.Lock()
 
     @contextmanager
     def taken(self, account: str) -> Iterator[None]:
@@ -105,12 +105,12 @@ class SlowWork:
                 raise self._later()
             self._held[account] += 1
         try:
-            if not self._one_by_one.acquire(timeout=self._patience_s):
+            if not self._turn.acquire(timeout=self._patience_s):
                 raise self._later()
             try:
                 yield
             finally:
-                self._one_by_one.release()
+                self._turn.release()
         finally:
             with self._lock:
                 self._held -= Counter([account])

@@ -57,10 +57,10 @@ def test_one_account_leaves_places_to_others() -> None:
         for each in robots:
             with pytest.raises(HTTPException, match="try again"), turns.taken(each):
                 pass
-        turns._one_by_one.release()  # as if it had ended: another account has a place
+        turns._turn.release()  # as if it had ended: another account has a place
         with turns.taken("ada"):
             pass
-        turns._one_by_one.acquire()
+        turns._turn.acquire()
     assert not turns._held
 
 
