@@ -27,6 +27,7 @@ def carried(store: HistoryStore, published: PublishedUsage, began: int, now: int
         if not begin <= until <= now + AHEAD_S * MS or began <= begin:
             continue
         known = held_between(store, begin, until)
+        unsure = held_between(store, begin, min(began, until))
         before = {
             (queue, resource): round(seconds * unit(resource) * MS)
             for queue, usage in published.queues.items()
@@ -34,7 +35,8 @@ def carried(store: HistoryStore, published: PublishedUsage, began: int, now: int
         }
         lacks: Totals[str] = defaultdict(Amounts)
         for queue, resource in before.keys() | known.keys():  # less than nothing where a gang has moved since
-            more = before.get((queue, resource), 0) - known[queue, resource].held
+            place = queue, resource  # unpublished usage may have been left out: what this store recorded stays
+            more = before[place] - known[place].held if place in before else -unsure[place].held
             if queue and more:
                 lacks[queue, resource].held = more
         if lacks:

@@ -129,17 +129,28 @@ def test_an_empty_store_takes_over_what_was_published(
     assert recorded(cluster, new, len(cluster.looks)) == pytest.approx(lasting, abs=0.6)
 
 
-def test_a_gang_that_moved_before_the_store_began_is_charged_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new store charges its present queue from its binding on; what it had held in the other one is taken off."""
+@pytest.mark.parametrize(("hours_old", "of_c"), [(0, -5), (5, None)])
+def test_a_gang_that_moved_before_the_store_began_is_charged_once(
+    monkeypatch: pytest.MonkeyPatch, hours_old: int, of_c: int | None
+) -> None:
+    """A new store charges its present queue from its binding on; what it had held in the other one is taken off.
+
+    Nothing of what the store recorded since it began is, though nothing of queue c was published.
+    """
     now_s = 1_800_000_000.0
     month, hour = period_of("month", now_s), 3600.0
     queues = {name: QueueUsage(month.name, {GPU: hours * hour}) for name, hours in (("a", 10), ("b", 2))}
-    known: Totals[str] = defaultdict(Amounts, {("b", GPU): Amounts(held=round(12 * hour * unit(GPU) * MS))})
-    monkeypatch.setattr("history.carried.held_between", lambda *_: known)
-    store = HistoryStore.for_writing(MEMORY)
-    lacks = carried(store, PublishedUsage(now_s, queues), round(now_s * MS), round(now_s * MS))
-    found = {queue: each.held for (queue, _), each in lacks[round(month.begin * MS)].items()}
-    assert found == {"a": round(10 * hour * unit(GPU) * MS), "b": -round(10 * hour * unit(GPU) * MS)}
+    whole, now = round(hour * unit(GPU) * MS), round(now_s * MS)
+
+    def held_between(_: HistoryStore, begin: int, until: int) -> Totals[str]:
+        return defaultdict(Amounts, {("b", GPU): Amounts(held=12 * whole)} | recorded if until == now else {})
+
+    recorded = {("c", GPU): Amounts(held=5 * whole)}
+    monkeypatch.setattr("history.carried.held_between", held_between)
+    store, began = HistoryStore.for_writing(MEMORY), now - round(hours_old * hour * MS)
+    lacks = carried(store, PublishedUsage(now_s, queues), began, now)
+    found = {queue: each.held / whole for (queue, _), each in lacks[round(month.begin * MS)].items()}
+    assert found == {"a": 10, "b": -10} | ({"c": of_c} if of_c else {})
 
 
 def test_no_budget_begins_at_nothing_while_the_published_cannot_be_read(
@@ -205,6 +216,8 @@ def test_a_tenant_that_names_a_thousand_resources_takes_no_room_of_others() -> N
     assert (usage.queues.keys(), usage.left_out) == ({"evil", "good"}, ())
     series = [each for family in UsageCounters(recorder, lambda: 10).collect() for each in family.samples]
     assert len(series) == 2 * (RESOURCES_KEPT + 2)
+    unread = Tallies(10 * MS, lambda _: defaultdict(Amounts)).document(10 * MS, held(recorder))
+    assert FPGA in unread["queues"]["evil"]["seconds"], "any resource may have a budget, and none is cut silently"
 
 
 def test_a_tally_forgets_names_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
