@@ -24,6 +24,7 @@ from history.model import MS, OutageRow, RowChanges
 from history.past import Past, close_unlisted, gap_text, known_of, past
 from history.retain import tidy
 from history.settings import HistorySettings
+from history.spares import settle
 from history.store import HistoryStore, StoreError
 from history.tally import Budgeted, Tallies, not_known, spans_of
 from history.usage import BEGAN, SEEN, closed_since
@@ -44,6 +45,8 @@ SHORT_MS: Final = 5 * MS
 _AGAIN_S: Final = 2.0
 _TIDY_S: Final = 3600.0
 _SIZE_S: Final = 60.0
+_GROWN: Final = 1.01
+"""Growth since the last tidying that causes another one. PostgreSQL gives back no disk space of deleted rows."""
 HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gangs that were written.", ["what"])
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
@@ -85,6 +88,7 @@ class HistoryRecorder:
         self.tallies: Tallies | None = None
         self._trouble: str | None = "it does not lead yet"
         self._written_s = self._tidied_s = self._sized_s = float("-inf")
+        self._left_megabytes = 0.0
         self._blind_since: int | None = None
         self._seen = 0
 
@@ -117,6 +121,7 @@ class HistoryRecorder:
         self._began = int(self._store.note(BEGAN) or (0 if seen else now))
         before = self._published() if self._began else None
         self.entries = Entries(self.following.offers)
+        self.entries.hourly.turn(now)
         self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         self.tallies = Tallies(now, self._closed_since, self._budgeted)
@@ -136,6 +141,8 @@ class HistoryRecorder:
         for observation in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
             self._apply(observation)
         lost = close_unlisted(self.entries, known, first, seen, self._now())
+        for uid in [*self.entries.runs]:  # placements that changed meanwhile came before the pods
+            settle(self.entries, uid, self._now())
         if seen:
             self._record_gap(seen, meanwhile, lost)
         gangs, holdings = len(self.entries.gangs), len(self.entries.holdings)
@@ -283,7 +290,10 @@ class HistoryRecorder:
         try:
             size = self._store.megabytes()
             SIZE.set(size)
-            if size <= settings.max_megabytes and 0 <= now_s - self._tidied_s < _TIDY_S:
+            if (
+                size <= max(settings.max_megabytes, self._left_megabytes * _GROWN)
+                and 0 <= now_s - self._tidied_s < _TIDY_S
+            ):
                 return
             self._tidied_s = now_s
             tidy(
@@ -293,7 +303,8 @@ class HistoryRecorder:
                 keep_usage_days=settings.keep_usage_days,
                 megabytes=settings.max_megabytes,
             )
-            SIZE.set(self._store.megabytes())
+            self._left_megabytes = self._store.megabytes()
+            SIZE.set(self._left_megabytes)
         except StoreError as error:
             log.warning("old days are not folded", why=str(error))
 

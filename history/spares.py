@@ -33,7 +33,7 @@ def settle(entries: Entries, uid: str, at: int) -> None:
         _end(entries, known, at)
         return
     shapes = entries.shapes.get(uid, {})
-    if known is not None and any(pod_set not in shapes for pod_set, _ in run.seen.spares):
+    if known is not None and not shapes:
         return  # no pod has been seen yet by this process
     wanted: Vector = {}
     for pod_set, count in run.seen.spares:

@@ -79,11 +79,11 @@ class Tally:
         if len(self._closed) > _ENTRIES:
             self._closed = counting(self._closed, self._budgeted())
 
-    def at(self, now: int, still: Iterable[TimeSpan[str]]) -> Totals[str]:
-        """Return the amounts at a time that count, with those that are held then."""
+    def at(self, now: int, still: Iterable[TimeSpan[str]], *, cut: bool = True) -> Totals[str]:
+        """Return the amounts at a time that count, or all without `cut`, with those that are held then."""
         totals = integrate(still, self.begin, now)
         add(totals, self._closed)
-        return counting(totals, self._budgeted())
+        return counting(totals, self._budgeted()) if cut else totals
 
 
 class Tallies:
@@ -123,7 +123,8 @@ class Tallies:
         A queue for which that has no room is left out, so that its budgets are not compared with less than it used.
         """
         held, budgeted = [*still], self.budgeted()
-        totals = {period: self.of[period].at(now, held) for period in PERIODS}
+        cut = budgeted is not None  # of queues that were not read, any resource may have a budget
+        totals = {period: self.of[period].at(now, held, cut=cut) for period in PERIODS}
         order = sorted({key for each in totals.values() for key in each}, key=lambda key: (*rank(budgeted, *key), key))
         queues: dict[str, Any] = {}
         left_out, chars = set[str](), 0

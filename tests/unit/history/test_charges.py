@@ -96,7 +96,24 @@ def keeps(*seats: int, epoch: int = 1) -> dict[str, Any]:
     """A placement that keeps so many spare slots on each of some nodes."""
     found = placement(epoch)
     spares = [{"podSet": "pods", "node": f"s-{number}", "count": count} for number, count in enumerate(seats)]
-    return {**found, "spec": {**found["spec"], "spares": spares}}
+    none_runs = [{"podSet": "none-runs", "node": "s-0", "count": 1}] if seats else []
+    return {**found, "spec": {**found["spec"], "spares": none_runs + spares}}
+
+
+@pytest.mark.parametrize(("before", "after"), [((), (2, 1)), ((3,), (1,)), ((3,), ())])
+def test_spare_slots_that_change_while_none_records_count_from_the_restart(
+    before: tuple[int, ...], after: tuple[int, ...]
+) -> None:
+    """The placement is read before the pods that say what a slot has."""
+    w = started()
+    w.look("placements", "p", 6.0, keeps(*before))
+    w.look("placements", "p", 10.0, keeps(*after))
+    cluster, store = Cluster(w.looks), HistoryStore.for_writing(MEMORY)
+    for happens in (len(w.looks) - 1, 1):
+        cluster.happens(happens)
+        recorder = record(cluster, store)
+    found = [each.amounts[GPU] for each in recorder.entries.holdings.values() if not each.node]
+    assert found == ([sum(after) * 1000] if after else [])
 
 
 @pytest.mark.parametrize("last", ["member", "group"])

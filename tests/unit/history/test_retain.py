@@ -231,7 +231,20 @@ def test_a_store_over_its_size_is_tidied_within_a_minute(monkeypatch: pytest.Mon
     monkeypatch.setattr(store, "megabytes", lambda: size[0])
     monkeypatch.setattr("history.recorder.tidy", lambda *_, **__: tidied.append(now_s[0]))
     recorder = HistoryRecorder(None, store, HistorySettings(max_megabytes=16), clock_s=lambda: now_s[0])  # type: ignore[arg-type]
-    for at, megabytes in ((0, 1), (90, 16), (120, 17), (160, 17), (220, 17), (280, 1), (3700, 1), (3820, 1), (100, 1)):
+    for at, megabytes in (
+        (0, 1),
+        (90, 16),
+        (120, 17),
+        (160, 17),
+        (220, 17),
+        (290, 18),
+        (350, 1),
+        (3700, 1),
+        (3890, 1),
+        (100, 1),
+    ):
         now_s[0], size[0] = at, megabytes
         recorder._tidy()
-    assert tidied == [0, 160, 220, 3820, 100], "the last one with a clock that was set back"
+    assert tidied == [0, 160, 290, 3890, 100], (
+        "not at 220, as it has not grown; the last one with a clock that was set back"
+    )
