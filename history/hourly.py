@@ -14,6 +14,8 @@ OF_GANG: Final = 200
 """Events of one gang in an hour; the end of each of its members may be one."""
 OF_NAMESPACE: Final = 10_000
 """Events of one namespace in an hour: those of a thousand gangs, and some 10 MB."""
+COUNTED: Final = 200
+"""Gangs of one namespace whose events beyond the limits are counted in an hour, so that a tenant fills no memory."""
 _KEPT_LONGER: Final = frozenset({What.STARTED, What.ENDED})
 """Events that are kept up to twice the limit, as gangs without them cannot be understood."""
 
@@ -28,6 +30,8 @@ class HourlyLimit:
         self._hour = hour
         self._gangs: Counter[str] = Counter()
         self._namespaces: Counter[str] = Counter()
+        self._counted: Counter[str] = Counter()
+        """Namespace → the number of its gangs in `_more`."""
         self._more: dict[str, tuple[str, int, int]] = {}
         """Gang → run and time of the last event that was not kept, and the number of them."""
 
@@ -39,7 +43,8 @@ class HourlyLimit:
             self._namespaces[gang.namespace] += 1
             return True
         _, last, count = self._more.get(gang.id, ("", 0, 0))
-        if count or len(self._more) < OF_NAMESPACE:
+        if count or self._counted[gang.namespace] < COUNTED:
+            self._counted[gang.namespace] += not count
             self._more[gang.id] = run, max(at, last), count + 1
         return False
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from history import lives, members
+from history import lives, members, spares
 from history.entries import Entries
 from history.groups import RECORDED_JOBS
 from history.looks import KINDS, Observation
@@ -145,6 +145,8 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
             lives.group_gone(entries, uid, middle)
     for key in known.jobs - there[RECORDED_JOBS.plural]:
         lives.job_gone(entries, key, middle)
+    for uid in known.groups & entries.runs.keys():  # placements that changed meanwhile were read before the pods
+        spares.settle(entries, uid, now)
     return count
 
 

@@ -24,7 +24,6 @@ from history.model import MS, OutageRow, RowChanges
 from history.past import Past, close_unlisted, gap_text, known_of, past
 from history.retain import tidy
 from history.settings import HistorySettings
-from history.spares import settle
 from history.store import HistoryStore, StoreError
 from history.tally import Budgeted, Tallies, not_known, spans_of
 from history.usage import BEGAN, SEEN, closed_since
@@ -141,8 +140,6 @@ class HistoryRecorder:
         for observation in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
             self._apply(observation)
         lost = close_unlisted(self.entries, known, first, seen, self._now())
-        for uid in [*self.entries.runs]:  # placements that changed meanwhile came before the pods
-            settle(self.entries, uid, self._now())
         if seen:
             self._record_gap(seen, meanwhile, lost)
         gangs, holdings = len(self.entries.gangs), len(self.entries.holdings)
@@ -290,10 +287,8 @@ class HistoryRecorder:
         try:
             size = self._store.megabytes()
             SIZE.set(size)
-            if (
-                size <= max(settings.max_megabytes, self._left_megabytes * _GROWN)
-                and 0 <= now_s - self._tidied_s < _TIDY_S
-            ):
+            most = max(settings.max_megabytes, self._left_megabytes * _GROWN)
+            if size <= most and 0 <= now_s - self._tidied_s < _TIDY_S:
                 return
             self._tidied_s = now_s
             tidy(

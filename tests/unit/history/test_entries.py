@@ -1,17 +1,18 @@
 """Entries: what looks at objects tell, each thing once, in whatever order and however often they come."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 from msgspec import convert, structs
 from recorded_lives import BOB, EVE, GPU, Lives, T, entered, group, life, placement, pod, waits
 from sqlalchemy import select
 
-from history import members, read
+from history import hourly, members, read
 from history.entries import Entries
 from history.hourly import HOUR_MS, OF_GANG, OF_NAMESPACE
 from history.looks import Observation, apply
-from history.model import EVERYTHING, MEMORY
+from history.model import EVERYTHING, MEMORY, What
 from history.pods import ObservationTime
 from history.schema import RUNS
 from history.store import HistoryStore
@@ -274,3 +275,16 @@ def test_a_tenant_who_flips_conditions_writes_few_rows(gangs: int, flips: int, k
     assert len(more) == gangs
     assert sum(int(each.text.split()[0]) for each in more) == gangs * (flips + 1) - kept
     assert entries.hourly.turn(hour + 2 * HOUR_MS) == []
+
+
+def test_a_namespace_leaves_rows_of_further_events_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever number of gangs it makes."""
+    monkeypatch.setattr(hourly, "OF_NAMESPACE", 300)
+    limit = hourly.HourlyLimit()
+    limit.turn(HOUR_MS)
+    for number in range(1_000):
+        limit.admits(SimpleNamespace(id=f"evil/{number}", namespace="evil"), "run", What.WAITS, HOUR_MS)  # type: ignore[arg-type]
+    for _ in range(OF_GANG + 5):
+        limit.admits(SimpleNamespace(id="good/gang", namespace="good"), "run", What.WAITS, HOUR_MS)  # type: ignore[arg-type]
+    rows = {each.gang: each.text.split()[0] for each in limit.turn(2 * HOUR_MS)}
+    assert (rows.pop("good/gang"), len(rows)) == ("5", hourly.COUNTED)

@@ -143,6 +143,7 @@ def test_a_gang_that_moved_before_the_store_began_is_charged_once(
     whole, now = round(hour * unit(GPU) * MS), round(now_s * MS)
 
     def held_between(_: HistoryStore, begin: int, until: int) -> Totals[str]:
+        assert begin < until
         return defaultdict(Amounts, {("b", GPU): Amounts(held=12 * whole)} | recorded if until == now else {})
 
     recorded = {("c", GPU): Amounts(held=5 * whole)}

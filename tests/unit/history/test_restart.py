@@ -4,10 +4,11 @@ import random
 from datetime import UTC, datetime
 
 import pytest
-from recorded_lives import BOB, EVE, GPU, Lives, life, pod
+from recorded_lives import BOB, EVE, GPU, Lives, group, life, pod, waits
 from recorder_world import Cluster, FailingStore, at_once, record
 
 from history import read
+from history.hourly import OF_GANG
 from history.looks import Observation
 from history.model import EVERYTHING, MEMORY, MS
 from history.publish import UsageCounters, held
@@ -218,3 +219,16 @@ def test_while_the_api_server_does_not_answer_no_time_is_claimed() -> None:
     assert not any(first <= each < last for each in seen)
     assert seen == sorted(seen)
     assert [(gap.since, gap.until) for gap in read.gaps(store)] == [(first / MS, last / MS)]
+
+
+def test_events_before_the_first_pass_count_in_their_hour() -> None:
+    """Those that a recorder reads as it starts; there is no row of 1970."""
+    w = Lives()
+    for number in range(OF_GANG + 10):
+        w.look("podgroups", EVE.group, 0.2 + number / MS, group("Pending", waits(f"R{number}", "x", 0)))
+    cluster, store = Cluster(w.looks), HistoryStore.for_writing(MEMORY)
+    record(cluster, store, 1)
+    cluster.happens(len(w.looks) - 2)
+    record(cluster, store, len(w.looks))
+    events = [each.what for each in read.events_of_gang(store, EVERYTHING, EVE.namespace, "train")]
+    assert (len(events) >= OF_GANG, "more" in events) == (True, False)
