@@ -245,10 +245,10 @@ class PageCaches:
 
     def _forget_gone(self, namespace: str) -> None:
         """Forget a namespace that does not exist any more, with the last object in it."""
-        there = self.get(NAMESPACES, namespace) is not None
-        if there or any(self._stores[kind].keys_by_index(_BY_NAMESPACE, namespace) for kind in _OF_ROWS):
-            return
-        with self._lock:
+        with self._lock:  # what comes meanwhile is noted afterwards
+            there = self.get(NAMESPACES, namespace) is not None
+            if there or any(self._stores[kind].keys_by_index(_BY_NAMESPACE, namespace) for kind in _OF_ROWS):
+                return
             for known in (self._changes, self._dirty, self._generation, self._made):
                 known.pop(namespace, None)
 

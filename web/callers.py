@@ -153,7 +153,9 @@ class TokenCallers:
 
     def _may(self, user: admission.UserInfo, right: reviews.ResourceAttributes) -> bool:
         question = (user.username, user.uid, *user.groups, str(user.extra), msgspec.json.encode(right))
-        return self._rights.answer(question, lambda: self._reviewed_right(user, right), user.username)
+        return self._rights.answer(
+            question, lambda: self._reviewed_right(user, right), admission.shared_name(user.username)
+        )
 
     def _reviewed_right(self, user: admission.UserInfo, right: reviews.ResourceAttributes) -> bool:
         asked = reviews.SubjectAccessReview(spec=reviews.may(user, right))

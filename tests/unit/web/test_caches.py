@@ -6,7 +6,7 @@ import pytest
 from web_world import Pages, cluster, gang, node, pods
 
 from gangs.rows import RowSources
-from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
@@ -110,3 +110,27 @@ def test_kinds_that_may_not_be_listed_are_left_out() -> None:
     }
     assert "nodes" not in made.sizes()
     assert not made.dump().whole
+
+
+def test_a_namespace_that_comes_back_as_it_is_forgotten_is_known(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another thread brings between the check and the removal counts."""
+    namespace = {"metadata": {"name": "a", "uid": "a", "resourceVersion": "1"}}
+    pages.put(NAMESPACES, namespace)
+    for kind in (POD_GROUPS, PODS):
+        for each in pages.caches.objects_in(kind, "a"):
+            pages.remove(kind, each.metadata.key)
+    jobs, came = pages.caches._stores[JOBS], list[bool]()
+    keys = jobs.keys_by_index
+
+    def comes_back(*_: str) -> list[str]:
+        if not came and not pages.caches._lock.locked():
+            came.append(True)
+            gang(pages, "a", "again")
+        return []
+
+    monkeypatch.setattr(jobs, "keys_by_index", comes_back)
+    pages.remove(NAMESPACES, "a")
+    monkeypatch.setattr(jobs, "keys_by_index", keys)
+    if not came:
+        gang(pages, "a", "again")
+    assert pages.caches.namespaces() == ["a", "b"]

@@ -24,7 +24,7 @@ from muster.api.kubernetes.reviews import (
 )
 from muster.kube.config import ClientConfig
 from web.callers import COOKIE, FORWARDED, TOKEN_BYTES, TokenCallers
-from web.rights import BELIEVED_S, Remembered
+from web.rights import BELIEVED_S, Remembered, listing
 
 NOW = [0.0]
 
@@ -180,3 +180,12 @@ def test_no_token_is_kept() -> None:
     made = callers(Judge("list podgroups", "list pods"))
     made.caller_of(bearer())
     assert "token-of-ada" not in repr(made._answers._of)
+
+
+def test_service_accounts_of_a_namespace_share_the_room_of_one_asker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may edit a namespace makes any number of them, and would push out the rights of others."""
+    made = callers(Judge())
+    monkeypatch.setattr(made, "_reviewed_right", lambda *_: True)
+    for name in ("ada", *(f"system:serviceaccount:evil:robot-{number}" for number in range(3))):
+        assert made._may(UserInfo(username=name), listing(NAMESPACES))
+    assert {*made._rights._of} == {"ada", "system:serviceaccount:evil"}
