@@ -1,6 +1,7 @@
 """What the recorder publishes for budgets is exact at its time, and with what is held since at any later one."""
 
 from collections import defaultdict
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ from msgspec import structs
 from recorded_lives import BOB, EVE, Lives, life
 from recorder_world import Cluster, at_once, record
 
-from history import publish, tally
+from history import budgeted, publish, tally
 from history.budgeted import BudgetedQueues
 from history.carried import carried
 from history.integral import Amounts, Totals
@@ -36,6 +37,7 @@ from muster.api.muster.usage import (
 from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.kube.errors import APIError
 from muster.resources.vector import GPU, Vector, unit
+from muster.volcano.queuelimits import QueueLimits, limits_of
 
 MIDNIGHT = 20_833 * 86_400 + 86_400
 
@@ -242,25 +244,42 @@ def test_a_queue_without_room_is_left_out_and_named() -> None:
     assert {*usage.left_out} | {name for name, each in usage.queues.items() if each.seconds[GPU] == 10} == {*queues}
 
 
-def test_the_recorder_knows_what_budgets_count() -> None:
-    """Of each queue its own and those above it, whatever Queues come, change and go."""
+def test_the_recorder_knows_what_budgets_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each queue its own and those above it, whatever Queues come, change and go, also while it makes the answer."""
     queues = BudgetedQueues(None)  # type: ignore[arg-type]  # never started
+    mirror = queues._reflector.mirror
     assert queues.resources() is None
-    queues._reflector = SimpleNamespace(synced=True)  # type: ignore[assignment]
+    queues._reflector.first.set()
+    versions = count(1)
 
     def queue(name: str, parent: str = "", **annotations: str) -> Queue:
         said = {f"muster.dev/{key}": text for key, text in annotations.items()}
-        return Queue(metadata=ObjectMeta(name=name, annotations=said), spec=QueueSpec(parent=parent))
+        meta = ObjectMeta(name=name, annotations=said, resource_version=str(next(versions)))
+        return Queue(metadata=meta, spec=QueueSpec(parent=parent))
 
     above, below = queue("above", "round", budget=f"{GPU}=1h/day"), queue("below", "above", budget="cpu=1h/day")
     for new in (queue("root", budget="memory=1h/day"), above, below, queue("round", "above")):
-        queues.on_change(None, new)
+        mirror.add_object(new)
     assert queues.resources() == {
         "root": {"memory"}, "above": {GPU, "memory"}, "below": {GPU, "cpu", "memory"}, "round": {GPU, "memory"},
     }  # fmt: skip
-    queues.on_change(above, queue("above"))
-    queues.on_change(below, None)
+    mirror.add_object(queue("above"))
+    mirror.remove("below")
     assert queues.resources() == {"root": {"memory"}, "above": {"memory"}, "round": {"memory"}}
+    mirror.remove("round")
+    came = list[bool]()
+
+    def limits(annotations: dict[str, str]) -> QueueLimits:
+        if not came and not queues._lock.locked():
+            came.append(True)
+            mirror.add_object(queue("late"))
+        return limits_of(annotations)
+
+    monkeypatch.setattr(budgeted, "limits_of", limits)
+    queues.resources()
+    if not came:
+        mirror.add_object(queue("late"))
+    assert "late" in (queues.resources() or {})
 
 
 def test_a_pod_counts_as_many_resources_as_admission_allows() -> None:
