@@ -1,6 +1,7 @@
 """The app: the table of its pages, who asks, what is wrong with a request, and the headers of every answer."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
@@ -94,7 +95,7 @@ def _endpoint(site: Site, page: Page, threads: Threads) -> Callable[[Request], A
         if (signed_in := site.callers.with_key(request)) is not None:
             return signed_in
         form = await form_of(request) if page.method == "POST" else {}
-        caller = await run_in_threadpool(site.callers.caller_of, request)
+        caller = await threads.run(site.callers.credentials_of(request), partial(site.callers.caller_of, request))
 
         def answer() -> Response:
             asked = RequestContext(site, request, caller, form)

@@ -55,6 +55,10 @@ class TokenCallers:
         self._slots = BoundedSemaphore(_AT_ONCE)
         self._asking = ThreadPoolExecutor(_AT_ONCE, "rights")
 
+    def credentials_of(self, request: Request) -> str:
+        """Return the digest of a request's token, which is not checked yet."""
+        return digest_of(self._token(request))
+
     def caller_of(self, request: Request) -> Caller:
         """Return the user of a request's token; HTTPException 401 without a valid one, 403 if they may see nothing."""
         token = self._token(request)

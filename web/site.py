@@ -38,6 +38,9 @@ Gang = tuple[str, str]
 class Callers(Protocol):
     """Says who sends a request."""
 
+    def credentials_of(self, request: Request) -> str:
+        """Return what stands for the credentials of a request, unchecked; HTTPException 401 if there are none."""
+
     def caller_of(self, request: Request) -> Caller:
         """Return the caller; HTTPException 401 for one who is not known. May wait: for threads."""
 

@@ -9,10 +9,10 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -80,7 +80,7 @@ def live(
     """Return the endpoint of streams: `/live?page=NAME`, or NAME/NAMESPACE for a page about one namespace."""
 
     async def endpoint(request: Request) -> StreamingResponse:
-        caller = await run_in_threadpool(site.callers.caller_of, request)
+        caller = await threads.run(site.callers.credentials_of(request), partial(site.callers.caller_of, request))
         streams.refuse(caller.account)
         events = _events(site, streams, threads, request, caller.account, clock)
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})

@@ -8,8 +8,10 @@ from anyio import create_task_group, fail_after
 from anyio.lowlevel import checkpoint
 from served_app import wait_until
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from web_world import Pages
 
-from web.slow import SlowWork, Threads
+from web.slow import THREADS_EACH, SlowWork, Threads
 from web.view import Caller
 
 
@@ -84,3 +86,29 @@ async def test_one_account_has_a_share_of_the_threads() -> None:
         go_on.set()
     assert begun["slow"] == 60
     assert not threads._of
+
+
+@pytest.mark.anyio
+async def test_who_is_asked_about_takes_a_share_of_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred requests of one user whose remembered rights have lapsed, while the API server is slow."""
+    pages = Pages({"evil": Caller(), "ada": Caller()})
+    go_on, begun, known = threading.Event(), Counter[str](), pages.site.callers.caller_of
+
+    def slow(request: Request) -> Caller:
+        begun[who := request.cookies["who"]] += 1
+        if who == "evil":
+            go_on.wait(30)
+        return known(request)
+
+    monkeypatch.setattr(pages.site.callers, "caller_of", slow)
+    async with create_task_group() as tasks:
+        for _ in range(200):
+            tasks.start_soon(pages.ask, "GET", "/", "evil", {})
+        try:
+            with fail_after(20):
+                while begun["evil"] < THREADS_EACH:
+                    await checkpoint()
+                assert (await pages.ask("GET", "/", "ada", {})).status == 303
+        finally:
+            go_on.set()
+    assert begun == {"evil": 200, "ada": 1}

@@ -44,6 +44,10 @@ class Known:
         self.callers = dict(callers)
         self.client = Client(ClientConfig("http://127.0.0.1:1"))
 
+    def credentials_of(self, request: Request) -> str:
+        """The cookie."""
+        return request.cookies.get("who", "")
+
     def caller_of(self, request: Request) -> Caller:
         """The caller of the cookie."""
         caller = self.callers.get(request.cookies.get("who", ""))
