@@ -34,6 +34,10 @@ KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS
 """Kinds in the order of processing a full list: kinds that others refer to come first."""
 
 
+WAIT_S: Final = 10.0
+"""Time to wait for the nodes, which only bound charges: the role of an earlier chart has no right to list them."""
+
+
 class Observation(NamedTuple):
     """One observed object (`new`), or a deletion by UID (`new` is then the last state, if known)."""
 
@@ -72,11 +76,17 @@ def apply(entries: Entries, observation: Observation) -> None:
 
 
 class Following:
-    """Reflectors of all kinds, which put looks into a queue, and of nodes, for what they offer."""
+    """Reflectors of all kinds, which put observations into a queue, and of nodes, for what they offer alone."""
 
-    def __init__(self, client: Client, clock_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock_s: Callable[[], float] = time.time,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.observations: SimpleQueue[Observation | None] = SimpleQueue()
         self._clock_s = clock_s
+        self._monotonic_s, self._began_s = monotonic_s, monotonic_s()
         self.reflectors: dict[str, Reflector[Any]] = {}
         for kind in KINDS:
             budget: Any = MemoryLimit(kind) if kind is POD_GROUPS else None
@@ -87,6 +97,7 @@ class Following:
 
     def start(self) -> None:
         """Start all."""
+        self._began_s = self._monotonic_s()
         for each in (self._nodes, *self.reflectors.values()):
             each.start()
 
@@ -96,13 +107,14 @@ class Following:
             each.stop()
 
     def not_ready(self) -> str | None:
-        """Return why not everything is read; None if it is."""
-        return not_ready({**self.reflectors, NODES.plural: self._nodes})
+        """Return why not everything that is recorded is read; None if it is."""
+        return not_ready(self.reflectors)
 
     @property
     def synced(self) -> bool:
-        """True once all lists are in the queue."""
-        return self._nodes.synced and all(each.synced for each in self.reflectors.values())
+        """True once all lists are in the queue, and the nodes are read, or have been awaited."""
+        nodes = self._nodes.synced or self._monotonic_s() - self._began_s >= WAIT_S
+        return nodes and all(each.synced for each in self.reflectors.values())
 
     @property
     def following(self) -> bool:

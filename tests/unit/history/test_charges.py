@@ -8,6 +8,7 @@ from recorder_world import Cluster, at_once, record
 from sqlalchemy import text
 
 from history import read
+from history.looks import WAIT_S, Following
 from history.model import DAY_MS, EVERYTHING, MEMORY, MOVES_KEPT, MS, Scope
 from history.publish import held
 from history.retain import tidy
@@ -176,6 +177,18 @@ def test_a_pod_is_charged_no_more_than_its_node_offers() -> None:
     cluster.nodes = {"node-1": {GPU: 8000, "pods": 110}}
     (holding,) = record(cluster, HistoryStore.for_writing(MEMORY), len(w.looks)).entries.holdings.values()
     assert (holding.pod, holding.amounts) == (huge.pod, {GPU: 8000, "pods": 1})
+
+
+def test_without_the_right_to_list_nodes_all_else_is_recorded() -> None:
+    """An earlier chart's role does not have it."""
+    now_s = [0.0]
+    following = Following(None, monotonic_s=lambda: now_s[0])  # type: ignore[arg-type]  # never started
+    for each in following.reflectors.values():
+        each.first.set()
+    states = []
+    for now_s[0] in (0.0, WAIT_S):
+        states.append((following.synced, following.not_ready()))
+    assert states == [(False, None), (True, None)]
 
 
 def test_pods_of_one_owner_are_charged_to_the_queue_of_each() -> None:
