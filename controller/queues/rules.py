@@ -118,13 +118,13 @@ class RequestsByQueue:
             known = self._pods.get(uid)
             if not counts:
                 return self._drop(uid) if known else None
-        queue = known[0] if known else self.queue_of(pod)
-        if queue is None:
-            return None
         requests = gpus.counted(pod)
         if known is not None and known[1] == requests:
             return None
-        with self._lock:
+        with self._lock:  # the queue, too: its gang may move meanwhile
+            queue = self._pods[uid][0] if uid in self._pods else self.queue_of(pod)
+            if queue is None:
+                return None
             if uid in self._pods:  # it has been resized
                 self._drop(uid)
             self._put(uid, queue, requests, _gang(pod))

@@ -116,3 +116,20 @@ def test_what_has_gone_unseen_counts_no_more() -> None:
     assert (world.of("q"), world.of("r")) == ((1, 1000, 1000), (1, 1000, 1000))
     world.usage.forget_others(lambda: {"b"})
     assert (world.of("q"), world.of("r")) == ((1, 1000, 1000), (0, 0, 0))
+
+
+def test_a_gang_that_moves_while_a_pod_is_counted_takes_it_along() -> None:
+    """PodGroups come in another thread than pods."""
+    world, moved = World(), list[bool]()
+
+    def group(key: str) -> PodGroup | None:
+        found = world._group(key)
+        if not world.usage._lock.locked():
+            moved.append(bool(world.usage.moved(key, "r")))
+        return found
+
+    world.usage = RequestsByQueue(group)
+    world.seen(pod("a", "n"))
+    if not moved:
+        world.usage.moved("n/g", "r")
+    assert (world.of("q"), world.of("r")) == ((0, 0, 0), (1, 1000, 1000))
