@@ -30,6 +30,7 @@ def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
         holding = _bound(entries, new, run, moment)
     if holding is None:
         return
+    _charge_more(entries, holding, new)
     if holding.ran_from is None and (ran := pods.ran_from(new, moment)) is not None:
         holding.ran_from = max(ran, holding.bound)
         entries.changed(holding)
@@ -42,6 +43,17 @@ def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
     if goes is not None and goes != holding.reason:
         holding.reason = goes
         entries.why[meta.uid] = pods.why(new)
+        entries.changed(holding)
+
+
+def _charge_more(entries: Entries, holding: Holding, pod: RecordedPod) -> None:
+    """Raise the charge of a pod that has not started: a new node may register its GPUs after the binding."""
+    offered = entries.offers(holding.node)
+    if offered is None or holding.ran_from is not None:
+        return
+    more = maximum(holding.amounts, pods.amounts_of(pod, offered))
+    if more != holding.amounts:
+        holding.amounts = more
         entries.changed(holding)
 
 

@@ -73,8 +73,9 @@ class Publisher:
         self._written_s = now_s
         document = tallies.document(round(now_s * MS), held(recorder))
         if document["left_out"]:
-            log.error("the usage of some queues is too long to be published", queues=document["left_out"][:SHOWN])
-        LEFT_OUT.set(len(document["left_out"]))
+            shown = document["left_out"][:SHOWN]
+            log.error("the usage of some queues is too long to be published", number=tallies.left_out, queues=shown)
+        LEFT_OUT.set(tallies.left_out)
         content = {
             "apiVersion": "v1",
             "kind": "ConfigMap",

@@ -97,6 +97,8 @@ class Tallies:
         self.closings = 0
         """Number of counted holdings: published values are valid while this number and the current holdings are
         unchanged."""
+        self.left_out = 0
+        """Number of queues that the last document leaves out, even if it cannot name them."""
         self.of: dict[Period, Tally] = {}
         self.renew(now, closed)
 
@@ -137,7 +139,9 @@ class Tallies:
                 left_out.add(queue)
         for queue in left_out:
             queues.pop(queue, None)
-        known = sorted(left_out) if sum(map(len, left_out)) + 3 * len(left_out) < MOST_CHARS - _CHARS else [""]
+        self.left_out = len(left_out)
+        fits = sum(len(json_of(each)) + 1 for each in left_out) < MOST_CHARS - _CHARS
+        known = sorted(left_out) if fits else [""]
         return {"until": now / MS, "queues": queues, "periods": PERIODS, "left_out": known}
 
 

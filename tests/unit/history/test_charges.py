@@ -179,6 +179,20 @@ def test_a_pod_is_charged_no_more_than_its_node_offers() -> None:
     assert (holding.pod, holding.amounts) == (huge.pod, {GPU: 8000, "pods": 1})
 
 
+def test_a_pod_is_charged_for_what_its_new_node_registers_before_it_starts() -> None:
+    """The device plugin of a new node may come after the binding."""
+    w, waiting = Lives(), pod(5.0, "Pending")
+    waiting["status"]["containerStatuses"] = []
+    w.look("podgroups", EVE.group, 0.2, group("Running"))
+    w.look("pods", EVE.pod, 5.0, waiting)
+    w.look("pods", EVE.pod, 7.0, pod(5.0))
+    cluster, store = Cluster(w.looks), HistoryStore.for_writing(MEMORY)
+    for until, gpus in ((2, 0), (3, 8000)):
+        cluster.nodes = {"node-1": {GPU: gpus, "pods": 110}}
+        (holding,) = record(cluster, store, until).entries.holdings.values()
+        assert holding.amounts.get(GPU, 0) == min(gpus, 1000)
+
+
 def test_without_the_right_to_list_nodes_all_else_is_recorded() -> None:
     """An earlier chart's role does not have it."""
     now_s = [0.0]

@@ -234,14 +234,18 @@ def test_a_tally_forgets_names_that_do_not_count(monkeypatch: pytest.MonkeyPatch
     assert kept.at(0, [])["evil", FPGA].held == 2_000
 
 
-def test_a_queue_without_room_is_left_out_and_named() -> None:
-    """Never with less than it has used; and what all others have used is there."""
-    queues = {f"queue-{number:05}": frozenset({GPU}) for number in range(4_000)}
+@pytest.mark.parametrize("end", ["", '"' * 60])
+def test_a_queue_without_room_is_left_out_and_named(cluster: Cluster, end: str) -> None:
+    """Never with less than it has used; and what all others have used is there. Names without space are counted."""
+    queues = {f"queue-{number:05}{end}": frozenset({GPU}) for number in range(4_000)}
     tallies = Tallies(10 * MS, lambda _: defaultdict(Amounts), lambda: queues)
-    document = tallies.document(10 * MS, spans_of(pods_with({GPU: 1000, "cpu": 1}, *queues)))
-    usage = read_usage({KEY: msgspec.json.encode(document).decode()})
-    assert usage.left_out
-    assert {*usage.left_out} | {name for name, each in usage.queues.items() if each.seconds[GPU] == 10} == {*queues}
+    holdings = {each.pod: each for each in pods_with({GPU: 1000, "cpu": 1}, *queues)}
+    recorder: Any = SimpleNamespace(tallies=tallies, entries=SimpleNamespace(holdings=holdings))
+    Publisher(cluster, "system", lambda: 10).changed(recorder)  # type: ignore[arg-type]  # as Client
+    usage = published(cluster)
+    there = {name for name, each in usage.queues.items() if each.seconds[GPU] == 10}
+    assert publish.LEFT_OUT._value.get() == len(queues) - len(there) > 0
+    assert usage.left_out == (("",) if end else (*sorted(queues.keys() - there),))
 
 
 def test_the_recorder_knows_what_budgets_count(monkeypatch: pytest.MonkeyPatch) -> None:
