@@ -86,7 +86,7 @@ class View:
         kind, _, namespace = page.partition("/")
         if kind == "gang":
             return (self._caches.changes(namespace),) if self._caller.scope.has(namespace) else ()
-        of_rows = sum(self._caches.generation(each) for each in self.namespaces)
+        of_rows = hash(tuple((each, self._caches.generation(each)) for each in self.namespaces))
         queues = self._caches.changes_of(QUEUES) if kind == "queues" and self._caller.queues else 0
         nodes = self._caches.changes_of(NODES) if kind == "topology" and self._caller.nodes else 0
         return of_rows, queues, nodes

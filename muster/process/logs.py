@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import sys
+import threading
 import traceback
 from types import TracebackType
 from typing import Any
@@ -33,8 +34,19 @@ def harmless(text: str) -> str:
 
 
 def show_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write a traceback as Python does, for `sys.excepthook`: its message may be a tenant's."""
+    """Write a traceback as Python does: its message may be a tenant's."""
     sys.stderr.write(harmless("".join(traceback.format_exception(kind, error, trace))))
+
+
+def show_all_uncaught() -> None:
+    """Have `show_uncaught` write the uncaught errors of all threads."""
+    sys.excepthook = show_uncaught
+    threading.excepthook = _show_uncaught_in_thread
+
+
+def _show_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_type is not SystemExit:  # as in Python's own
+        show_uncaught(args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
 
 
 def configure(process: str, level: str = "info") -> None:
@@ -43,7 +55,7 @@ def configure(process: str, level: str = "info") -> None:
     Call it once, before anything logs. A crash in native code also prints the Python stacks on stderr.
     """
     faulthandler.enable()
-    sys.excepthook = show_uncaught
+    show_all_uncaught()
     number = logging.getLevelNamesMapping()[level.upper()]
     shared = _shared(process)
     people = os.environ.get("MUSTER_LOG") == "console"

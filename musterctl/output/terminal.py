@@ -13,7 +13,7 @@ from rich.console import Console as RichConsole  # noqa: TID251 - this one
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from muster.process.logs import harmless, show_uncaught
+from muster.process.logs import harmless, show_all_uncaught
 
 
 class GuardedStream:
@@ -41,7 +41,7 @@ class GuardedStream:
 @contextmanager
 def guarded() -> Iterator[None]:
     """Guard standard output and error meanwhile, and what Python writes of an error after it."""
-    sys.excepthook = show_uncaught
+    show_all_uncaught()
     out, err = (cast("TextIO", GuardedStream(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield

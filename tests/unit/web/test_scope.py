@@ -5,12 +5,13 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
 from histories import gang_of_one
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from web_world import Pages, cluster, gang
 
-from history.model import MEMORY, RowChanges, Scope
+from history.model import EVERYTHING, MEMORY, RowChanges, Scope
 from history.store import HistoryStore
 from history.usage import SEEN
 from web.app import ROUTES, Page
@@ -153,3 +154,13 @@ def test_a_stream_is_silent_about_others() -> None:
     gang(pages, "mine", "more")
     assert marks[0] != View(pages.caches, caller).mark("gangs")
     assert marks[1] != View(pages.caches, caller).mark("gang/mine")
+
+
+def test_a_mark_changes_when_a_namespace_goes_as_another_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the sum of their numbers stays."""
+    pages, marks = Pages({}), []
+    for generations in ({"a": 100, "b": 50}, {"b": 150}):
+        monkeypatch.setattr(pages.caches, "namespaces", lambda known=generations: [*known])
+        monkeypatch.setattr(pages.caches, "generation", generations.get)
+        marks.append(View(pages.caches, Caller(scope=EVERYTHING)).mark("gangs"))
+    assert marks[0] != marks[1]

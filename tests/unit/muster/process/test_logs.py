@@ -45,12 +45,15 @@ def test_lines_of_ours_and_of_libraries_are_json_with_the_process_name() -> None
 def test_control_characters_of_tenants_do_not_reach_a_terminal(how: str) -> None:
     """In values, messages of libraries and tracebacks, in lines for programs and in those for people."""
     program = PROGRAM.replace("u-1", EVIL).replace("theirs", EVIL)
-    program = program.replace("1 / 0", f"raise ZeroDivisionError('{EVIL}')") + f"raise SyntaxError('{EVIL}')"
+    program = program.replace("1 / 0", f"raise ZeroDivisionError('{EVIL}')")
+    program += f"import threading\ndef ends(): raise ValueError('{EVIL}')\nthread = threading.Thread(target=ends)\n"
+    program += f"thread.start()\nthread.join()\nraise SyntaxError('{EVIL}')"
     env = {**os.environ, "MUSTER_LOG": how}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 1
     assert "SyntaxError: " in done.stderr
-    assert done.stderr.count(r"u009b2J") >= 3
+    assert "ValueError: " in done.stderr
+    assert done.stderr.count(r"u009b2J") >= 4
     assert not re.findall(r"[\x07\x7f\x80-\x9f]|\x1b(?!\[[0-9;]*m)", done.stderr)
 
 
