@@ -54,7 +54,7 @@ class UsageFeed:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
         self.current: PublishedUsage | None = None
-        """What was read last; None if there is none, or none could be read."""
+        """What could be read last; None before that, or once the ConfigMap was deleted."""
         self._failed = ""
         """The last reason, which is logged once."""
         self._reflector: Reflector[_ConfigMap] = Reflector(

@@ -46,7 +46,7 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     """Every node that a member has been on, sorted."""
     gpu_seconds: float
-    """GPU seconds held by its members until the recorder's last pass."""
+    """GPU seconds held by its members and spare slots until the recorder's last pass."""
 
     def waited(self, now: float) -> str:
         """Return the time until its first start, or until now, as text."""

@@ -1,7 +1,8 @@
 """Holdings of the spare slots that gangs keep: they count in usage and budgets as members do. Pure.
 
-The planner counts them in the queue of the gang, on their nodes or lent, while a member runs
-(`extender.planner.state.spareseats`). A slot has the amounts of a member of its pod set.
+The planner counts them in the queue of the gang, on their nodes or lent (`extender.planner.state.spareseats`). It does
+so from the writing of the placement; here they count while a member is bound. A slot has the amounts of a member of its
+pod set.
 """
 
 from typing import Final

@@ -41,7 +41,8 @@ def show_uncaught(kind: type[BaseException], error: BaseException, trace: Traceb
 def show_all_uncaught() -> None:
     """Have `show_uncaught` write the uncaught errors of all threads."""
     sys.excepthook = show_uncaught
-    threading.excepthook = _show_uncaught_in_thread
+    if threading.excepthook is threading.__excepthook__:  # a test runner has its own, which fails the test
+        threading.excepthook = _show_uncaught_in_thread
 
 
 def _show_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
