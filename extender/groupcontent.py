@@ -38,14 +38,15 @@ def wanted_status(
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
     alive = [pod for pod in gang.pods if not pod.terminating]
     running = sum(pod.phase == "Running" for pod in alive)
-    succeeded = sum(pod.phase == "Succeeded" for pod in alive)
+    gone = sum(pod_set.gone for pod_set in gang.pod_sets)  # they have succeeded
+    succeeded = gone + sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
     scheduled = [pod for pod in gang.pods if pod.node or pod.phase in _ENDED]
     # a pod that has ended, or goes, and its successor are one member
     slots = {pod.slot or pod.uid for pod in scheduled}
     expected = {slot for slot, _, _ in gang.placed_slots()} if gang.started else set()
     finished = all(pod.phase in _ENDED for pod in scheduled) and not expected and not any(pod.waiting for pod in alive)
-    enough = bool(slots) and len(slots | expected) >= gang.floor.min_member
+    enough = bool(slots) and len(slots | expected) + gone >= gang.floor.min_member
     phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
     over = PLACED if placed or gang.active else "Admitted" if enqueued else ""
     conditions = _conditions(gang, phase, waits, over, now)

@@ -17,6 +17,7 @@ from controller.job.context import Context, JobSnapshot
 from controller.job.pending_events import Batch
 from controller.job.rules import budget, events, notes, policies, timers
 from controller.job.rules import status as statuses
+from controller.job.rules.done import existing, forgotten
 from controller.job.rules.events import JobEvent
 from controller.job.rules.phases import count, without
 from controller.job.rules.policies import Match, PodEffect, PolicyAction, PolicyCell, RestartTarget
@@ -125,7 +126,8 @@ class Actions:
             if outcome is None:
                 return policies.SYNC
             request = replace(request, event=outcome)
-        if request.group_uid and (snapshot.group is None or snapshot.group.metadata.uid != request.group_uid):
+        other = request.group_uid and (snapshot.group is None or snapshot.group.metadata.uid != request.group_uid)
+        if other or (request.event == events.POD_EVICTED and snapshot.is_done(request.pod)):
             return policies.SYNC
         found = policies.match(job, request)
         if self._handled(job, request, found.action):
@@ -204,8 +206,8 @@ class Actions:
             return job
         to_delete = policies.pods_to_delete(structs.replace(job, status=status), snapshot.pods)
         counts = count(without(snapshot.pods, to_delete))
-        counts.terminating += len(to_delete)
-        status = statuses.counted(status, counts, job.spec.min_available)
+        counts.terminating += len(existing(to_delete))
+        status = statuses.counted(forgotten(job, status, to_delete), counts, job.spec.min_available)
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
 
     def _drop_timers(self, uid: str, target: RestartTarget, request: JobEvent) -> None:
@@ -233,8 +235,6 @@ def _why(request: JobEvent) -> str:
 
 KNOWN = tuple(action for action in PolicyAction if action not in policies.TARGETED)
 """Actions of Commands; actions on a part of a Job need an event that names the part."""
-
-
 NO_TARGET = f"its target must be a {JOBS.kind} of {JOBS.group}, or a {QUEUES.kind} of {QUEUES.group}"
 
 

@@ -7,6 +7,7 @@ from controller.caches import JOB_INDEX, SharedCaches
 from controller.job.effects import PodEffects
 from controller.job.expectations import Expectations
 from controller.job.objects import Groups, JobObjects
+from controller.job.rules.done import GonePod, with_done
 from controller.job.rules.events import JobEvent
 from controller.job.rules.policies import RestartTarget
 from controller.job.writer import JobStatusWriter
@@ -50,9 +51,9 @@ class Context:
         self.writer = JobStatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
 
     def pods(self, job: Job) -> list[Pod]:
-        """Return the Job's current pods."""
+        """Return the Job's current pods, and those of members that are done and gone."""
         own = reference(job)
-        return self.expectations.pods(own, self._pods.by_index(JOB_INDEX, own.entry))
+        return with_done(job, self.expectations.pods(own, self._pods.by_index(JOB_INDEX, own.entry)))
 
     def forget(self, job: Job) -> None:
         """Forget a deleted Job."""
@@ -77,6 +78,10 @@ class JobSnapshot:
     def by_name(self) -> dict[str, Pod]:
         """The pods by name, because events and timers refer to names."""
         return {pod.metadata.name: pod for pod in self.pods}
+
+    def is_done(self, name: str) -> bool:
+        """Return True for a member that has succeeded and whose pod is gone."""
+        return isinstance(self.by_name.get(name), GonePod)
 
     @cached_property
     def group(self) -> PodGroup | None:

@@ -17,6 +17,7 @@ from controller.job.pending_events import PendingEvents
 from controller.job.provision import Prepared, Provisioner
 from controller.job.rules import notes, timers
 from controller.job.rules import status as statuses
+from controller.job.rules.done import remembered, with_done
 from controller.job.rules.phases import STOPPED_PHASES, SYNCED
 from controller.job.rules.policies import is_whole, pods_to_delete, restart_targets
 from controller.job.rules.status import Failure, Work, and_more, concluded
@@ -77,7 +78,7 @@ class Reconciler:
             job = self._actions.expire(job, snapshot)
             job = self._actions.restart_more(job, snapshot)
             with self._commands.deleted_at_the_end(job, batch):
-                self._work(job, snapshot.pods)
+                self._work(job, with_done(job, snapshot.pods))
 
     def _expired(self, job: Job) -> bool:
         """Delete a Job, after its pods, when `ttlSecondsAfterFinished` have passed; until then request a pass."""
@@ -190,7 +191,8 @@ class Reconciler:
     def _conclude(self, job: Job, work: Work) -> None:
         """Write the outcome of the work; raises Retry for transient failures."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
-        self._context.writer.write(job, self._actions.noted(job, status))
+        status = remembered(job, self._actions.noted(job, status), work.pods)
+        self._context.writer.write(job, status)
         self._report_obstacle(job, unschedulable, work.obstacle)
         left = [failure.message for failure in work.failures if failure.transient]
         if left:

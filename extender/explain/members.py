@@ -30,7 +30,7 @@ MEMBERS_SHOWN = 8
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     """Slots of one pod set, counted."""
     requests = {name: amount for name, amount in readable_requests(pod_set.cls).items() if name != PODS}
-    done = sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
+    done = pod_set.gone + sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
     failed, leaving = _gone_soon(gang, pod_set)
     slots = len(pod_set.taken) + len(pod_set.waiting) + failed + leaving

@@ -225,7 +225,8 @@ class Bind:
         placement = state.placement_of(key)
         if placement is None or placement.spec.epoch != epoch:
             return False
-        if len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member:
+        few = len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member
+        if few and not state.some_done(key):
             return False  # the rest is asked only when it matters: it looks at every member of the gang
         state.refresh_gang(key)
         gang = state.gang(key)

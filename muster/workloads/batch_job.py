@@ -10,7 +10,8 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.limits import PODS, whole_number
+from muster.api.limits import PODS
+from muster.api.ranges import ranges
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
 from muster.workloads.evicted_jobs import forgiving, unforgiven
@@ -73,17 +74,8 @@ def _left(job: IndexedJob) -> int | None:
     """The completions that have neither succeeded nor failed for good; None for a Job that does not count them."""
     if job.spec.completions is None:
         return None
-    failed = sum(1 + last - first for first, last in _ranges(str(job.status.get("failedIndexes") or "")))
+    failed = sum(1 + last - first for first, last in ranges(str(job.status.get("failedIndexes") or "")))
     return max(0, job.spec.completions - int(job.status.get("succeeded") or 0) - failed)
-
-
-def _ranges(indexes: str) -> Iterator[tuple[int, int]]:
-    """The ranges of a text such as `1,3-5`; empty if it cannot be read."""
-    for part in filter(None, indexes.split(",")):
-        first, _, last = part.partition("-")
-        low, high = whole_number(first), whole_number(last or first)
-        if low is not None and high is not None and low <= high:
-            yield low, high
 
 
 def _failure(job: IndexedJob) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from muster.api.volcano.batch import JobStatus
+from muster.volcano.done import SUCCEEDED
 
 RESTART = "muster.dev/restart"
 """Key of the parts of the Job that are being restarted (`policies`)."""
@@ -20,7 +21,7 @@ BACK_OFF = "muster.dev/refused"
 """Key of the delay of new pods (`timers`)."""
 RESTARTS = "muster.dev/restarts"
 """Key of the restarts that count towards the budget (`budget`)."""
-_KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF, RESTARTS})
+_KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF, RESTARTS, SUCCEEDED})
 _PLUGIN = "plugin-"
 _CLAIM = "volume-pvc-"
 _COMMANDS_NOTED = 8

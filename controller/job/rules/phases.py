@@ -72,7 +72,8 @@ def unplaced(job: Job, pods: Iterable[Pod]) -> int | None:
     of_pods = [mapping(mapping(task.template.get("metadata")).get("annotations")) for task in job.spec.tasks]
     if len(of_pods) != 1 or names.ELASTIC not in {**job.metadata.annotations, **of_pods[0]}:
         return None
-    return sum(not pod.spec.node_name and not pod.metadata.deletion_timestamp for pod in pods)
+    waiting = (pod for pod in pods if not (pod.spec.node_name or pod.finished))
+    return sum(not pod.metadata.deletion_timestamp for pod in waiting)
 
 
 def next_phase(

@@ -27,6 +27,7 @@ from muster.api.kubernetes.pod_problems import sentence
 from muster.api.muster.gang import gated, later_tasks
 from muster.api.volcano.batch import REFUSED, Job, JobCondition, JobState, JobStatus, Phase, TaskState
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
+from muster.volcano.done import SUCCEEDED
 
 UNSCHEDULABLE = "Unschedulable"
 """Reason of a Job whose gang cannot be placed for now."""
@@ -193,7 +194,7 @@ def _newest(group: PodGroup) -> PodGroupCondition | None:
 
 
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """Return True if the two only differ in counters, message and timers, which may be written later.
+    """Return True if the two only differ in counters, message, timers and who is done, which may be written later.
 
     Timers of evicted pods are written at once, because another process would not find the pod.
     """
@@ -201,8 +202,8 @@ def only_counters(old: JobStatus, new: JobStatus) -> bool:
 
 
 def _lasting(status: JobStatus) -> tuple[object, ...]:
-    without_timers = notes.noted(status, notes.TIMERS, "").controlled_resources
-    return status.state.phase, status.version, status.retry_count, without_timers
+    lasting = notes.noted(notes.noted(status, notes.TIMERS, ""), SUCCEEDED, "").controlled_resources
+    return status.state.phase, status.version, status.retry_count, lasting
 
 
 def _evictions(status: JobStatus) -> set[object]:

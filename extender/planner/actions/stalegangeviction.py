@@ -43,7 +43,8 @@ class StaleGangEviction:
 
 def _is_stale(_session: Session, gang: GangView) -> bool:
     """Return True if it started once, some members run, none has finished, and its starting minimum is not met."""
-    if not gang.started or any(pod.phase == "Succeeded" for pod in gang.pods):
+    finished = any(pod_set.gone for pod_set in gang.pod_sets) or any(pod.phase == "Succeeded" for pod in gang.pods)
+    if not gang.started or finished:
         return False
     placed = Counter(pod_set.name for _, _, pod_set in gang.placed_slots() if pod_set is not None)
     return any(pod_set.taken for pod_set in gang.pod_sets) and not _viable(gang, placed)

@@ -24,6 +24,7 @@ from muster.api.limits import EPOCH, PODS, TASKS, LimitError, whole_number
 from muster.api.muster.placement import Placement, is_noted, noted
 from muster.api.volcano.batch import Job, is_job
 from muster.api.volcano.scheduling import PodGroup
+from muster.volcano.done import SUCCEEDED, done_slots
 from muster.volcano.tasks import total_replicas
 from muster.workloads.table import row_of
 
@@ -153,11 +154,10 @@ class GangTable:
     def on_job(self, old: Job | None, new: Job | None) -> str | None:
         """Take a Job that changed; return the key of its gang, None if nothing follows from it."""
         job = new or old or Job()
-        uid = job.metadata.uid
         planned = planned_job(new) if new is not None else None
-        known = put_entry(self.jobs, uid, planned)
+        known = put_entry(self.jobs, job.metadata.uid, planned)
         if planned is not None and known is not None and _said(known) == _said(planned):
-            return None
+            return None if done_slots(known) == done_slots(planned) else self.of_job(job)
         self._templates.forget(job)
         return self.of_job(job)
 
@@ -180,6 +180,17 @@ class GangTable:
         """Return the key of the gang that a Job owns."""
         return self._of_job.get((job.metadata.namespace, job.metadata.uid))
 
+    def _job_of(self, group: PodGroup | None) -> Job | None:
+        """Return the Job that owns a PodGroup; None if no Job does."""
+        owner = group.metadata.controller if group else None
+        job = self.jobs.get(owner.uid) if owner else None
+        return job if job and group and job.metadata.namespace == group.metadata.namespace else None
+
+    def some_done(self, key: str) -> bool:
+        """Return True if the Job of a gang has noted members that have succeeded, whose pods may be gone."""
+        job = self._job_of(self.groups.get(key))
+        return job is not None and SUCCEEDED in job.status.controlled_resources
+
     def certainly_started(self, key: str, pods: PodTable) -> bool | None:
         """Return `GangView.started` as of now; None if only a view knows."""
         if pods.alive[key] and once_whole(self.placement_of(key)):
@@ -187,7 +198,7 @@ class GangTable:
         group, known = self.groups.get(key), self.views.get(key)
         least = max(group.spec.min_member, 1) if group is not None else 0
         if group is None or pods.taken[key] < least:
-            return False
+            return None if self.some_done(key) else False
         slots = pods.slots.get(key, Counter[str]())
         enough = slots.total() >= least and all(slots[n] >= each for n, each in group.spec.min_task_member.items())
         if known is None or known.excluded or not enough:
@@ -220,10 +231,7 @@ class GangTable:
 
     def _view(self, key: str, group: PodGroup, pods: list[PodRecord], arrival: int) -> GangView:
         give_slots(pods)
-        owner = group.metadata.controller
-        job = self.jobs.get(owner.uid) if owner else None
-        if job and job.metadata.namespace != group.metadata.namespace:
-            job = None
+        job = self._job_of(group)
         placement = self.placement_of(key)
         _check(group, pods, job, placement)
         sets = pod_sets_of(group, pods, job, self._templates)

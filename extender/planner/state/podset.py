@@ -17,6 +17,7 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import UNKNOWN, Runtime
 from muster.resources.topology import PodTopology
+from muster.volcano.done import done_slots
 
 _AGE = attrgetter("created", "name")
 """Sort key: the oldest first."""
@@ -77,6 +78,14 @@ class PodSetView:
     """Labels of the template; None without one."""
     mixed: bool = False
     """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
+    gone: int = 0
+    """Taken slots whose pods have succeeded and are gone."""
+
+    def take_gone(self, rank: int) -> None:
+        """Take the slot of a member that is done; a pod that exists decides about it."""
+        if rank < self.replicas and not (rank in self.taken or rank in self.waiting or rank in self.failed):
+            self.taken[rank] = ""
+            self.gone += 1
 
     def class_of(self, rank: int) -> PodClass | None:
         """Return the class of the pod with this rank, whether it exists or not."""
@@ -146,6 +155,8 @@ def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templat
         pod_sets[name] = PodSetView(name, None, 0, minimum)  # its pods may come later
     for pod in sorted(pods, key=_AGE):
         _slot_pod(pod_sets, pod)
+    for slot in done_slots(job) if job else ():
+        pod_sets[slot.pod_set].take_gone(slot.rank)
     for pod_set in pod_sets.values():
         existing = next(iter(pod_set.waiting.values()), None)
         if existing:

@@ -109,7 +109,9 @@ class PlannerState(Views):
             return False
         group = self.groups.get(record.gang)
         least = group.spec.min_member if group is not None else 0
-        return not self.ledger.placed[record.gang] or self.pod_table.taken[record.gang] == least
+        if not self.ledger.placed[record.gang] or self.some_done(record.gang):
+            return True
+        return self.pod_table.taken[record.gang] == least
 
     def ending(self) -> Iterator[PodRecord]:
         """Yield the pods of no gang that are on a node, or just being bound to one, and declare a runtime."""

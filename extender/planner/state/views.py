@@ -181,6 +181,10 @@ class Views(Tables):
         gang = self.refreshed(key)
         return gang is not None and gang.started
 
+    def some_done(self, key: str) -> bool:
+        """Return True if the Job of a gang has noted members that have succeeded, whose pods may be gone."""
+        return self._gangs.some_done(key)
+
     def placement_of(self, key: str) -> Placement | None:
         """Return the placement of a gang; not one that was made for another PodGroup of its name."""
         return self._gangs.placement_of(key)

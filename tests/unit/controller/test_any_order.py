@@ -16,6 +16,7 @@ from simulated_causes import Causes
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
+from controller.job.rules.done import with_done
 from controller.job.rules.events import pod_changed, version_of
 from controller.job.rules.phases import STOPPED_PHASES, count
 from controller.job.rules.policies import match
@@ -37,19 +38,25 @@ class History:
         self.wrong: list[str] = []
         self.causes = Causes()
         self.noted: set[str] = set()  # UIDs of Commands that some status says were carried out
+        self.done: dict[str, set[str]] = {}  # UID of a Job → the pods that its status says are done and gone
+        self.phases: dict[tuple[str, str], str] = {}  # the last phase of a Job's pod
 
     def __call__(self, res: Resource[Any], old: Any, new: Any) -> None:
         """One change."""
         self.causes(res, old, new)
         if res is JOBS and new:
             self._job(old, new)
-        if res is PODS and new and not old:
-            self._pod(new)
+        if res is PODS and new:
+            self._pod(old, new)
         if res is COMMANDS and old and not new:
             self._command(old)
 
     def _job(self, old: Job | None, new: Job) -> None:
-        status = new.status
+        status, uid = new.status, new.metadata.uid
+        self.done[uid] = {pod.metadata.name for pod in with_done(new, [])}
+        for name in self.done[uid]:
+            if self.phases[uid, name] != "Succeeded":
+                self.wrong.append(f"{new.metadata.key}: {name} is done, and was last {self.phases[uid, name]}")
         self.noted.update(status.controlled_resources.get("muster.dev/command", "").split(","))
         if old is None:
             return
@@ -68,10 +75,14 @@ class History:
             if alive:
                 self.wrong.append(f"{key}: {status.state.phase} ({status.state.message}), and {alive} live")
 
-    def _pod(self, pod: Pod) -> None:
-        owner = pod.metadata.controller
+    def _pod(self, old: Pod | None, pod: Pod) -> None:
+        owner, name = pod.metadata.controller, pod.metadata.name
         if owner is None or owner.kind != "Job":
-            self.wrong.append(f"pod {pod.metadata.name} has no owner")
+            self.wrong.append(f"pod {name} has no owner")
+            return
+        self.phases[owner.uid, name] = pod.status.phase
+        if old is None and name in self.done.get(owner.uid, ()):
+            self.wrong.append(f"pod {name} does again what is done")
 
     def _command(self, command: Any) -> None:
         mine = command.action != "Dance" and command.target.uid != "earlier" and self.jobs_alive(command.target.uid)
@@ -126,7 +137,7 @@ def run(seed: int) -> str:
 def at_rest(cluster: Cluster, job: Job) -> Iterator[str]:
     """What is wrong with a Job when nothing happens any more."""
     status, phase, key = job.status, job.status.state.phase, job.metadata.key
-    pods = [pod for pod in cluster.api.all(PODS) if pod.metadata.controller.uid == job.metadata.uid]
+    pods = with_done(job, [pod for pod in cluster.api.all(PODS) if pod.metadata.controller.uid == job.metadata.uid])
     counts = count(pods)
     for name in ("pending", "running", "succeeded", "failed", "unknown", "terminating"):
         if getattr(status, name) != getattr(counts, name):

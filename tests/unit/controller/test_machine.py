@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.job.rules.done import GonePod
 from controller.job.rules.phases import Counts, next_phase, unplaced
 from controller.job.rules.policies import TABLE, PolicyAction, step
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import Pod, PodStatus
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 
 ACTIONS = (
@@ -104,9 +105,9 @@ def test_which_job_is_elastic(*, own: bool, of_the_template: bool, tasks: int, f
     job = Job(spec=spec(*[(2, None)] * tasks, min_available=1))
     job.metadata.annotations.update(notes if own else {})
     job.spec.tasks[0].template = {"metadata": {"annotations": notes if of_the_template else None}}
-    placed, waits, leaves = Pod(), Pod(), Pod()
+    placed, waits, leaves, done = Pod(), Pod(), Pod(), GonePod(status=PodStatus(phase="Succeeded"))
     placed.spec.node_name, leaves.metadata.deletion_timestamp = "n", "2027-01-15T08:00:00Z"
-    assert unplaced(job, [placed, waits, leaves]) == found
+    assert unplaced(job, [placed, waits, leaves, done]) == found
 
 
 @pytest.mark.parametrize(

@@ -161,8 +161,9 @@ def test_it_is_suspended_and_resumed() -> None:
     assert len(world.api.all(PODS)) == 2
 
 
-def test_a_gang_is_resumed_whole() -> None:
-    """Pods that had ended before it was suspended go, and all are made again."""
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_gang_is_resumed_whole(*, gone: bool) -> None:
+    """Pods that had ended before it was suspended go, if they are not gone before, and all are made again."""
     world = World()
     world.submit()
     world.pods("Running")
@@ -170,9 +171,15 @@ def test_a_gang_is_resumed_whole() -> None:
     [ended, _] = world.api.all(PODS)
     status = {"phase": "Succeeded", "containerStatuses": [{"name": "node", "state": {"terminated": {"exitCode": 0}}}]}
     world.set(PODS, ended.metadata.name, status=status)
+    if gone:
+        world.acts(1.0)
+        world.acts(1.0)  # counters and notes are written once they rest
+        world.api.remove(PODS, world.one(PODS, ended.metadata.name), at_once=True)
+        world.acts(1.0)
+        assert len(world.api.all(PODS)) == 1
     world.set(TRAIN_JOBS, "t", spec={"suspend": True})
     world.acts(1.0)
-    assert [pod.metadata.uid for pod in world.api.all(PODS)] == [ended.metadata.uid]
+    assert [pod.metadata.uid for pod in world.api.all(PODS)] == [ended.metadata.uid][gone:]
     world.set(TRAIN_JOBS, "t", spec={"suspend": False})
     world.acts(1.0)
     world.acts(1.0)

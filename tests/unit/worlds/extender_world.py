@@ -35,6 +35,7 @@ from muster.api.muster.placement import Placement, PlacementContent
 from muster.api.muster.usage import PublishedUsage
 from muster.api.volcano.batch import Job, JobSpec, LifecyclePolicy, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
+from muster.volcano.done import SUCCEEDED, note_of
 
 NOW = 1_800_000_000.0
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -181,6 +182,10 @@ class World:
         """The Job of a gang."""
         owner = self.state.groups[key].metadata.controller
         return self.state.jobs[owner.uid if owner else ""]
+
+    def done(self, key: str, *done: Slot) -> None:
+        """The Job of a gang remembers these members as done."""
+        self.change(self.job_of(key), status={"controlled_resources": {SUCCEEDED: note_of(done, 0)}})
 
     def restarts_whole(self, key: str) -> None:
         """From now on the Job of a gang restarts as a whole when a pod is evicted."""

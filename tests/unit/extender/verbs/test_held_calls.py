@@ -14,6 +14,7 @@ from extender.planner.reasons.verbs import VerbReason
 from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Loan, node_of, slots_of
 from muster.api.names import EPOCH, GROUP_NAME, RUNS_ON_SPARE
 
@@ -98,6 +99,13 @@ async def test_five_thousand_calls_are_held_until_the_last_member_comes() -> Non
     calls.append(gang.call(pods[-1], 4999))
     assert set(await asyncio.gather(*calls)) == {""}
     assert gang.bindings.nodes == {pod.metadata.name: gang.node(rank) for rank, pod in enumerate(pods)}
+
+
+async def test_a_member_that_is_done_and_gone_is_not_waited_for() -> None:
+    """The gang of two starts with the one that is left."""
+    gang = Gang(2, nodes=1)
+    gang.world.done(gang.key, Slot("worker", 1))
+    assert await gang.call(gang.pod(0), 0) == ""
 
 
 @pytest.mark.parametrize(("size", "told"), [(LASTS - 1, []), (LASTS, [0])])

@@ -4,6 +4,8 @@ import pytest
 from extender_world import World, of, only, slots
 from topology_world import Racks, racks_of
 
+from extender.explain.members import pod_set_report
+from extender.groupcontent import wanted_status
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.stalegangeviction import StaleGangEviction
@@ -12,6 +14,7 @@ from extender.planner.framework.config import SchedulerConfig
 from extender.planner.state.state import PlannerState
 from extender.planner.timing import Timing
 from muster.api.kubernetes.core import Pod
+from muster.api.muster.gang import Slot
 
 GPU8 = {"nvidia.com/gpu": 8}
 
@@ -94,6 +97,28 @@ def test_a_gang_whose_missing_members_are_on_their_way_is_not_evicted() -> None:
     world.pod(key, "worker", 1, GPU8, gated=True)
     assert len(of(world.plan(), decisions.Place)) == 1
     assert not of(world.session(stale), decisions.Evict)
+
+
+def test_members_that_are_done_and_gone_are_not_missed() -> None:
+    """As if their pods were there: the rest stays, though one more is lost, and a new start needs no room for them."""
+    world = World().nodes(3)
+    key = world.gang("a", {"worker": (3, GPU8)}, phase="Running")
+    nodes = world.start(key, GPU8)
+    world.state.on_pod(world.pod(key, "worker", 2, GPU8, node=nodes[2], phase="Succeeded"), None)
+    assert world.view(key).taken == 2
+    world.done(key, Slot("worker", 2))
+    status = wanted_status(world.view(key), enqueued=False, placed=False, waits=None, now=world.now)
+    assert (status.phase, status.succeeded) == ("Running", 1)
+    assert pod_set_report(world.view(key), world.view(key).pod_sets[0]).done == 1
+    world.node(nodes[2], gpus=0)
+    world.state.on_pod(world.pod(key, "worker", 1, GPU8, node=nodes[1]), None)
+    stale = StaleGangEviction()
+    for _ in range(2):
+        assert not of(world.session(stale), decisions.Evict)
+        world.now += 61
+    for rank in range(2):
+        made_again(world, key, world.pod(key, "worker", rank, GPU8, node=nodes[rank], phase="Failed"), rank)
+    assert slots(only(world.plan(), decisions.Place)) == {"worker": nodes[:2]}
 
 
 def test_a_gang_that_waits_for_the_node_of_its_failed_member_is_not_evicted() -> None:

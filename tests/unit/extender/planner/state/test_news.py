@@ -10,6 +10,7 @@ from extender_world import CPU, NOW, World
 from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.gang import Slot
 
 
 @pytest.fixture
@@ -45,6 +46,13 @@ def test_members_that_we_bind_are_news_when_the_gang_can_start_and_when_all_are_
     world.state.on_pod(None, pod("plain", uid="uid-plain"))
     assert world.state.assume("uid-plain", "node-0") is False, "it is of no gang"
     assert world.state.assume("uid-gone", "node-0") is False
+
+
+def test_the_only_member_that_is_left_can_start(world: World) -> None:
+    """Of a gang of two of which one is done, a single pod is enough."""
+    world.done("ns/a", Slot("worker", 1))
+    world.state.on_pod(None, made(world, 0, pin="node-0", epoch=1))
+    assert world.state.assume("uid-a-worker-0", "node-0")
 
 
 @pytest.mark.parametrize(("change", "news"), [

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from extender.planner.state.gangphase import GangPhase
 from extender.planner.state.gangs import GangView
+from muster.api.muster.gang import Slot
 
 CPU: dict[str, Any] = {"cpu": 1}
 TASKS = ("worker", "ps")
-STATES = ["bound"] * 3 + ["waiting", "Succeeded", "Failed", "gone"]
+STATES = ["bound"] * 3 + ["waiting", "Succeeded", "Failed", "gone", "done"]
 LIVES = st.tuples(st.sampled_from(TASKS), st.integers(0, 2), st.booleans(), st.sampled_from(STATES))
 """Task and rank of a pod, whether it is a second one of that slot, and how it is."""
 
@@ -31,18 +32,23 @@ def test_the_numbers_and_the_view_agree(
     tasks = {name: (number, CPU) for name, number in zip(TASKS, replicas, strict=True)}
     key = world.gang("a", tasks, min_member=least, min_task_member=minimums)
     world.view(key)
+    done: set[Slot] = set()
     for task, rank, second, life in lives:
         node = "node-0" if life in {"bound", "Succeeded", "Failed"} else ""
-        phase = {"bound": "Running", "waiting": "Pending", "gone": "Pending"}.get(life, life)
+        phase = {"bound": "Running", "waiting": "Pending", "gone": "Pending", "done": "Succeeded"}.get(life, life)
         more = {"uid": f"second-{task}-{rank}"} if second else {}
         pod = world.pod(key, task, rank, CPU, node=node, phase=phase, **more)
-        if life == "gone":
+        if life in {"gone", "done"}:
             world.state.on_pod(pod, None)
+        if life == "done":
+            done.add(Slot(task, rank))
+            world.done(key, *done)
         started = world.state.started(key)
         world.state.touch_all()
         assert started == world.view(key).started, (task, rank, second, life)
     counted = world.state.pod_table.slots.get(key, {})
-    assert counted == {each.name: len(each.taken) for each in world.view(key).pod_sets if each.taken}
+    taken = {each.name: len(each.taken) - each.gone for each in world.view(key).pod_sets}
+    assert counted == {name: number for name, number in taken.items() if number}
 
 
 def test_a_gang_with_enough_members_is_not_looked_at_again_for_each_of_the_others() -> None:

@@ -1,0 +1,82 @@
+"""The members of a Job that have succeeded and whose pods are gone. They count as if their pods still existed.
+
+A pod that exists decides about its own slot. A restart forgets the slots of the pods that it deletes, in the write that
+begins it. A member whose pod is gone before its success is noted, which takes some seconds, is created again.
+"""
+
+from collections.abc import Iterable
+
+from controller.job.rules import notes
+from controller.job.rules.events import present, task_of
+from muster.api import names
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubernetes.core import Pod, PodStatus
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.pod_problems import being_evicted
+from muster.api.limits import whole_number
+from muster.api.muster.gang import Slot
+from muster.api.volcano.batch import FINISHED, Job, JobStatus
+from muster.volcano.done import SUCCEEDED, done_slots, note_of
+from muster.volcano.tasks import partition_of, pod_name
+
+
+class GonePod(Pod):
+    """Stands for the pod of a member that has succeeded and is gone."""
+
+
+def existing(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the pods that exist."""
+    return [pod for pod in pods if not isinstance(pod, GonePod)]
+
+
+def with_done(job: Job, pods: Iterable[Pod]) -> list[Pod]:
+    """Return the pods that exist, and those of members that are done by the Job's status and are gone."""
+    found = existing(pods)
+    there = {pod.metadata.name for pod in found}
+    return found + [_gone(job, slot) for name, slot in _done(job).items() if name not in there]
+
+
+def remembered(job: Job, status: JobStatus, pods: Iterable[Pod]) -> JobStatus:
+    """Return the status with a note of the members that are done; of a Job that ends, only of those that are gone.
+
+    While a restart deletes pods, the note stays as it was when the restart began. A TrainJob is resumed
+    with all of its pods, so a suspended one has no note.
+    """
+    phase, owner = job.status.state.phase, job.metadata.controller
+    if phase in FINISHED | {"Restarting"}:
+        return status
+    if phase in {"Aborting", "Aborted"} and owner and owner.kind == TRAIN_JOBS.kind:
+        return notes.noted(status, SUCCEEDED, "")
+    there = {pod.metadata.name: pod for pod in present(existing(pods))}
+    done = [slot for name, slot in _done(job).items() if name not in there]
+    if status.state.phase not in FINISHED:
+        done += [slot for pod in there.values() if (slot := _succeeded(job, pod))]
+    return notes.noted(status, SUCCEEDED, note_of(done, status.version))
+
+
+def forgotten(job: Job, status: JobStatus, deleted: Iterable[Pod]) -> JobStatus:
+    """Return the new status of the Job without the members whose pods are deleted, which are created again."""
+    again = {pod.metadata.name for pod in deleted}
+    done = [slot for name, slot in _done(job).items() if name not in again]
+    return notes.noted(status, SUCCEEDED, note_of(done, status.version))
+
+
+def _done(job: Job) -> dict[str, Slot]:
+    return {pod_name(job.metadata.name, *slot): slot for slot in sorted(done_slots(job))}
+
+
+def _succeeded(job: Job, pod: Pod) -> Slot | None:
+    """Return the slot of a pod that has succeeded; None for any other, and for one that a restart deletes."""
+    meta = pod.metadata
+    if pod.status.phase != "Succeeded" or names.OUT_OF_SYNC in meta.annotations or being_evicted(pod):
+        return None
+    slot = Slot(task_of(pod), whole_number(meta.annotations.get(names.TASK_INDEX)) or 0)
+    return slot if pod_name(job.metadata.name, *slot) == meta.name else None
+
+
+def _gone(job: Job, slot: Slot) -> GonePod:
+    name, task = pod_name(job.metadata.name, *slot), next(each for each in job.spec.tasks if each.name == slot.pod_set)
+    labels = {names.PARTITION_ID: partition_of(task, slot.rank)}
+    annotations = {names.TASK_SPEC: task.name, names.JOB_VERSION: str(job.status.version)}
+    meta = ObjectMeta(name=name, namespace=job.metadata.namespace, uid=name, labels=labels, annotations=annotations)
+    return GonePod(metadata=meta, status=PodStatus(phase="Succeeded"))

@@ -1,0 +1,52 @@
+"""The members of a Volcano Job that have succeeded, as its status remembers them.
+
+A succeeded pod goes with its node, and the Job would create it again. The note is in `status.controlledResources`,
+Volcano's free-form map, so it also survives with Volcano's own CRD. It is valid for one version of the Job: without a
+valid note, what is not seen is not done.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from muster.api.limits import PODS
+from muster.api.muster.gang import Slot
+from muster.api.ranges import as_ranges, numbers
+from muster.api.volcano.batch import Job
+
+SUCCEEDED = "muster.dev/succeeded"
+"""Key of the note."""
+
+
+class _Note(msgspec.Struct):
+    version: int
+    """Version of the Job."""
+    tasks: dict[str, str]
+    """Task → indexes, such as `0-2,5`."""
+
+
+def done_slots(job: Job) -> frozenset[Slot]:
+    """Return the slots that are noted as done; none if the note is unreadable, or of another version of the Job."""
+    text = job.status.controlled_resources.get(SUCCEEDED)
+    if not text:
+        return frozenset()
+    try:
+        note = msgspec.json.decode(text, type=_Note)
+    except msgspec.DecodeError:
+        return frozenset()
+    tasks = job.spec.tasks if note.version == job.status.version else []
+    return frozenset(
+        Slot(task.name, rank)
+        for task in tasks
+        for rank in numbers(note.tasks.get(task.name, ""), min(task.replicas, PODS.value))
+    )
+
+
+def note_of(done: Iterable[Slot], version: int) -> str:
+    """Return the note that these slots are done in this version of the Job; "" for none."""
+    ranks: dict[str, list[int]] = defaultdict(list)
+    for slot in done:
+        ranks[slot.pod_set].append(slot.rank)
+    tasks = {name: as_ranges(ranks[name]) for name in sorted(ranks)}
+    return msgspec.json.encode(_Note(version, tasks)).decode() if tasks else ""
