@@ -1,8 +1,8 @@
 """The demand of one gang: ranks that need a node, how many of them it needs to start, their amounts, and topology.
 
-An `Ask` is made of a gang's view and the axis of resources, once, and kept until one of them is another. It does not
-depend on what is free: all that search nodes for the gang in a cycle start from the same one. Which ranks come first is
-a question to plugins, so `chosen` and its like take the session's hooks.
+An `Ask` is computed from a gang's view and the axis of resources, and kept until one of them is replaced. It does not
+depend on free capacity: all searches for the gang in a cycle start from the same one. Plugins decide which ranks come
+first, so `chosen` and similar methods take the session's hooks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ Members = Mapping[str, Mapping[PodClass, int]]
 
 
 class Along(Protocol):
-    """The resource axis of a snapshot, along which amounts are."""
+    """The resource axis of a snapshot: the order of resources in arrays of amounts."""
 
     axis: dict[str, int]
     free: Amounts
@@ -53,25 +53,25 @@ class Ask:
     axis: Mapping[str, int]
     """Resource → its row in `amounts`."""
     open: Ranks
-    """Ranks that want a node, in order."""
+    """Ranks that need a node, in order."""
     minimum: Mapping[str, int]
-    """Pod set → how many of them must get one for the gang to have its minimum; of independent pods one."""
+    """Pod set → ranks that must get a node for the gang to reach its minimum; 1 for independent pods."""
     topology: TopologyRequest | LimitError | None
-    """Its topology request, or why that is not evaluated; None for most gangs."""
+    """Its topology request, or the reason why it is not evaluated; None for most gangs."""
     units: Units
     amounts: Amounts
-    """Sum of the minimum without claims that pods share, int64 of shape (resources,)."""
+    """Amounts of the minimum without shared claims, int64 of shape (resources,)."""
     claims: tuple[SharedClaim, ...]
     """Claims that pods of the minimum name, each once."""
 
     @property
     def least(self) -> int:
-        """Slots of the minimum."""
+        """Number of slots in the minimum."""
         return sum(self.minimum.values())
 
     @property
     def any_members(self) -> bool:
-        """True if any of its members may make up the minimum, and they differ: no framework or topology ties ranks."""
+        """True if members differ and any of them can make up the minimum, as no framework or topology ties ranks."""
         sets = [each for each in self.gang.pod_sets if self.open[each.name]]
         differ = len(sets) > 1 or any(each.mixed for each in sets)
         tied = self.gang.framework or self.topology is not None or self.units.united
@@ -79,24 +79,24 @@ class Ask:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Pod set → members that its own minimum lacks."""
+        """Pod set → number of members that it lacks for its own minimum."""
         floor = self.gang.floor.min_task_member
         return {each.name: max(0, floor.get(each.name, 0) - len(each.taken)) for each in self.gang.pod_sets}
 
     @property
     def nodes(self) -> Mapping[str, int]:
-        """Pod set → ranks for which nodes are missing: of independent pods all, else the minimum."""
+        """Pod set → number of ranks that need nodes: all of independent pods, else the minimum."""
         return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum
 
     @property
     def request(self) -> TopologyRequest | None:
-        """The topology request, None for most gangs. Raises LimitError for one that asks for too much."""
+        """The topology request, None for most gangs. Raises LimitError for a request that is too large."""
         if isinstance(self.topology, LimitError):
             raise LimitError(str(self.topology))
         return self.topology
 
     def part(self, slots: Ranks, there: Columns | None = None, *, least: int | None = None) -> SlotGroup:
-        """Return these slots as a tree of parts, a single one for a gang without a request. Raises as `request`."""
+        """Return these slots as a tree of parts; a gang without a request has one part. Raises as `request` does."""
         request = self.request
         if request is None:
             return SlotGroup("", slots, {}, least=least)
@@ -112,7 +112,7 @@ class Ask:
         }
 
     def first(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
-        """Return at least so many of these ranks: whole sub-groups or slices, and pods in the task order."""
+        """Return at least `count` of these ranks: whole sub-groups or slices, and pods in task order."""
         if pod_set.name not in self.units.united:
             return sorted(self.in_task_order(hooks, pod_set, ranks)[: max(count, 0)])
         found: list[int] = []
@@ -123,7 +123,7 @@ class Ask:
         return sorted(found)
 
     def in_task_order(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
-        """Return ranks in the plugins' task order where all have pods and are placed singly; else as they are."""
+        """Return ranks in the plugins' task order if all have pods and are placed singly; else unchanged."""
         if pod_set.name in self.units.united or not all(rank in pod_set.waiting for rank in ranks):
             return ranks
 
@@ -133,7 +133,7 @@ class Ask:
         return sorted(ranks, key=cmp_to_key(compare))
 
     def by_unit(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
-        """Return these ranks of a pod set with units by unit, in the plugins' order, else in that of the ranks."""
+        """Return these ranks of a pod set grouped by unit, in the plugins' order if they have one, else by rank."""
         units = self.units.units_of_ranks(pod_set, ranks)
         if not hooks.sub_group_set_order.functions:
             return units
@@ -142,7 +142,7 @@ class Ask:
         return (list(group.ranks) for group in groups)
 
     def members(self, hooks: Hooks, wanted: Mapping[str, int]) -> Members:
-        """Return so many members of each pod set by class: of pods that are unlike, or in units, the chosen ones."""
+        """Return the wanted number of members per pod set, by class; the hooks choose among unlike pods and units."""
         found = {}
         for pod_set in self.gang.pod_sets:
             count = wanted.get(pod_set.name, 0)
@@ -166,7 +166,7 @@ class Asks:
         return known
 
     def forget_others(self, gangs: Mapping[str, GangView]) -> None:
-        """Forget gangs that are gone or have another view: an ask would keep the old one, with its pods, in memory."""
+        """Forget gangs that are gone or have another view; their asks would keep old views and pods in memory."""
         self._known = {key: known for key, known in self._known.items() if gangs.get(key) is known.gang}
 
 
@@ -214,7 +214,7 @@ def amounts_of_claims(snapshot: Along, claims: Iterable[SharedClaim]) -> Amounts
 
 
 def amounts_of_members(snapshot: Along, gang: GangView, members: Members) -> Amounts:
-    """Return the sum without shared claims; of unknown pods, the PodGroup's minResources."""
+    """Return the members' amounts without shared claims; for unknown pods, the PodGroup's minResources."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     for classes in members.values():
         for cls, count in classes.items():

@@ -1,6 +1,6 @@
 """One planning cycle: its parts and its run, the same for the planner, reports over a dump, and replays.
 
-Pure: a cycle reads its inputs and leaves decisions, which `extender.cycles` carries out.
+Pure: a cycle reads its inputs and returns decisions, which `extender.cycles` carries out.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 
 
 class Parts:
-    """Actions and plugins of successive configurations; those that did not change are kept with their memory.
+    """Actions and plugins of successive configurations; unchanged ones keep their memory.
 
-    Placements are tracked first, in each configuration: no gang may stay half placed. Right after `allocate`, lent
-    spares are taken back, and waiting gangs get the spares of others if these alone are enough. When all actions have
-    run, gangs that wait for notices may get free capacity, and their notices are withdrawn. Requests for nodes come
-    last, for the gangs that still wait.
+    In each configuration, placements are tracked first, so that no gang stays partly placed. Right after `allocate`,
+    lent spares are taken back, and waiting gangs get other gangs' spares if these alone are enough. When all actions
+    have run, gangs that wait for notices may get free capacity, and their notices are withdrawn. Requests for nodes
+    come last, for the gangs that still wait.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
     for action in actions:
         action.execute(session)
     _report_barred(session)
-    for gang in session.snapshot.excluded:  # no action has decided anything for them
+    for gang in session.snapshot.excluded:  # actions have not decided about these gangs
         session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, reasons.aside.set_aside(why=gang.excluded)))
     for plugin in plugins:
         plugin.on_session_close(session)
@@ -90,14 +90,14 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
 
 
 RENEWED_S = 60.0
-"""Between two beginnings with new codes of causes: all answers that are kept have to be computed again."""
+"""Interval in seconds at which codes of causes start again; then all cached answers must be computed again."""
 
 
 class Planning:
     """Successive cycles of one planner, with its memory from one to the next."""
 
     def __init__(self, configuration: config.SchedulerConfig, timing: Timing) -> None:
-        """Make a planner that remembers nothing. Raises ValueError with all errors of the configuration at once."""
+        """Create a planner with empty memory. Raises ValueError with all errors of the configuration at once."""
         self._parts = Parts()
         self._timing = timing
         self._causes, self._renewed = Causes(), -inf
@@ -114,8 +114,8 @@ class Planning:
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
         """Run one cycle with further inputs, each by its name in `CycleInputs`; `actions` may replace the planner's.
 
-        Nodes that refused a member are remembered for the next cycle: the placement will record them, too, but that
-        write may fail. They count unless `avoided` is given.
+        Nodes that refused a member are remembered for the next cycle: the Placement records them too, but its write may
+        fail. They count unless `avoided` is given.
         """
         if self._causes.full and not 0 <= now - self._renewed < RENEWED_S:
             self._causes, self._renewed = Causes(), now
@@ -135,9 +135,9 @@ class Planning:
 
 
 def _report_barred(session: Session) -> None:
-    """Report gangs whose queue is not for their namespace, or of another pool; no action has tried them.
+    """Report gangs whose queue excludes their namespace or belongs to another pool; no action has tried them.
 
-    Nothing is reported if the namespace is being deleted.
+    Gangs in a namespace that is being deleted are not reported.
     """
     for key, barrier in session.snapshot.barred.items():
         gang = session.gang(key)

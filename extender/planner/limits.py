@@ -1,11 +1,11 @@
-"""Limits of queues and the amounts that count against them: capability, per user, by time window, and spent budgets.
+"""Limits of queues and the amounts that count against them: capability, limits per user, time windows, and budgets.
 
-All who ask use this one account. The plugin proportion asks for gangs, on a copy that follows the trials of a cycle.
-Filter and bind ask for pods without a gang, and so do the writer of placements and requests for nodes. A limit holds
-for its queue and those below it together. Amounts are kept only for queues with a limit, so other queues cost nothing.
-A check costs as many steps as there are queues above the queue. Pure.
+All callers use this one account. The plugin `proportion` asks for gangs, on a copy that follows the trials of a cycle.
+Filter, bind, the writer of placements and requests for nodes ask for pods without a gang. A limit holds for a queue and
+all queues below it together. Amounts are kept only for queues with a limit, so other queues cost nothing. A check takes
+one step per queue above the queue. Pure.
 
-Fair shares go by the capability: nothing is evicted because a window begins, a limit is lowered or a budget is spent.
+Fair shares follow the capability alone: no pod is evicted because a window begins, a limit falls or a budget is spent.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ class Bounds(NamedTuple):
 
     queue: str
     capability: Vector
-    """Empty if it cannot be read, as admission was bypassed."""
+    """The capability; empty if it is unreadable, which happens only if admission was bypassed."""
     unreadable: str
-    """The mistake in the capability."""
+    """The error in the capability; empty if it is readable."""
     annotated: QueueLimits
 
 
@@ -53,7 +53,7 @@ class Limits:
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self.bounds = {name: bounds for name, queue in queues.items() if (bounds := _bounds(name, queue))}
-        """By queue; those without a limit are left out."""
+        """Queue → its limits; queues without a limit are left out."""
         parents = parents_of(queues) if self.bounds else {}
         self._above = {name: tuple(self._upwards(name, parents)) for name in parents}
 
@@ -64,7 +64,7 @@ class Limits:
             name = parents[name]
 
     def above(self, queue: str) -> tuple[Bounds, ...]:
-        """Return the limits of a queue and of those above it, its own first; one that does not exist has the root's."""
+        """Return the limits of a queue and of the queues above it, its own first; an unknown queue has the root's."""
         known = self._above.get(queue)
         return self._above.get(ROOT_QUEUE, ()) if known is None else known
 
@@ -74,23 +74,24 @@ Used = dict[tuple[str, str | None], Vector]
 
 
 ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
-"""One user of a claim: if its pod leaves, its gang, and the devices as amounts; the smallest stands for its queue."""
+"""A pod's use of a claim: True if the pod is being deleted, its gang, its devices as amounts. The smallest represents
+its queue."""
 
 
 class ClaimQueues:
     """The queues whose pods use each claim to devices.
 
-    What a queue uses has the devices once for each queue below it; they count once.
+    Adding up the queues below a queue counts a shared claim's devices once per queue; they must count once.
     """
 
     def __init__(self) -> None:
         self.uses: dict[str, dict[str, ClaimUse]] = {}
-        """Claim → queue → the user that stands for it; claims without users are left out."""
+        """Claim → queue → the use that represents the queue; claims without users are left out."""
         self.several: set[str] = set()
         """Claims that several queues use."""
 
     def set_user(self, claim: str, queue: str, use: ClaimUse | None) -> None:
-        """Take the user that stands for a queue; None if there is none any more."""
+        """Store the use that represents a queue; None if the queue no longer uses the claim."""
         queues = self.uses.setdefault(claim, {})
         put_entry(queues, queue, use)
         if not queues:
@@ -127,7 +128,7 @@ class LimitedUse:
         return LimitedUse(self.limits, self.claims.copy(), self.minimums.copy(), used)
 
     def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1, claim: str = "") -> None:
-        """Count amounts that a user has in a queue (with sign -1: take them off).
+        """Add the amounts of one user in a queue (with sign -1: subtract them).
 
         The devices of a claim count for their user, but not once more in queues above others that use the claim.
         """
@@ -139,12 +140,12 @@ class LimitedUse:
                 self._count((bounds.queue, user), amounts, sign)
 
     def _known(self, claim: str, queue: str) -> set[str]:
-        """Return the queues with a limit whose use has the devices of a claim, as another queue uses it."""
+        """Return the limited queues that already count a claim's devices because another queue uses the claim."""
         others = self.claims.uses.get(claim, {}).keys() - {queue}
         return {bounds.queue for other in others for bounds in self.limits.above(other)}
 
     def count_once(self) -> None:
-        """Take the devices of a claim off each queue where those of several queues below it come together."""
+        """Subtract the devices of shared claims that a queue counts more than once, through several queues below it."""
         for claim in self.claims.several:
             known = set[str]()
             for queue, (_, _, devices) in self.claims.uses[claim].items():
@@ -163,7 +164,7 @@ class LimitedUse:
     def exceeded(
         self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Collection[str] = ()
     ) -> Excess | None:
-        """Return a limit that would be exceeded if the user got these amounts more in the queue, capabilities first.
+        """Return a limit that these further amounts of the user in the queue would exceed, capabilities first.
 
         `asked` has the devices of those `named` claims that no pod of the queue uses.
         """
@@ -204,7 +205,10 @@ class LimitedUse:
     def _excess(
         self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
     ) -> Excess | None:
-        """Compare only resources that are asked for: a queue that is full of something else is not full."""
+        """Compare only the requested resources.
+
+        A queue that has used up another resource still has capacity for these.
+        """
         used = self.used.get((bounds.queue, user), {}) if most else {}
         for resource, amount in asked.items() if most else ():
             limit, there = most.get(resource), used.get(resource, 0)
@@ -241,7 +245,7 @@ def _bounds(name: str, queue: Queue) -> Bounds | None:
 
 @lru_cache(maxsize=4096)
 def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[Vector, str]:
-    """Return a capability, and the mistake in it; each is read once, as all are asked for after any change."""
+    """Parse a capability; return also the error in it. The result is cached: each change asks for all capabilities."""
     try:
         return vector(dict(quantities)), ""
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""Inputs of cycles that no object of the cluster shows: timing, and what the planner's process remembers for a while.
+"""Inputs of cycles that no object of the cluster shows: the timing, and short-lived memory of the planner's process.
 
-Its extender publishes them beside its configuration, so that other planners plan with the same. Nothing that
-is read back is trusted: what cannot be used is left out, with a reason.
+The extender publishes them beside its configuration, so that other planners plan with the same inputs. A reader trusts
+none of the published values: it leaves out unusable ones and reports why.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ Refusals = dict[str, dict[str, float]]
 Failures = dict[str, tuple[AvoidedNode, ...]]
 """Key of a gang → nodes on which members failed."""
 MOST_BYTES: Final = 128 * 1024
-"""Of memory that is published: a ConfigMap may have a megabyte. Of more than that nothing is published."""
+"""Largest memory that is published, in bytes; larger memory is not published at all. A ConfigMap may have 1 MiB."""
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
@@ -33,11 +33,11 @@ class Memory(Struct, frozen=True, omit_defaults=True):
     """UID of a gang that holds members back → slots of members that wait at the barrier for the others."""
     avoided: Refusals = {}
     gone: tuple[str, ...] = ()
-    """Nodes with members of gangs that do not exist any more."""
+    """Nodes that still have members of deleted gangs."""
 
 
 class PublishedInputs(Struct, frozen=True, omit_defaults=True):
-    """The inputs that an extender has published besides its configuration; the defaults where it has not."""
+    """The inputs that an extender has published besides its configuration; missing ones have their defaults."""
 
     timing: Timing = DEFAULTS
     memory: Memory = Memory()
@@ -45,13 +45,13 @@ class PublishedInputs(Struct, frozen=True, omit_defaults=True):
 
 
 def still_avoided(avoided: Mapping[str, Mapping[str, float]], now: float) -> Refusals:
-    """Return the refusals that count at this time."""
+    """Return the refusals that still count at this time."""
     left = {key: {node: until for node, until in nodes.items() if until > now} for key, nodes in avoided.items()}
     return {key: nodes for key, nodes in left.items() if nodes}
 
 
 def avoided_after(session: Session) -> Refusals:
-    """Return the refusals for the next cycle: the placement will say so too, but that write may fail."""
+    """Return the refusals for the next cycle; the Placement records them too, but its write may fail."""
     found = {key: dict(nodes) for key, nodes in session.inputs.avoided.items()}
     for key, nodes in session.avoided.items():
         for node in nodes - session.failed_on.get(key, set()):
@@ -60,7 +60,7 @@ def avoided_after(session: Session) -> Refusals:
 
 
 def memory_of(session: Session) -> Memory:
-    """Return what counts for the next cycle, as far as it changes a decision."""
+    """Return the memory that can change a decision of the next cycle."""
     came = session.inputs.arrived
     holding = (gang for gang in session.snapshot.gangs if gang.uid in came) if came else ()
     arrived = {
@@ -83,7 +83,7 @@ def memory_text(memory: Memory) -> dict[str, str]:
 def published_inputs(data: Mapping[str, str]) -> tuple[PublishedInputs, list[str]]:
     """Read the data of a published ConfigMap; return also a sentence for each value that cannot be used.
 
-    An older extender has published less: then the defaults count.
+    An older extender publishes fewer values; the others have their defaults.
     """
     problems: list[str] = []
     timing, wrong = timing_of(_decoded(data, TIMING, dict[str, Any], {}, problems))

@@ -1,4 +1,4 @@
-"""Amounts that pods use, by queue, by gang and by user, and what of them counts against the limits of queues."""
+"""Amounts that pods use, by queue, gang and user, and the part that counts against the limits of queues."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(slots=True)
 class Use:
-    """Amounts that a queue or gang uses; vectors, as the resources that nodes offer come and go."""
+    """Amounts that a queue or gang uses; vectors by name, since nodes with further resources come and go."""
 
     staying: Vector = field(default_factory=dict)
     leaving: Vector = field(default_factory=dict)
     """Amounts of pods that are being deleted."""
 
     def add(self, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
-        """Add (with sign -1: take off) the amounts of one pod."""
+        """Add the amounts of one pod (with sign -1: subtract them)."""
         for resource, amount in amounts.items():
             tally(self.leaving if leaving else self.staying, resource, sign * amount)
 
@@ -33,15 +33,15 @@ class Use:
 
 
 class QueueUse:
-    """Amounts by queue, by queue and user, and by gang, and what counts against the limits of these queues."""
+    """Amounts by queue, by queue and user, and by gang, and the amounts that count against these queues' limits."""
 
     def __init__(self, known: Mapping[str, Queue] = MappingProxyType({})) -> None:
         self.queues: dict[str, Use] = {}
-        """By name, without the queues below it; queues that use nothing are left out."""
+        """Queue → its use without the queues below it; queues that use nothing are left out."""
         self.gangs: dict[str, Use] = {}
-        """By key; gangs that use nothing are left out."""
+        """Key of a gang → its use; gangs that use nothing are left out."""
         self.users: dict[tuple[str, str], Use] = {}
-        """The same by queue and creator, "" for those that are not known."""
+        """Queue and creator ("" if unknown) → their use."""
         self.gpus: dict[tuple[str, str], int] = {}
         """Thousandths of nvidia.com/gpu by queue and node."""
         self.queue_of: dict[str, str] = {}
@@ -55,7 +55,7 @@ class QueueUse:
 
     @property
     def limited(self) -> LimitedUse:
-        """The limits of queues and what counts against them, added up again only after `limits_changed`."""
+        """The limits of queues and the amounts that count against them, summed again only after `limits_changed`."""
         if self._limited is None:
             self._limited = LimitedUse(Limits(self._known), self.claims, self.minimums)
             for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
@@ -67,7 +67,7 @@ class QueueUse:
         return self._limited
 
     def limits_changed(self) -> None:
-        """Read the limits of all queues at the next question: one has changed, or the tree."""
+        """Read the limits of all queues again at the next query, as a limit or the tree has changed."""
         self._limited = None
 
     def count(
@@ -81,9 +81,9 @@ class QueueUse:
         user: str = "",
         claim: str = "",
     ) -> None:
-        """Add (with sign -1: take off) the room of one pod; `queue` and `user` count until those of its gang do.
+        """Add (sign -1: subtract) one pod's amounts; `queue` and `user` count only until those of its gang are known.
 
-        The devices of a `claim` that pods name count beside the minResources of the gang.
+        The devices of a `claim` that pods name count in addition to the minResources of the gang.
         """
         amounts = {resource: clipped(amount) for resource, amount in requests.items()}
         if gang is not None:
@@ -97,7 +97,7 @@ class QueueUse:
             self._limited.place(queue, user, change, claim=claim)
 
     def reserve(self, gang: str, floor: Vector, used: Vector) -> None:
-        """Charge a gang with pods, which use so much, at least `floor`; empty: what they use."""
+        """Charge a gang, whose pods use `used`, at least `floor`; with an empty floor, charge what they use."""
         before = self.minimums.rest(gang)
         self.minimums.put(gang, floor, used)
         if self._limited is not None and (change := subtract(self.minimums.rest(gang), before)):

@@ -10,12 +10,12 @@ from muster.api.muster.standing import rough_place, rough_start
 
 
 class QueuePosition(NamedTuple):
-    """The queue position in a PodGroup, as rough as it is written (`muster.api.muster.standing`)."""
+    """The queue position in a PodGroup's status, rounded as it is written (`muster.api.muster.standing`)."""
 
     place: int = 0
-    """Among the gangs that wait in its queue, from 1; 0 if it does not wait."""
+    """Position among the waiting gangs of its queue, from 1; 0 if it does not wait."""
     expected_start: str | None = None
-    """RFC 3339; None where no nodes are reserved for it, or it is unknown when they come free."""
+    """RFC 3339; None if no nodes are reserved for it, or if it is unknown when they become free."""
 
 
 def waits(session: Session, gang: GangView) -> bool:
@@ -31,12 +31,12 @@ def waiting(session: Session) -> list[GangView]:
 
 
 def waiting_by_queue(session: Session) -> Counter[str]:
-    """Return the number of gangs that wait in each queue itself; queues without any are not in it."""
+    """Return the number of gangs that wait in each queue itself; queues without waiting gangs are left out."""
     return Counter(gang.queue for gang in session.snapshot.gangs if waits(session, gang))
 
 
 def queue_positions(session: Session) -> dict[str, QueuePosition]:
-    """Return the standing of each gang that waits, by its key."""
+    """Return the queue position of each waiting gang, by its key."""
     places: Counter[str] = Counter()
     found = {}
     for gang in waiting(session):

@@ -1,4 +1,4 @@
-"""Builds the actions and plugins of one configuration after the other, and keeps unchanged ones."""
+"""Builds the actions and plugins of successive configurations, and keeps unchanged ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,30 +22,30 @@ class SwitchedPlugin:
         return self.plugin.name
 
     def on_session_open(self, session: Session) -> None:
-        """Let the plugin register, and remove the functions of hooks that are switched off."""
+        """Let the plugin register its functions, and remove those of hooks that are switched off."""
         before = [(hook, len(hook.functions)) for hook in map(session.hooks.named, self._off)]
         self.plugin.on_session_open(session)
         for hook, number in before:
             del hook.functions[number:]
 
     def on_session_close(self, session: Session) -> None:
-        """Pass the end of the cycle on."""
+        """Report the end of the cycle to the plugin."""
         self.plugin.on_session_close(session)
 
 
 class Assembly:
-    """Builds one configuration after the other.
+    """Builder of successive configurations.
 
     An action stays the same object while it is configured, a plugin while its arguments are the same, so that their
-    caches outlive a change of the file. A plugin with other arguments is a new one; its method `take_over`, if it has
-    one, gets the old one.
+    caches survive a change of the file. A plugin with changed arguments is created again; its method `take_over`, if
+    any, gets the previous plugin.
     """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._actions: dict[str, Action] = {}
         self._plugins: dict[str, tuple[Mapping[str, Any], PlannerPlugin]] = {}
-        """Name → arguments, and the plugin built of them."""
+        """Name → arguments, and the plugin built from them."""
 
     def build(self, config: SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
         """Return the actions and plugins of a configuration. Raises ValueError with all errors at once."""
@@ -66,7 +66,7 @@ class Assembly:
     def _build_plugins(
         self, uses: list[PluginUse], errors: list[str]
     ) -> dict[str, tuple[Mapping[str, Any], PlannerPlugin]]:
-        """Return the plugins, new ones where the arguments changed; wrong arguments are added to the errors."""
+        """Return the plugins, created again if their arguments changed; add wrong arguments to the errors."""
         built = {}
         for use in uses:
             known = self._plugins.get(use.name)
@@ -83,19 +83,19 @@ class Assembly:
 
 
 def examine(text: str, registry: Registry) -> ConfigurationReport:
-    """Return the report of a file: its shape, its names and its arguments."""
+    """Check the shape, names and arguments of a file, and return the report."""
     config, errors = read(text)
     resolved = resolve(config, registry)
     errors += resolved.report.errors
     resolved.report.errors = errors
-    if errors:  # findings about defaults would hide them
+    if errors:  # findings about the defaults would hide the errors
         resolved.report.findings = [each for each in resolved.report.findings if _stands_in(each.path, config)]
     Assembly(registry)._build_plugins(resolved.plugins, errors)  # noqa: SLF001 - the same class of this module
     return resolved.report
 
 
 def _stands_in(path: str, config: SchedulerConfig) -> bool:
-    """Return True for a path to what the file has, as far as it differs from the defaults."""
+    """Return True for a path that the file itself sets, to something other than the default."""
     default = SchedulerConfig()
     return not (
         (path == "actions" and config.actions == default.actions)

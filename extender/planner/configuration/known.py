@@ -1,7 +1,7 @@
-"""All names of a file that are no plugins' of their own: actions with their arguments, switches, and other sections.
+"""All names in a file that belong to no single plugin: actions with their arguments, switches, and other sections.
 
-Volcano spells switches in two ways, `enable…` and `enabled…`; each name has one of them only. KAI-Scheduler has some
-from kube-batch and never reads them.
+Volcano spells some switches `enable…` and others `enabled…`. KAI-Scheduler has some from kube-batch and never reads
+them.
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ KAI = "KAI"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    """An action, an argument, or something else that has a name and no parts; an argument's name may have a `*`."""
+    """An action, an argument, or another name without parts; an argument's name may contain a `*`."""
 
     of: str = VOLCANO
-    """The project that has it."""
+    """The project that defines it."""
     ours: str = ""
     """Name in Muster; empty: the same."""
     differs: str = ""
-    """Difference in Muster, a sentence without its full stop; empty if it does the same."""
+    """The difference in Muster, a sentence without its full stop; empty if there is none."""
     without: str = ""
-    """Reason why it has no effect, in the same form."""
+    """The reason why it has no effect, in the same form."""
     default: Any = None
     """Default value of an argument; None if it cannot be written down."""
 
@@ -103,7 +103,7 @@ ACTION_ARGUMENTS: dict[str, dict[str, Name]] = {
     "gangpreempt": {"maxDomains": _TRIAL, "allowWholeBundle": _TRIAL},
     "gangreclaim": {"maxDomains": _TRIAL, "allowWholeBundle": _TRIAL},
 }
-"""By action; what Volcano's files say under `configurations`."""
+"""Action → its arguments, which Volcano's files have under `configurations`."""
 
 _NEVER_READ = Switch(of=KAI, default=False, without="neither KAI-Scheduler nor Muster uses it")
 _NOT_ASKED = "no action of Muster has such a hook"
@@ -143,7 +143,7 @@ SWITCHES: dict[str, Switch] = {
     **_all("disableJobOrder disableJobReady disableTaskOrder disableQueueOrder", _NEVER_READ),
     **_all("disablePreemptable disableReclaimable disablePredicate disableNodeOrder", _NEVER_READ),
 }
-"""A switch that is not at its default takes its hooks from the plugin, or is in the report."""
+"""A switch that is not at its default removes its hooks from the plugin, or is reported."""
 
 SECTIONS: dict[str, Name] = {
     "configurations": Name(differs="the arguments of actions: docs/scheduler-configuration.md lists them"),
@@ -164,7 +164,7 @@ METRICS = (
     "tls.insecureSkipVerify",
     *(f"elasticsearch.{each}" for each in _ELASTICSEARCH),
 )
-"""The fields of `metrics`; a dot stands for a field in a field, too."""
+"""The fields of `metrics`; a dot separates a field from one inside it."""
 _USAGE = "halfLifePeriod windowSize windowType tumblingWindowCronString fetchInterval stalenessPeriod waitTimeout"
 _USAGE_PARAMS = tuple(f"usageParams.{each}" for each in (*_USAGE.split(), "extraParams*"))
 USAGE_DB = ("clientType", "connectionString", "connectionStringEnvVar", *_USAGE_PARAMS)

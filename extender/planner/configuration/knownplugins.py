@@ -16,7 +16,7 @@ _WHOLE = Switch(differs="a gang is never broken below its minimum, with or witho
 
 
 def _plain(names: str) -> dict[str, Name]:
-    """Return entries of arguments whose plugin has no effect."""
+    """Return the entries of arguments of a plugin without effect."""
     return dict.fromkeys(names.split(), Name())
 
 
@@ -176,4 +176,4 @@ _KAI: dict[str, KnownPlugin] = {
 PLUGINS: dict[str, KnownPlugin] = _VOLCANO | {
     name: plugin.joined(_VOLCANO[name]) if name in _VOLCANO else plugin for name, plugin in _KAI.items()
 }
-"""The plugins of both; one that both have knows the arguments of both."""
+"""The plugins of both projects; a plugin that both have accepts the arguments of both."""

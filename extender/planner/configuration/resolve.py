@@ -22,7 +22,7 @@ from extender.planner.framework.registry import ACTION_GROUP, PLUGIN_GROUP, Regi
 
 
 class NameEffect(Enum):
-    """The effect in Muster of a name that differs from its project."""
+    """How a name's effect in Muster differs from its effect in its own project."""
 
     DIFFERENT = "different"
     NONE = "no effect"
@@ -30,7 +30,7 @@ class NameEffect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One name in a file that differs from its project."""
+    """A name in a file whose effect differs from that in its own project."""
 
     path: str
     """Path in the file, e.g. `tiers[0].plugins[1].enablePreemptable`."""
@@ -54,15 +54,15 @@ class ConfigurationReport:
     """Sentences, each with the path in the file; a configuration with errors is not used."""
 
     def differs(self, path: str, name: str, why: str) -> None:
-        """Note that a name means something else here."""
+        """Report that a name has another meaning in Muster."""
         self.findings.append(Finding(path, name, NameEffect.DIFFERENT, why))
 
     def idle(self, path: str, name: str, why: str) -> None:
-        """Note that a name has no effect here."""
+        """Report that a name has no effect in Muster."""
         self.findings.append(Finding(path, name, NameEffect.NONE, why))
 
     def unknown(self, path: str, what: str, name: str, valid: Iterable[str], *, later: bool = False) -> None:
-        """Note a name that neither project nor Muster knows; `later`: one installed since this process started does."""
+        """Report an unknown name; `later`: a package installed since this process started knows it."""
         known = ", ".join(sorted(valid)) or "none"
         more = f"; {INSTALLED_LATER}" if later else ""
         self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {known}{more}")
@@ -81,11 +81,11 @@ class ConfigurationReport:
 INSTALLED_LATER = "it was installed after this process started, which knows it after a restart"
 ENQUEUE, GANG = "enqueue", "gang"
 CONSTRAINTS = ("predicates", "dynamicresources", "topology")
-"""Plugins of what pods and gangs require: they are there under every configuration."""
+"""Plugins that enforce requirements of pods and gangs; every configuration has them."""
 _VOTES = frozenset({"job_enqueueable", "job_enqueued"})
 _REQUIRED = "it is there in any case: what a pod or a gang requires holds under every configuration"
 _CONSTRAINING = frozenset({"pre_predicate", "predicate", "neighbour_predicate", "subset_nodes", "closest_domain"})
-"""Hooks that no switch takes from them."""
+"""Hooks that no switch removes from these plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class PluginUse:
     """Path in the file; empty for a plugin that is not in it."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
-    """Hooks that it does not get."""
+    """Hooks that are switched off for it."""
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Resolved:
     plugins: list[PluginUse] = field(default_factory=list)
     report: ConfigurationReport = field(default_factory=ConfigurationReport)
     votes: bool = True
-    """Plugins vote on the admission of gangs; as in Volcano not where the file does not name `enqueue`."""
+    """True if plugins vote on the admission of gangs; as in Volcano, False if the file does not name `enqueue`."""
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
@@ -185,7 +185,7 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
 def _arguments(
     option: PluginOption, known: KnownPlugin, path: str, report: ConfigurationReport, *, there: bool
 ) -> dict[str, Any]:
-    """Return the arguments to pass on; the plugin refuses those that no project knows."""
+    """Return the arguments to pass to the plugin, which refuses unknown ones."""
     result = {}
     for name, value in option.arguments.items():
         argument, where = known.argument(name), f"{path}.arguments.{name}"
@@ -201,7 +201,7 @@ def _arguments(
 def _switches(
     option: PluginOption, known: KnownPlugin, path: str, report: ConfigurationReport, *, there: bool
 ) -> frozenset[str]:
-    """Return the hooks that the switches take from the plugin."""
+    """Return the hooks that the switches remove from the plugin."""
     off: set[str] = set()
     kept = _CONSTRAINING if (known.ours or option.name) in CONSTRAINTS else frozenset()
     for name, value in option.switches.items():
@@ -238,7 +238,7 @@ def _sections(config: SchedulerConfig, registry: Registry, report: Configuration
 
 
 def _usage(config: SchedulerConfig, found: Resolved) -> None:
-    """Pass the half-life of usage, which KAI-Scheduler's files have beside the plugins, to plugin proportion."""
+    """Pass the half-life of usage, which KAI-Scheduler's files set outside the plugins, to plugin proportion."""
     content = config.sections.get("usageDBConfig")
     params = content.get("usageParams") if isinstance(content, dict) else None
     half_life = params.get("halfLifePeriod") if isinstance(params, dict) else None
@@ -262,14 +262,14 @@ def _check_fields(name: str, content: Any, registry: Registry, report: Configura
 
 
 def _flat(content: Any, prefix: str = "") -> list[str]:
-    """Return the fields of a mapping and of the mappings in it, with dots between."""
+    """Return the dotted paths of all fields in a mapping and in the mappings inside it."""
     if not isinstance(content, dict):
         return [prefix] if prefix else []
     return [name for key, value in content.items() for name in _flat(value, f"{prefix}.{key}" if prefix else str(key))]
 
 
 def _action_arguments(content: Any, registry: Registry, report: ConfigurationReport) -> None:
-    """Report Volcano's arguments of actions, of which none has an effect."""
+    """Report Volcano's arguments of actions; none has an effect."""
     for number, item in enumerate(content if isinstance(content, list) else []):
         path = f"configurations[{number}]"
         fields = item if isinstance(item, dict) else {}

@@ -1,4 +1,4 @@
-"""The known names and the hooks as tables of the documentation, and the default configuration as a file."""
+"""The known names and hooks as tables for the documentation, and the default configuration as a file."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -25,7 +25,7 @@ _WITHOUT = "no effect: "
 
 
 def defaults() -> str:
-    """Return the configuration that runs without a file, as a file."""
+    """Return the default configuration as the text of a file."""
     found = SchedulerConfig()
     lines = [f'actions: "{found.actions}"', "tiers:"]
     for tier in found.tiers:
@@ -69,7 +69,7 @@ def hook_table() -> DocumentedTable:
 
 
 def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
-    """Yield the difference of each known action or plugin in Muster, and then those that Muster alone has."""
+    """Yield each known action or plugin with its difference in Muster, then those that only Muster has."""
     for name, each in known.items():
         same = (each.ours or name) in there
         yield f"`{name}`", each.of, (each.differs or "the same") if same else f"{_WITHOUT}{each.without}"
