@@ -1,11 +1,12 @@
 """Matches of devices with expressions of the Common Expression Language, as in the API server.
 
-The interpreter is the language's own C++ one (cel-expr-python), which takes some microseconds. Expressions that use
-Kubernetes' libraries for sets, lists, addresses, … do not compile: they are unsupported, and so are expensive ones.
+The interpreter is the language's own one in C++ (cel-expr-python); an evaluation takes some microseconds. Expressions
+that use Kubernetes' libraries for sets, lists or addresses do not compile: they are unsupported, and so are expensive
+expressions.
 
-An expression depends only on the attributes and capacities that it names. So answers are kept per expression and values
-of those, and not per device: a thousand devices that differ in their serial number cost one evaluation. Tenants write
-the expressions: they are searched by re2, in time that follows their length, and one that is refused is refused once.
+An expression depends only on the attributes and capacities that it names. So answers are cached by expression and by
+these values, not by device: a thousand devices that differ in their serial number cost one evaluation. Tenants write
+the expressions: re2 searches them in time proportional to their length, and a refusal is cached.
 """
 
 from collections.abc import Hashable, Mapping
@@ -19,11 +20,11 @@ from extender.planner.dynamic.functions import environment, quantity_value, semv
 from muster.api.kubernetes.devices import Device
 
 MOST_CHARS = 10 * 1024
-"""Length of an expression, as in the API."""
+"""Longest expression, as in the API."""
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
-"""Length of an expression with loops, whose cost does not follow its length, and the number of its loops."""
+"""Longest expression with loops, whose cost is not proportional to its length, and the most loops in it."""
 MOST_ANSWERS = 8192
-"""Evaluations of an expression; one that distinguishes more devices is left to kube-scheduler."""
+"""Most evaluations of an expression; one that distinguishes more devices is left to kube-scheduler."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )
@@ -35,15 +36,15 @@ _ACCESS = re2.compile(
 _PLAIN = re2.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
 _DEVICE = re2.compile(r"\bdevice\b")
 Mention = tuple[str, str | None, str | None]
-"""`attributes` or `capacity`; the domain, or None for all of them; the name, or None for all of the domain."""
+"""`attributes` or `capacity`; the domain, or None for all domains; the name, or None for all names in the domain."""
 
 
 class UnsupportedError(ValueError):
-    """The expression is left to kube-scheduler; the message says why, for people."""
+    """The expression is left to kube-scheduler; the message gives the reason to users."""
 
 
 class Selector:
-    """One expression, compiled; it keeps its answers."""
+    """A compiled expression with a cache of its answers."""
 
     def __init__(self, expression: str) -> None:
         if len(expression) > MOST_CHARS:
@@ -59,9 +60,9 @@ class Selector:
             raise UnsupportedError(reasons.devices.not_understood(error=str(error).partition("\n")[0][:200])) from error
 
     def matches(self, driver: str, device: Device) -> bool:
-        """Return True if it is true for the device; an error (such as a missing attribute) counts as False."""
+        """Return True if the expression is true for the device; an error (e.g. a missing attribute) counts as False."""
         values = tuple(_values_of(driver, device, mention) for mention in self.mentions)
-        key = driver, device.allow_multiple_allocations, values  # all that the answer depends on
+        key = driver, device.allow_multiple_allocations, values  # everything that the answer depends on
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= MOST_ANSWERS:
@@ -70,13 +71,13 @@ class Selector:
         return answer
 
     def drop_answers(self) -> None:
-        """Drop the answers: those about devices that are gone must not count."""
+        """Drop the cached answers, since answers about removed devices count towards the limit."""
         self._answers.clear()
 
     def _evaluate(self, driver: str, device: Device) -> bool:
         try:
             value = environment_of(driver, device)
-            for what, domain, _ in self.mentions:  # domains that a device does not have are empty, and no error
+            for what, domain, _ in self.mentions:  # a domain that the device lacks is empty, not an error
                 if domain is not None:
                     value[what].setdefault(domain, {})
             answer = self._program.eval(data={"device": value}).plain_value()
@@ -88,7 +89,7 @@ class Selector:
 
 
 def selector(expression: str) -> Selector:
-    """Return the selector of an expression, one for equal expressions. Raises UnsupportedError."""
+    """Return the selector of an expression; equal expressions share one. Raises UnsupportedError."""
     found = _compiled(expression)
     if isinstance(found, str):
         raise UnsupportedError(found)
@@ -97,7 +98,7 @@ def selector(expression: str) -> Selector:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Selector | str:
-    """The selector, or why there is none: a refusal must not cost another compilation in each cycle."""
+    """Return the selector, or why there is none; caching refusals saves a compilation in each cycle."""
     try:
         return Selector(expression)
     except UnsupportedError as error:
@@ -111,7 +112,7 @@ def mentions(expression: str) -> tuple[Mention, ...]:
     for match in _ACCESS.finditer(expression):
         read += 1
         domain = _unquoted(match["domain"])
-        name = None if match["call"] else match["name"] or _unquoted(match["key"])  # a function is no attribute
+        name = None if match["call"] else match["name"] or _unquoted(match["key"])  # a call is not an attribute
         found.add((match["what"], domain, name if domain is not None else None))
     if len(_DEVICE.findall(expression)) != read + len(_PLAIN.findall(expression)):
         return ("attributes", None, None), ("capacity", None, None)
@@ -119,7 +120,7 @@ def mentions(expression: str) -> tuple[Mention, ...]:
 
 
 def environment_of(driver: str, device: Device) -> dict[str, Any]:
-    """Return the variable `device` of expressions: names by domain, those without one under the driver's."""
+    """Return the variable `device` of expressions: names by domain; names without a domain are under the driver's."""
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in device.attributes.items():
         domain, _, short = name.rpartition("/")
@@ -141,7 +142,7 @@ def environment_of(driver: str, device: Device) -> dict[str, Any]:
 
 
 def value_of(driver: str, values: Mapping[str, Any], name: str) -> str:
-    """Return an attribute or capacity, named with its domain, as comparable text; empty if the device lacks it."""
+    """Return an attribute or capacity, given with its domain, as comparable text; empty if the device lacks it."""
     domain, _, short = name.rpartition("/")
     value = values.get(name) or (values.get(short) if domain == driver else None)
     return "" if value is None else repr(value)

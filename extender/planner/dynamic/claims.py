@@ -1,9 +1,10 @@
-"""The demand of a claim, as so many devices of each kind; demands that cannot be counted are described.
+"""The demand of a claim: the number of devices of each kind, and descriptions of demands that cannot be counted.
 
-Requests with the same class, selectors and tolerations are of one kind. A request is for so many devices of a kind
-(`ExactCount`), for all of a node (`All`), or for access beside their users (`adminAccess`), which takes nothing.
-`firstAvailable` can be counted where each alternative is one device: its kind are devices that fulfil any of them.
-Devices that must share an attribute can be counted where all devices of the kinds on every node do so.
+Requests with the same class, selectors and tolerations are of one kind. A request asks for a number of devices of a
+kind (`ExactCount`), for all devices of a node (`All`), or for access in addition to their users. The last
+(`adminAccess`) takes no device. `firstAvailable` can be counted if each alternative is one device: its kind contains
+all devices that fulfil any alternative. Devices that must share an attribute can be counted if, on every node, all
+devices of the kinds share it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ MOST_NAME_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
-    """A toleration of device taints, comparable."""
+    """A toleration of device taints that can be compared and hashed."""
 
     key: str
     operator: str
@@ -39,7 +40,10 @@ class Tolerated:
     effect: str
 
     def covers(self, taint: DeviceTaint) -> bool:
-        """Return True if it tolerates the taint: no key means every taint (with `Exists`), no effect every effect."""
+        """Return True if it tolerates the taint.
+
+        No key (with `Exists`) means every taint, no effect means every effect.
+        """
         if (self.key and self.key != taint.key) or (self.effect and self.effect != taint.effect):
             return False
         return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
@@ -52,16 +56,16 @@ def tolerated(toleration: Toleration) -> Tolerated:
 
 @dataclass(frozen=True, slots=True)
 class DeviceAlternative:
-    """One alternative: a device of this class that meets all these demands."""
+    """An alternative in a request: a device of this class that meets all these demands."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
     tolerations: tuple[Tolerated, ...] = ()
     attributes: tuple[str, ...] = ()
-    """Attributes that it must have, as all devices of the claim must be alike in them."""
+    """Attributes that the device must have, since all devices of the claim must agree in them."""
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """Return True if the device meets all demands. Raises UnsupportedError if that is left to kube-scheduler."""
+        """Return True if the device meets all demands. Raises UnsupportedError if only kube-scheduler can decide."""
         device_class = classes.get(self.device_class)
         if device_class is None:
             return False
@@ -87,11 +91,11 @@ class DeviceKind:
     alternatives: tuple[DeviceAlternative, ...]
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """Return True if the device meets an alternative. Raises UnsupportedError if that is left to kube-scheduler."""
+        """Return True if the device meets an alternative. Raises UnsupportedError if only kube-scheduler can decide."""
         return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
 
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:
-        """Drop the answers of its expressions, before all devices are matched. May raise UnsupportedError."""
+        """Drop the cached answers of its expressions, before all devices are matched. May raise UnsupportedError."""
         for wanted in self.alternatives:
             known = classes.get(wanted.device_class)
             given = (each.cel.expression for each in known.spec.selectors if each.cel is not None) if known else ()
@@ -105,7 +109,7 @@ class DeviceKind:
 
     @property
     def name(self) -> str:
-        """Name of its resource: that of the class as Kubernetes calls it, with further demands in brackets."""
+        """Name of its resource: Kubernetes' name for the device class, with further demands in brackets."""
         words = " or ".join(map(str, self.alternatives))
         first = self.alternatives[0]
         is_plain = (
@@ -113,7 +117,7 @@ class DeviceKind:
         )
         if is_plain and len(words) <= MOST_NAME_CHARS:
             return f"{DEVICE_CLASS_RESOURCE}{words}"
-        mark = sha256(repr(self.alternatives).encode()).hexdigest()[:8]  # other kinds may have the same words
+        mark = sha256(repr(self.alternatives).encode()).hexdigest()[:8]  # other kinds may have the same text
         return f"{DEVICE_CLASS_RESOURCE}{words[:MOST_NAME_CHARS]} ({mark})"
 
 
@@ -124,7 +128,7 @@ def kind_of_class(name: str) -> DeviceKind:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Devices of these kinds that a claim gets must have one value of an attribute."""
+    """A constraint: the devices of these kinds in a claim must have the same value of an attribute."""
 
     attribute: str
     kinds: tuple[DeviceKind, ...]
@@ -136,12 +140,12 @@ class DeviceDemand:
 
     counts: tuple[tuple[DeviceKind, int], ...] = ()
     all_of: tuple[DeviceKind, ...] = ()
-    """Kinds of which it takes every device of the node, at least one."""
+    """Kinds of which it takes all devices of the node, at least one."""
     beside: tuple[tuple[DeviceKind, int], ...] = ()
     """Devices that must be on the node, in use or not."""
     alike: tuple[Alike, ...] = ()
     unseen: tuple[str, ...] = ()
-    """Demands that are left to kube-scheduler, in words."""
+    """Descriptions of demands that are left to kube-scheduler."""
 
     @property
     def kinds(self) -> set[DeviceKind]:
@@ -177,7 +181,7 @@ def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
 def _read(
     request: DeviceRequest, attributes: tuple[str, ...]
 ) -> tuple[DeviceKind, int, ExactDeviceRequest | None] | str:
-    """Return the kind, the number of devices (0: all), and the request if it is exact; or why it is not counted."""
+    """Return the kind, the number of devices (0: all), and the request if exact; or why it is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
@@ -232,5 +236,5 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """Return True if it names the request, or one of its alternatives, or none, which means all."""
+    """Return True if the constraint names the request, one of its alternatives, or no request (it means all)."""
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

@@ -1,7 +1,8 @@
 """The environment of expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
 
-Both are maps of one text in the language, equal for equal values. The functions are those of the API server's quantity
-and semver libraries that selectors use; an expression with another one does not compile.
+Quantities and versions are maps of one text in the language; equal values have equal maps. The functions are the ones
+from the API server's quantity and semver libraries that selectors use; an expression with any other function does not
+compile.
 """
 
 import re
@@ -26,12 +27,12 @@ Release = tuple[int, int, int]
 
 
 def quantity_value(text: str | float) -> Value:
-    """Return a quantity as a value of the language; ValueError if the text is none."""
+    """Return a quantity as a value of the language. Raises ValueError if the text is not a quantity."""
     return {QUANTITY: str(exact(str(text)))}
 
 
 def semver_value(text: str) -> Value:
-    """Return a semantic version, without build metadata, as a value of the language; ValueError if the text is none."""
+    """Return a version without build metadata as a value of the language. Raises ValueError if it is not semantic."""
     parse_semver(text)
     return {SEMVER: text.partition("+")[0]}
 
@@ -46,7 +47,10 @@ def readable(read: Callable[[str], object], text: str) -> bool:
 
 
 def compare(left: Value, right: Value) -> int:
-    """Return 1 if the first is more, or newer, 0 for equal ones, else -1. ValueError for values of two kinds."""
+    """Return 1 if the first value is more or newer, 0 if they are equal, else -1.
+
+    Raises ValueError for unlike kinds.
+    """
     if QUANTITY in left and QUANTITY in right:
         a, b = amount_of(left), amount_of(right)
         return (a > b) - (a < b)
@@ -57,21 +61,21 @@ def compare(left: Value, right: Value) -> int:
 
 
 def amount_of(value: Value) -> Fraction:
-    """Return the amount of a quantity; ValueError if the value is none."""
+    """Return the amount of a quantity. Raises ValueError if the value is not a quantity."""
     if QUANTITY not in value:
         raise ValueError("this is no quantity")
     return Fraction(value[QUANTITY])
 
 
 def integer(amount: Fraction) -> int:
-    """Return a whole number; ValueError if the amount is none."""
+    """Return the amount as an integer. Raises ValueError if it is not a whole number."""
     if amount.denominator != 1:
         raise ValueError("the quantity is no whole number")
     return amount.numerator
 
 
 def release_of(value: Value) -> Release:
-    """Return major, minor and patch; ValueError if the value is no version."""
+    """Return major, minor and patch. Raises ValueError if the value is not a version."""
     if SEMVER not in value:
         raise ValueError("this is no version")
     return parse_semver(value[SEMVER])[0]
@@ -79,7 +83,7 @@ def release_of(value: Value) -> Release:
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
-    """Return numbers and pre-release parts (semver.org 2.0); ValueError if the text is no version."""
+    """Return numbers and pre-release parts (semver.org 2.0). Raises ValueError if the text is not a version."""
     match = _SEMVER.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
         raise ValueError("this is no semantic version")
@@ -96,7 +100,7 @@ def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], 
 
 @lru_cache(maxsize=1)
 def environment() -> Any:
-    """Make the environment of expressions, once: a device, and the functions on quantities and versions."""
+    """Create the environment of expressions, once: a device, and the functions on quantities and versions."""
     from cel_expr_python import cel  # noqa: PLC0415 - 10 MiB that most clusters never need
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415 - as above
 

@@ -1,7 +1,7 @@
 """The devices of every node, read from the slices that drivers publish, and the kinds of each.
 
-A device is counted if it is a whole one, of one node, in a pool that is complete (`planner.dynamic.pools`). A kind
-with other devices too (parts, shared ones, devices of several nodes) is not counted (`unseen`).
+A device is counted if it is whole, belongs to one node, and is in a complete pool (`planner.dynamic.pools`). A kind
+that also matches other devices (parts, shared devices, devices of several nodes) is not counted (`unseen`).
 """
 
 from collections import Counter
@@ -36,9 +36,9 @@ class Inventory:
         self._alls: Counter[DeviceKind] = Counter()
         self._bits: dict[DeviceKind, int] = {}
         self._unknown: dict[DeviceKind, Reason] = {}
-        """Kinds that cannot be counted, with any devices, and why."""
+        """Kinds that cannot be counted whatever the devices are, and why."""
         self._patterns: Counter[Pattern] = Counter()
-        """Patterns of all devices that are counted."""
+        """Pattern → number of counted devices with it."""
         self._key: object = None
         self._stale = False
         self._uniform: dict[tuple[str, tuple[DeviceKind, ...]], bool] = {}
@@ -61,7 +61,7 @@ class Inventory:
         return changed
 
     def put_rule(self, name: str, new: DeviceTaintRule | None) -> set[str]:
-        """Put, update or (None) remove a rule of taints."""
+        """Put, update or (None) remove a DeviceTaintRule."""
         touched = self._rules.update_rule(name, new)
         return set().union(*map(self._read_pool, filter(touched, list(self._slices))))
 
@@ -84,7 +84,10 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: DeviceKind, *, whole: bool = False) -> None:
-        """Count a request for this kind (`whole`: for all of a node); the kind stays until all are forgotten."""
+        """Count a request for this kind (`whole`: all devices of a node).
+
+        The kind stays until all requests are uncounted.
+        """
         self._wanted[kind] += 1
         if whole:
             self._alls[kind] += 1
@@ -93,7 +96,7 @@ class Inventory:
             self._mark(kind)
 
     def uncount(self, kind: DeviceKind, *, whole: bool = False) -> None:
-        """Take off a request that `want` counted."""
+        """Subtract a request that `want` counted."""
         for counter in (self._wanted, self._alls) if whole else (self._wanted,):
             counter[kind] -= 1
             if not counter[kind]:
@@ -107,7 +110,7 @@ class Inventory:
                 self._mark(crowded)
 
     def refresh(self) -> bool:
-        """Make `rows` again if their kinds or devices changed; return True if so."""
+        """Rebuild `rows` if kinds or devices changed; return True if so."""
         if not self._stale:
             return False
         self._stale = False
@@ -126,7 +129,8 @@ class Inventory:
     def offers(self, node: str, own: Mapping[str, int]) -> dict[str, int]:
         """Return the devices of a node as amounts; `own` are the node's allocatable amounts.
 
-        A node's own amount of an extended resource (of a device plugin) stays, and counts for what includes its class.
+        A node's own amount of an extended resource (of a device plugin) stays, and also counts for each resource that
+        includes its device class.
         """
         offered = self.rows.amounts(self._of_node.get(node, {}))
         for name, class_name in self.extended.items():
@@ -143,7 +147,7 @@ class Inventory:
         return self.rows.used(Counter(entry.pattern for entry in found))
 
     def entry(self, device: DeviceId) -> Entry | None:
-        """Return a device; None if its pool is not complete, or does not have it."""
+        """Return a device; None if its pool is incomplete or lacks the device."""
         driver, pool, name = device
         return self._entries.get((driver, pool), {}).get(name)
 
@@ -162,7 +166,7 @@ class Inventory:
         return self.extended.get(resource, "")
 
     def uniform(self, kinds: tuple[DeviceKind, ...], attribute: str) -> bool:
-        """Return True if on every node all devices of these kinds have one value of an attribute."""
+        """Return True if, on every node, all devices of these kinds have the same value of an attribute."""
         known = self._uniform.get((attribute, kinds))
         if known is None:
             mask = sum(1 << self._bits[kind] for kind in set(kinds) if kind in self._bits)
@@ -177,7 +181,7 @@ class Inventory:
 
     @property
     def nodes(self) -> Collection[str]:
-        """Nodes with devices that are counted."""
+        """Nodes with counted devices."""
         return self._of_node.keys()
 
     def _resource(self, kind: DeviceKind) -> str:
@@ -200,7 +204,7 @@ class Inventory:
         if entries:
             self._entries[pool] = entries
         self._count(entries.values(), 1)
-        for kind in again:  # its expression may be able to tell apart the devices that are left
+        for kind in again:  # with fewer devices its expression may be within the limit
             self._mark(kind)
         return {entry.node for entry in (*before.values(), *entries.values()) if entry.node}
 
@@ -252,7 +256,7 @@ class Inventory:
 
 
 def _extended(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Return extended resource → class: the newest that names it, of those created at once the first by name."""
+    """Return extended resource → device class: the newest that names it; among equally old ones, the first by name."""
     named = [each for each in classes if each.spec.extended_resource_name]
     named.sort(key=lambda each: each.metadata.name, reverse=True)
     named.sort(key=lambda each: each.metadata.creation_timestamp or "")

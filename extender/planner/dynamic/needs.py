@@ -1,4 +1,4 @@
-"""The needs of a pod: the sum of its claims, for its pod class."""
+"""The device needs of a pod: the sum of its claims, as part of its pod class."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,44 +17,45 @@ from muster.resources.vector import unit
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
-    """A claim that several pods may use. While it has no devices, the first pod takes it to its node."""
+    """A claim that several pods may use. While it has no devices, the first pod decides its node."""
 
     key: str
     """namespace/name"""
     rows: tuple[tuple[str, int], ...]
-    """Amounts that it takes there, however many pods use it."""
+    """Amounts that it takes on that node, however many pods use it."""
     grouped: bool = False
-    """Native PodGroups share it, each of which is one user of it however many pods it has."""
+    """True if native PodGroups share it; each is one user of the claim, however many pods it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimNeeds:
-    """All claims of a pod together; equal needs have equal keys, no needs an empty one."""
+    """All claims of a pod together; equal needs have equal keys, and a pod without needs has an empty key."""
 
     rows: tuple[tuple[str, int], ...] = ()
     """Resource → amount that the pod takes from its node, on top of its containers' requests."""
     replaced: tuple[str, ...] = ()
-    """Extended resources that the containers request and that `rows` has instead."""
+    """Extended resources in the containers' requests that `rows` replaces."""
     beside: tuple[tuple[str, int], ...] = ()
     """Resource → amount that the node must have, in use or not."""
     shared: tuple[SharedClaim, ...] = ()
     named: tuple[SharedClaim, ...] = ()
-    """All claims that the pod names, which other pods may use too, with or without devices: queues are charged them."""
+    """All claims that the pod names and other pods may use too, with or without devices; queues are charged for
+    them."""
     nodes: tuple[NodeSelector, ...] = ()
-    """Nodes of the devices that it has already."""
+    """Selectors of the nodes of devices that its claims already have."""
     problems: tuple[Reason, ...] = ()
-    """Problems by which no node will do."""
+    """Problems that rule out every node."""
     of_group: tuple[str, ...] = ()
-    """Claims made for the whole native PodGroup of a pod that is placed by a kube-scheduler of Muster's own. It gives
-    them to no pod, unless its gates for groups are on."""
+    """Claims of the pod's native PodGroup, if a kube-scheduler of Muster's own places the pod. That kube-scheduler
+    gives them to no pod unless its feature gates for groups are on."""
     unseen: tuple[str, ...] = ()
-    """Demands that are not counted, in words: kube-scheduler decides them."""
+    """Descriptions of demands that are not counted; kube-scheduler decides about them."""
     shown: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """The demands for people: each kind once, without resources that only help to count."""
+    """The demands as shown to users: each kind once, without resources that only help to count."""
     key: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
-        """Make the key."""
+        """Compute the key."""
         parts = (
             self.rows, self.replaced, self.beside, self.shared, self.named, self.nodes, self.problems, self.of_group,
             self.unseen,
@@ -71,7 +72,7 @@ NO_NEEDS = ClaimNeeds()
 
 
 class Sums:
-    """Adds up the claims of one pod."""
+    """Builder of the sum of one pod's claims."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -108,7 +109,7 @@ class Sums:
     def add_own(
         self, demand: DeviceDemand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
-        """Add the devices of a pod's own claim; before the pod is on a node, the claim counts by itself."""
+        """Add the devices of a pod's own claim. Before the pod has a node, the claim counts on its own."""
         self._show(demand)
         if on_node:
             self._rows.update(self._inventory.used(devices))
@@ -130,7 +131,7 @@ class Sums:
             self.nodes.append(nodes)
 
     def extend(self, resource: str, kind: DeviceKind, amount: int) -> None:
-        """Add an extended resource that stands for devices of a class; the requests have its own amount already."""
+        """Add an extended resource that represents devices of a class; the requests already have its own amount."""
         if why := self._inventory.unseen(kind):
             self.replaced.append(resource)
             self._unseen.append(f"{resource}: {why}")

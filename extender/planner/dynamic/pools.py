@@ -1,11 +1,11 @@
-"""Pools of devices as kube-scheduler sees them: complete ones, with the taints that administrators give by rules.
+"""Pools of devices as kube-scheduler sees them: complete pools, with the taints of administrators' rules.
 
-A pool is its newest generation, if all slices of that are there and no two devices have one name. Of any other pool
-nothing is counted, as kube-scheduler allocates nothing from it.
+A pool consists of its newest generation, provided that all its slices exist and no two devices have the same name. Any
+other pool counts as empty, as kube-scheduler allocates nothing from it.
 
-kube-scheduler allocates no device to a request that does not tolerate its taints, those of rules (DeviceTaintRule) as
-well as those of the slice. The control plane evicts the users of devices with NoExecute. Rules are on by default since
-Kubernetes 1.37.
+kube-scheduler allocates no device to a request that does not tolerate the device's taints. Taints come from the slice
+and from rules (DeviceTaintRule). The control plane evicts the users of devices with NoExecute. Rules are on by default
+since Kubernetes 1.37.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ DeviceId = tuple[str, str, str]
 
 
 class TaintRules:
-    """The rules by name, and the devices that have their taints."""
+    """The rules by name; adds their taints to devices."""
 
     def __init__(self) -> None:
         self._rules: dict[str, DeviceTaintRule] = {}
@@ -38,7 +38,7 @@ class TaintRules:
         return lambda pool: any(_may_taint(each, pool) for each in rules)
 
     def tainted(self, pool: PoolId, device: Device) -> Device:
-        """Return the device with the taints of rules: a copy, as slices keep what drivers published."""
+        """Return a copy of the device with the taints of rules; slices keep the taints that drivers published."""
         if not self._rules:
             return device
         taints = [rule.spec.taint for rule in self._rules.values() if _taints(rule, pool, device.name)]
@@ -46,7 +46,7 @@ class TaintRules:
 
 
 def _may_taint(rule: DeviceTaintRule, pool: PoolId) -> bool:
-    """True if the rule selects devices of the pool. A rule without a selector selects none, an empty selector all."""
+    """Return True if the rule may select devices of the pool. No selector selects none, an empty one selects all."""
     chosen = rule.spec.device_selector
     return chosen is not None and chosen.driver in {None, pool[0]} and chosen.pool in {None, pool[1]}
 
@@ -63,12 +63,12 @@ class Entry:
     driver: str
     device: Device
     node: str
-    """Empty if it is not of one node."""
+    """Name of its node; empty if it does not belong to exactly one."""
     pattern: Pattern = 0
 
     @property
     def counted(self) -> bool:
-        """True for a whole device of one node."""
+        """True for a whole device that belongs to one node."""
         device = self.device
         return bool(self.node) and not device.consumes_counters and not device.allow_multiple_allocations
 
@@ -79,7 +79,10 @@ def pool_of(resource_slice: ResourceSlice) -> PoolId:
 
 
 def entries_of(slices: Iterable[ResourceSlice], rules: TaintRules) -> dict[str, Entry]:
-    """Return the devices of a pool by name, with the taints of rules; none if it is incomplete or wrong."""
+    """Return the devices of a pool by name, with the taints of rules.
+
+    Empty if the pool is incomplete or inconsistent.
+    """
     specs = [each.spec for each in slices]
     newest = max((spec.pool.generation for spec in specs), default=None)
     current = [spec for spec in specs if spec.pool.generation == newest]

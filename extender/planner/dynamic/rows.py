@@ -1,15 +1,14 @@
-"""Devices as resources: amounts of a node that pods use up, so that counting devices is adding and comparing numbers.
+"""Devices as resources: amounts of a node that pods use, so that counting devices means adding and comparing numbers.
 
-Each kind of device is a resource of a node, of which the node has as many as devices match, and a request for
-two of them takes two. That alone would count a device twice that is of two kinds (any GPU; a GPU with 80 GB). So a
-request takes from every resource whose devices include all of its own: one of the large GPUs is one of the GPUs, too.
-By Hall's theorem all requests can be served if, and only if, each union of kinds has as many devices as
-are asked for of the kinds within it. So where kinds overlap and neither includes the other, their union is one more
-resource. Everything that knows amounts then knows devices: free capacity, victims, reservations, queues, scale-up
-requests.
+Each kind of device is a resource: a node has one unit per matching device, and a request for two devices takes two.
+With this alone, a device of two kinds (any GPU; a GPU with 80 GB) would be counted twice. So a request takes from every
+resource whose devices include all of its own: a large GPU also counts as a GPU. By Hall's theorem, all requests can be
+served if and only if each union of kinds has enough devices for the requests within it. So where kinds overlap and
+neither includes the other, their union is a further resource. All code that works with amounts then works with devices:
+free capacity, victims, reservations, queues, scale-up requests.
 
-`All` takes what a node has, however much that is. It is a resource of its own, of which a node with such devices has
-`WHOLE` and each user of one of them takes 1. So there is `WHOLE` only where none is used.
+`All` takes all devices of a kind on a node, however many there are. It is a separate resource: a node with such devices
+has `WHOLE` of it, and each user of one device takes 1. So `WHOLE` is free only while no device is used.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,9 +21,9 @@ from muster.resources.vector import unit
 WHOLE = 1 << 20
 """More than the devices of any node."""
 MOST_UNIONS = 64
-"""Further unions are left out, and left to kube-scheduler."""
+"""Most unions of kinds; further ones are left to kube-scheduler."""
 Pattern = int
-"""The kinds of a device, one bit each."""
+"""The kinds of a device, one bit for each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +33,27 @@ class Rows:
     masks: Mapping[str, Pattern]
     """Resource → the kinds whose devices count for it."""
     wholes: Mapping[str, Pattern]
-    """The same for resources of whole nodes, which `All` takes."""
+    """The same for the resources that requests for `All` take."""
     taken: Mapping[DeviceKind, tuple[str, ...]]
-    """Kind → the resources that a device of it is taken from, its own first, `wholes` last."""
+    """Kind → the resources that one of its devices counts against, its own first, `wholes` last."""
     whole_of: Mapping[DeviceKind, str]
     """Kind → its resource in `wholes`."""
     name_of: Mapping[DeviceKind, str]
     """Kind → its own resource."""
 
     def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """Return the amounts of a node with so many devices of each pattern; resources without any are left out."""
+        """Return the amounts of a node with these numbers of devices per pattern; empty resources are left out."""
         found = {name: _count(patterns, mask) * unit(name) for name, mask in self.masks.items()}
         found |= {name: WHOLE for name, mask in self.wholes.items() if _count(patterns, mask)}
         return {name: amount for name, amount in found.items() if amount}
 
     def used(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """Return the amounts that devices which a claim has take, with so many of each pattern."""
+        """Return the amounts that allocated devices take, given their number per pattern."""
         masks = (*self.masks.items(), *self.wholes.items())
         return {name: count * unit(name) for name, mask in masks if (count := _count(patterns, mask))}
 
     def asked(self, kind: DeviceKind, count: int) -> dict[str, int]:
-        """Return the amounts that a request for so many devices of the kind takes."""
+        """Return the amounts that a request for `count` devices of the kind takes."""
         return {name: count * unit(name) for name in self.taken[kind]}
 
     def asked_all(self, kind: DeviceKind) -> dict[str, int]:
@@ -68,9 +67,11 @@ def rows_of(
     alls: Collection[DeviceKind],
     patterns: Collection[Pattern],
 ) -> Rows:
-    """Make the resources of these kinds; `bits` has the bit of each in patterns, `alls` those requested with `All`.
+    """Build the resources of these kinds.
 
-    `patterns` are those that devices have, each once.
+    `bits` has each kind's bit in patterns, `alls` the kinds requested with `All`.
+
+    `patterns` are the distinct patterns of the devices.
     """
     own = {kind: 1 << bit for kind, bit in bits.items()}
     masks = {names[kind]: mask for kind, mask in own.items()}
@@ -92,7 +93,7 @@ def rows_of(
 
 
 def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterator[Pattern]:
-    """Yield unions of kinds that overlap without one including the other, and unions of those."""
+    """Yield unions of kinds that overlap while neither includes the other, and unions of these unions."""
     known = dict.fromkeys(masks)
     sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
     todo = list(masks)

@@ -1,10 +1,11 @@
-"""The built-in plugins, as hooks of the session.
+"""The built-in planner plugins, which register functions for the session's hooks.
 
-They promise no I/O and no clock: a plugin reads the session's snapshot, and can re-create what it keeps from cycle to
-cycle. They import the framework and the state, and must not import actions or anything that serves and writes. Start at
-`order`, which has the simplest ones. `predicates`, `interpodaffinity` and `dynamicresources` refuse nodes, `scores`,
-`nodeorder` and `fragmentation` rank them, `topology` (with `domains`) keeps pods together, `proportion` has queues,
-`admission` admits gangs, `protection` keeps gangs from being victims, `pages` are shown over HTTP.
+They use no I/O and no clock. A plugin reads the session's snapshot, and can re-create everything that it keeps between
+cycles. The plugins import the framework and the state, and must not import actions or code that serves and writes.
+Start at `order`, which has the simplest plugins. `predicates`, `interpodaffinity` and `dynamicresources` refuse nodes;
+`scores`, `nodeorder` and `fragmentation` rank them. `topology` (with `domains`) keeps pods together, `proportion`
+divides capacity among queues, `admission` admits gangs, `protection` keeps gangs from being victims, `pages` shows
+snapshot and order over HTTP.
 """
 
 from extender.planner.framework.registry import PluginBuilder
@@ -37,4 +38,4 @@ PLUGINS: dict[str, PluginBuilder] = {
         Binpack, QuotaRoom, Reservations, TopologyPlugin,
     )
 }  # fmt: skip
-"""By the name that configurations call them by."""
+"""Name in configurations → builder of the plugin."""

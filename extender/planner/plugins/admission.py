@@ -29,11 +29,11 @@ DEFAULT_FACTOR = 1.2
 FACTOR = "overcommit-factor"
 WAITING_TIME = "sla-waiting-time"
 MOST_KNOWN = 16_384
-"""PodGroups whose minResources are kept as rows."""
+"""Most PodGroups whose minResources are cached as arrays."""
 
 
 class UnusedMinResources:
-    """The rest of gangs' minResources that their pods do not use; kept while the PodGroup stays the same."""
+    """The part of a gang's minResources that its pods do not use; cached until the PodGroup changes."""
 
     def __init__(self) -> None:
         self._axis: dict[str, int] | None = None
@@ -41,7 +41,10 @@ class UnusedMinResources:
         """UID and version of a PodGroup → its minResources."""
 
     def unused_by(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        """Return the rest, int64 of shape (resources,), read-only; 0 for gangs with placed slots or gates of others."""
+        """Return the unused part, int64 of shape (resources,), read-only.
+
+        0 for gangs with placed slots or foreign gates.
+        """
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:
             return np.zeros_like(whole)
@@ -51,7 +54,7 @@ class UnusedMinResources:
         return rest
 
     def _whole(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        if snapshot.axis is not self._axis:  # rows are along the resources that nodes have
+        if snapshot.axis is not self._axis:  # the arrays follow the snapshot's order of resources
             self._axis = snapshot.axis
             self._known.clear()
         key = gang.uid, gang.group.metadata.resource_version
@@ -61,10 +64,11 @@ class UnusedMinResources:
 
 
 class Overcommit(PlainPlugin):
-    """Admission of gangs while all admitted ones fit into a multiple of the nodes' resources, less the used ones.
+    """Admission of gangs while all admitted gangs fit into a multiple of the nodes' resources, less the used part.
 
-    The factor is 1.2, also where one below 1 is configured, as in Volcano. Only resources that the gang needs are
-    compared; pods with a node count once, as used. What gangs hold that may be evicted for it does not count.
+    The factor is 1.2 by default and, as in Volcano, also if one below 1 is configured. Only resources that the gang
+    needs are compared; pods with a node count once, as used. Amounts held by gangs that may be evicted for it do not
+    count.
     """
 
     name = "overcommit"
@@ -77,7 +81,7 @@ class Overcommit(PlainPlugin):
         self._admitted: Amounts | None = None
         """Needs of admitted gangs; None until the first vote of the cycle."""
         self._victims: dict[tuple[str, int, bool], Amounts] = {}
-        """Queue, priority and preemption of a gang → what its possible victims hold in this cycle."""
+        """Queue, priority and preemption of a gang → the amounts that its possible victims hold in this cycle."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the vote, and count the gangs that are admitted during the cycle."""
@@ -110,7 +114,7 @@ class Overcommit(PlainPlugin):
         return EnqueueVote(admit=False, reason=reasons.queues.OVERCOMMITTED, message=message)
 
     def _evictable(self, session: Session, gang: GangView) -> Amounts:
-        """Return what the gang's possible victims hold, by the actions of the cycle, int64 of shape (resources,)."""
+        """Return the sum of amounts that actions could evict for this gang, int64 of shape (resources,)."""
         key = gang.queue, gang.priority, gang.preempts
         if key not in self._victims:
             queues = session.snapshot.queues
@@ -126,10 +130,10 @@ class Overcommit(PlainPlugin):
 
 
 class Sla(PlainPlugin):
-    """Order of gangs by their longest waiting time: the earliest deadline first, gangs without one last.
+    """Order of gangs by the end of their longest waiting time: the earliest first, gangs without one last.
 
-    The time is in the PodGroup's annotation, or else in the argument, counted from its creation; an unreadable one is
-    none. An overdue gang is admitted; the plugins after this one are not asked.
+    The PodGroup's annotation, or else the argument, sets the time from its creation; an unreadable time is ignored. An
+    overdue gang is admitted, and the plugins after this one are not asked.
     """
 
     name = "sla"
@@ -145,7 +149,7 @@ class Sla(PlainPlugin):
         session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= self._deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
-        """Return the latest start, in seconds since the epoch; infinite without a time."""
+        """Return the latest start, in seconds since the epoch; infinite without a waiting time."""
         waiting_s, created = self._waiting(gang), parse_time(gang.created)
         return created + waiting_s if created is not None and waiting_s else float("inf")
 
@@ -159,12 +163,12 @@ class Sla(PlainPlugin):
 
 
 class Drf(PlainPlugin):
-    """Order of gangs of one queue by their dominant share, the largest part that they use of any resource."""
+    """Order of gangs of one queue by dominant share: the largest share of any resource that a gang uses."""
 
     name = "drf"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order; what a gang gets in this cycle counts."""
+        """Register the order; placements of this cycle count."""
         totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
         given: defaultdict[str, Amounts] = defaultdict(lambda: np.zeros(len(totals), dtype=np.int64))
 
@@ -186,8 +190,8 @@ _REQUESTS = "requests."
 class QuotaRoom(PlainPlugin):
     """Admission of gangs while the ResourceQuotas of their namespace have room for their minimum.
 
-    Else the API server refuses some of a gang's pods, and the others wait for them. Admitted gangs without pods count
-    too. Quotas with scopes or unreadable amounts are left to the API server.
+    Without this check the API server may refuse some of a gang's pods, and the others wait for them. Admitted gangs
+    without pods count too. Quotas with scopes or unreadable amounts are left to the API server.
     """
 
     name = "resourcequota"
@@ -219,7 +223,7 @@ def _vote(session: Session, gang: GangView, admitted: Counter[str]) -> EnqueueVo
 
 
 def _lacking(quota: ResourceQuota, wanted: Vector, admitted: Counter[str]) -> str:
-    """Return the quota's name of the first resource that has too little left; empty if all have enough."""
+    """Return the first resource, by its name in the quota, of which too little is left; empty if none."""
     if quota.scoped:
         return ""
     for key, limit in quota.status.hard.items():

@@ -1,4 +1,4 @@
-"""Demands of one part of a gang: the room for each class of its pods, and the domain closest to holding it."""
+"""Demands of one part of a gang: free capacity for each class of its pods, and the domain closest to holding it."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -20,7 +20,7 @@ from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
-"""Limit for pods that ask for nothing; sums over all nodes must stay exact."""
+"""Most pods counted per node, for pods without requests; sums over all nodes must stay exact."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Demand:
     cls: PodClass
     wanted: WantedPods
     inside: list[tuple[int, int]] = field(default_factory=list)
-    """Parts inside that need a domain of their own: its level, and the pods that it must hold."""
+    """Inner parts that need a domain of their own: the level of that domain, and the pods that it must hold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +40,12 @@ class TopologyDemands:
     session: Session
     forest: Forest
     geometries: MutableMapping[int, Geometry]
-    """By the id of the tree; the trees of a cluster are re-created as nodes change."""
+    """Id of a tree → its geometry; trees are re-created when nodes change."""
 
     def demands_of(
         self, gang: GangView, part: SlotGroup, nodes: NodeSet, reach: LevelRange, *, ever: bool = False
     ) -> list[Demand]:
-        """Return a demand per class of pods, the one that needs most nodes first; `ever`: of an empty cluster."""
+        """Return a demand per class of pods, the one that needs most nodes first; `ever`: in an empty cluster."""
         classes: Counter[PodClass] = Counter()
         for pod_set in gang.pod_sets:
             if ranks := part.slots.get(pod_set.name):
@@ -74,9 +74,9 @@ class TopologyDemands:
         return least
 
     def _sliced(self, part: SlotGroup, reach: LevelRange) -> tuple[tuple[int, int], ...]:
-        """Return level and size of the slices that must be whole, of the part or of the only one in it.
+        """Return level and size of the slices that must stay whole, in the part or in its only inner part.
 
-        Empty if there are none, or if they cannot all be kept whole in the part's own tree. Then they are placed one
+        Empty if there are none, or if the part's own tree cannot keep all of them whole. Then slices are placed one
         after the other, each in the tree that has its level.
         """
         while len(part.children) == 1 and not part.slices:
@@ -88,7 +88,10 @@ class TopologyDemands:
         return tuple(found) if nested and len(found) == len(part.slices) else ()
 
     def _level(self, near: Nearness, reach: LevelRange) -> int | None:
-        """Return the required level in the same tree; None without one. A tree that has it comes before others."""
+        """Return the required level in the same tree; None without one.
+
+        A tree with that level is preferred to others.
+        """
         found = self.forest.within(near, reach.tree)
         return found.outer if isinstance(found, LevelRange) and found.tree is reach.tree and found.hard else None
 
@@ -101,7 +104,7 @@ class TopologyDemands:
     def closest_domain(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], *, ever: bool = False
     ) -> ClosestDomain | None:
-        """Return the closest domain for the first part that finds none; with `ever`, were the cluster empty."""
+        """Return the closest domain for the first part that fits in none; `ever`: as if the cluster were empty."""
         ask, index = self.session.ask(gang), self.session.snapshot.index
         if ask.request is None or not ask.request.required:
             return None

@@ -1,8 +1,8 @@
-"""Claims to devices (resource.k8s.io/v1): refusals of nodes besides those that have too few devices.
+"""Claims to devices (resource.k8s.io/v1): refusals of nodes for other reasons than too few devices.
 
-Numbers of devices are amounts like any other (`planner.dynamic.rows`), which the session counts. Left are missing
-claims, the nodes of devices that a claim has already, and the node to which the first pod took a shared claim.
-kube-scheduler's DynamicResources plugin, which allocates every device, has the last word.
+Numbers of devices are ordinary amounts (`planner.dynamic.rows`), which the session counts. This module handles missing
+claims, claims whose devices are on certain nodes, and shared claims whose first pod decides the node. kube-scheduler's
+DynamicResources plugin, which allocates every device, makes the final decision.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ GROUP_CLAIMS = "groupClaims"
 
 
 class DynamicResources(PlainPlugin):
-    """Refusals of nodes by claims; shared claims are followed through the session."""
+    """Refusals of nodes by claims; the session's placements and evictions update the shared claims."""
 
     name = "dynamicresources"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
@@ -83,7 +83,7 @@ def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Ite
 
 
 class SharedClaims:
-    """Shared claims without devices: the first pod takes the claim to its node, the others follow uncounted."""
+    """Shared claims without devices: the first pod decides the node and counts; the others follow without counting."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -94,7 +94,7 @@ class SharedClaims:
         }
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return the code of refusal per node for a pod that names claims; None if it names none."""
+        """Return the refusal code of each node for a pod that names claims; None if it names none."""
         if not cls.needs.named:
             return None
         snapshot, causes = self._session.snapshot, self._session.causes
@@ -113,7 +113,7 @@ class SharedClaims:
         return codes
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Follow a step of a trial."""
+        """Update the counts by a step of a trial."""
         snapshot = self._session.snapshot
         for shared in entry.cls.needs.shared:
             users = self._users.setdefault(shared.key, Counter())
@@ -130,5 +130,5 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """Return the column of its users' node: one at most, unless pods were bound by hand."""
+        """Return the column of its users' node; there are several only if pods were bound by hand."""
         return next(iter(self._users.get(shared.key, ())), None)

@@ -2,8 +2,9 @@
 
 After "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is worth nothing to a pod whose CPUs, memory or other GPUs
 are not free beside it. The worth of a node is the part of its free GPUs that the next pod can use, on average over the
-pods seen. A pod goes where that falls least. A tenth of the worth is what *all* next pods of a kind could use, as the
-paper's worth alone lets nodes run out of CPUs. The mix of pods is learnt from gangs as they come.
+pods seen. A pod goes to the node whose worth falls least. A tenth of the worth is the part that *all* next pods of a
+kind could use, as the paper's worth alone lets nodes run out of CPUs. The mix of pods is learnt from gangs as they
+arrive.
 """
 
 from collections import Counter
@@ -22,16 +23,17 @@ from extender.planner.state.podclass import PodClass
 from muster.resources.vector import WHOLE
 
 MOST_SEEN = 100_000
-"""Pods after which those seen count half, so that the mix follows users."""
+"""Number of seen pods at which all counts are halved, so that the mix follows recent use."""
 GROWTH = 1.1
-"""Factor of the number of pods seen after which the mix is made again."""
+"""Growth of the number of seen pods after which the mix is computed again."""
 
 
 class Fragmentation:
-    """Scores of nodes and GPUs: highest where one pod more costs the next ones least.
+    """Scores of nodes and GPUs: highest where one more pod costs future pods least.
 
-    Arguments: `fill` is the part (0 to 1) that all next pods have in the worth of a node, beside the next one.
-    `coverage` is the part of the pods seen that kinds must make up to count. `kinds` is their largest number.
+    Arguments: `fill` is the weight (0 to 1) of all next pods of a kind in a node's worth, against that of a single next
+    pod. Kinds count, the most frequent first, until they make up the share `coverage` of seen pods. `kinds` is their
+    maximum.
     """
 
     name = "fragmentation"
@@ -51,16 +53,17 @@ class Fragmentation:
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
         self._stale = False
-        """Nodes have changed since their worth was computed: most cycles place nothing, and do not ask."""
+        """True if nodes changed since their worth was computed; it is computed on demand, as most cycles place
+        nothing."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0
         self._dirty: set[int] = set()
         self._caught: set[int] = set()
-        """Columns whose worth was computed since the cycle began; the next cycle does not have its trials."""
+        """Columns whose worth was computed with trials of this cycle, which the next cycle does not have."""
         self._version = (-1, -1)
         self._losses: dict[bytes, tuple[int, Scores]] = {}
-        """Key of a class → stamp, and the losses of worth per node by one pod more of it as of then."""
+        """Key of a class → stamp, and the loss of worth per node by one more pod, as of that stamp."""
 
     def on_session_open(self, session: Session) -> None:
         """Learn of new gangs and changed nodes, and register both scores."""
@@ -75,7 +78,7 @@ class Fragmentation:
         session.hooks.follow(lambda entry, _sign: self._dirty.add(entry.column))
 
     def on_session_close(self, session: Session) -> None:
-        """Forget classes once there are many."""
+        """Forget all losses once there are many classes."""
         self._caught |= self._dirty
         if len(self._losses) > 2 * len(session.snapshot.gangs) + 256:
             self._losses.clear()
@@ -91,7 +94,7 @@ class Fragmentation:
         self.learn(fresh)
 
     def learn(self, fresh: Mapping[PodKind, int]) -> None:
-        """Count new pods; make the mix again once there are clearly more of them."""
+        """Count new pods; compute the mix again once their number has grown clearly."""
         self._seen.update(fresh)
         self._counted += sum(fresh.values())
         if self._counted > MOST_SEEN:
@@ -132,7 +135,10 @@ class Fragmentation:
         return self._worth
 
     def losses(self, session: Session, cls: PodClass) -> Scores:
-        """Return the loss of worth per node with one pod more of this class; 0 for nodes without GPUs or room."""
+        """Return the loss of worth per node by one more pod of this class.
+
+        0 where it does not fit or there are no GPUs.
+        """
         self._catch_up(session)
         if self._nodes is None or self._mix is None:
             return np.zeros(len(session.snapshot.nodes))

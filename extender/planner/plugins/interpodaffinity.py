@@ -1,7 +1,7 @@
 """Refusals by other pods: host ports, claims in use, required (anti-)affinity, topology spread.
 
-The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts begin as
-the snapshot's, placed slots included, and follow the session's decisions and their rollback.
+The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts start as
+the snapshot's, placed slots included, and change with the session's decisions and rollbacks.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -23,13 +23,13 @@ from muster.api.muster.reason import Reason
 Mask = NDArray[np.bool_]
 Refusal = tuple[Reason, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
-"""Nodes on which a spread constraint counts pods, by the node alone."""
+"""Function to the nodes on which a spread constraint counts pods, judged by the node alone."""
 NAMED = 8
-"""Anti-affinities of other pods with one topology key that are compared one by one: pods may have hundreds."""
+"""Most anti-affinities of other pods per topology key that are compared one by one; pods may have hundreds."""
 
 
 class InterPodAffinity:
-    """Pods on nodes during one session."""
+    """Counts of pods on nodes during one session, and the refusals that follow from them."""
 
     def __init__(self, session: Session, eligible: Eligible) -> None:
         self._session = session
@@ -41,7 +41,7 @@ class InterPodAffinity:
         self._index: dict[Hashable, list[Mark]] | None = None
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Follow a step of a trial."""
+        """Update the counts by a step of a trial."""
         pods = sign * entry.size
         for mark in entry.marks:
             known = self._counts.get(mark)
@@ -56,7 +56,7 @@ class InterPodAffinity:
                 self._claims[claim.key] += pods
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return the code of refusal per node by the pods there; None for a class that they cannot concern."""
+        """Return each node's refusal code by the pods there; None for a class that no such rule concerns."""
         if not (cls.marks or cls.neighbours or cls.claims):
             return None
         codes = np.zeros(len(self._snapshot.nodes), dtype=np.int16)
@@ -100,7 +100,7 @@ class InterPodAffinity:
                 pods = np.bincount(codes[counted], weights=counts[counted], minlength=number).astype(np.int64)
             least = int(pods[present].min()) if np.count_nonzero(present) >= spread.min_domains else 0
             itself = spread.query.mark in cls.matched if spread.query else spread.empty_selector
-            full = np.append(pods + itself - least > spread.max_skew, False)  # -1, no such label, reads the last
+            full = np.append(pods + itself - least > spread.max_skew, False)  # -1 (no label): the last
             yield reasons.cause.spread_skew(key=spread.topology_key, skew=spread.max_skew), full[codes]
 
     def _together(self, cls: PodClass) -> Iterator[Refusal]:
@@ -121,7 +121,7 @@ class InterPodAffinity:
         yield from self._apart_from_others(cls)
 
     def _apart_from_others(self, cls: PodClass) -> Iterator[Refusal]:
-        """Yield the refusals by anti-affinity of the pods there; of many with one key most are looked at as one."""
+        """Yield the refusals by existing pods' anti-affinity; beyond `NAMED` per key, they are checked together."""
         marks: dict[str, list[Mark]] = {}
         for query_mark in cls.matched:
             for mark in self._marks().get(query_mark, ()):
@@ -151,5 +151,5 @@ class InterPodAffinity:
         found = np.zeros(number + 1, dtype=np.bool_)
         if counts is not None:
             found[codes[np.flatnonzero(counts)]] = True
-            found[-1] = False  # -1, no such label, reads this one
+            found[-1] = False  # this entry is read for column -1: no such label
         return found[codes]

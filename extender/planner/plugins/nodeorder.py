@@ -42,7 +42,7 @@ class NodeOrder(NodeScore):
         keys = {part: f"{part}.weight" for part in WEIGHTS}
         refuse_arguments(self.name, arguments, tuple(keys.values()))
         self._weights = {part: number(self.name, arguments, key, WEIGHTS[part]) for part, key in keys.items()}
-        self._affinity, self._taints = PerNode(), PerNode()  # live from cycle to cycle
+        self._affinity, self._taints = PerNode(), PerNode()  # kept between cycles
         self._neighbours = PodAffinityScore({})
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
@@ -68,9 +68,9 @@ class NodeOrder(NodeScore):
 
 
 class Preferences(NodeOrder):
-    """Preferred affinity and taints PreferNoSchedule alone, with Volcano's weights; for pods without any it is quiet.
+    """Preferred affinity and taints PreferNoSchedule alone, with Volcano's weights; 0 for pods that neither concerns.
 
-    kube-scheduler cannot make up for them: it has one node to look at for a pod that is pinned.
+    kube-scheduler cannot apply them to a pinned pod, as it considers only one node.
     """
 
     name = "preferences"
@@ -88,7 +88,7 @@ class Preferences(NodeOrder):
 
 
 class Binpack(NodeScore):
-    """Full nodes first: the weighted mean of the used parts of resources; 0 without room for one of them."""
+    """Full nodes first: the weighted mean of the used shares of resources; 0 if one resource is too small."""
 
     name = "binpack"
     _LISTED = "binpack.resources"
@@ -116,7 +116,7 @@ class Binpack(NodeScore):
 
 
 def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64]:
-    """Return the part of a resource in use with one more pod of this class; above 1 where it does not fit."""
+    """Return the used share of a resource with one more pod of this class; above 1 where it does not fit."""
     snapshot = session.snapshot
     row = snapshot.axis.get(resource)
     if row is None:
@@ -128,20 +128,20 @@ def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64
 
 
 def _requested(session: Session, cls: PodClass) -> Scores:
-    """Return the mean of the used parts of cpu and memory, 0 to 1."""
+    """Return the mean of the used shares of cpu and memory, 0 to 1."""
     shares: Scores = (np.clip(_share(session, cls, "cpu"), 0, 1) + np.clip(_share(session, cls, "memory"), 0, 1)) / 2
     return shares
 
 
 def _balance(session: Session, cls: PodClass) -> Scores:
-    """Return 1 less the standard deviation of the used parts of resources."""
+    """Return 1 minus the standard deviation of the used shares of resources."""
     resources = ["cpu", "memory", *([GPU] if cls.requests.get(GPU) else [])]
     spread: Scores = np.stack([np.clip(_share(session, cls, each), 0, 1) for each in resources]).std(axis=0)
     return 1 - spread
 
 
 def _scaled(values: NDArray[np.int16]) -> Scores:
-    """Scale to 0 to 1, the highest value being 1; all 0 if there is none above 0."""
+    """Scale values so that the highest is 1; all 0 if no value is above 0."""
     highest = int(values.max(initial=0))
     return values / highest if highest > 0 else np.zeros(len(values))
 

@@ -1,6 +1,6 @@
-"""Orders of gangs, of the pod sets of a gang, and of the pods of a pod set; rules for gangs behind a reservation.
+"""Orders of gangs, of a gang's pod sets, and of a pod set's pods; rules for gangs behind a reservation.
 
-Where plugins have no opinion, the older gang, the pod set that is written first and the lower rank go first.
+Where plugins do not decide, the older gang, the pod set written first and the lower rank come first.
 """
 
 from collections import Counter
@@ -20,22 +20,22 @@ from muster.resources.runtime import parse_duration_s
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
-"""Each gang is compared with each reservation."""
+"""Most reservations; each gang is compared with each of them."""
 
 
 class GangPlugin(PlainPlugin):
-    """Readiness of gangs, with enough members to start, and their order, incomplete ones first."""
+    """Readiness of gangs (enough members exist to start), and their order: partly started gangs first."""
 
     name = "gang"
 
     def on_session_open(self, session: Session) -> None:
-        """Register which gangs are ready, and that incomplete ones come first: they take room and do nothing."""
+        """Register readiness and order: partly started gangs hold capacity without running, so they come first."""
         session.hooks.job_ready.add(has_members)
         session.hooks.job_order.add(by_key(lambda gang: not gang.incomplete))
 
 
 class Priority(PlainPlugin):
-    """Gangs of a higher priority class go first, by the value of their PodGroup's class."""
+    """Order of gangs by the value of their PodGroup's priority class, the highest first."""
 
     name = "priority"
 
@@ -45,12 +45,12 @@ class Priority(PlainPlugin):
 
 
 class Elastic(PlainPlugin):
-    """Gangs below their minimum go before gangs at it, and those before gangs that have more."""
+    """Order of gangs by stage: first those below their minimum, then those at it, then those above it."""
 
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order, so that no gang's surplus keeps another one from starting; slots of this cycle count."""
+        """Register the order: no gang's extra pods keep another gang from starting. Slots of this cycle count."""
         given: Counter[str] = Counter()
 
         def count(entry: Operation | Eviction, sign: int) -> None:
@@ -61,14 +61,14 @@ class Elastic(PlainPlugin):
 
 
 class SubGroupOrder(PlainPlugin):
-    """Of one gang, pod sets below their minimum go first, then those that have the smallest share of it."""
+    """Order of a gang's pod sets: those below their minimum first, then by the smallest share of it."""
 
     name = "subgrouporder"
 
     def on_session_open(self, session: Session) -> None:
         """Register the order in which slots above the gang's minimum are filled; slots of this cycle count."""
         given: Counter[int] = Counter()
-        """By the identity of pod sets, whose names are not their own."""
+        """Identity of a pod set → slots given in this cycle; different gangs have pod sets of the same name."""
 
         def count(operation: Operation, sign: int) -> None:
             for pod_set in operation.gang.pod_sets:
@@ -81,7 +81,7 @@ class SubGroupOrder(PlainPlugin):
 
 
 class TaskOrder(PlainPlugin):
-    """Pods of one pod set go by the largest integer in the label muster.dev/task-priority; pods without it last."""
+    """Order of a pod set's pods: the largest integer in the label muster.dev/task-priority first, others last."""
 
     name = "taskorder"
 
@@ -98,7 +98,7 @@ def has_members(gang: GangView) -> bool:
 
 
 def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:
-    """Return the key of a pod set with so many slots given now: below its minimum first, then the smaller share."""
+    """Return a pod set's sort key with `given` further slots: below its minimum first, then the smaller share."""
     taken, minimum = len(pod_set.taken) + given, pod_set.minimum
     return taken >= minimum, taken / max(minimum, 1)
 
@@ -110,7 +110,7 @@ def _stage(gang: GangView, given: int) -> int:
 
 
 def _task_priority(pod: PodRecord) -> tuple[bool, int]:
-    """Return the key by the label; pods without it, or whose label is no integer, come last."""
+    """Return the sort key by the label; pods without an integer there come last."""
     text = pod.labels.get(TASK_PRIORITY, "")
     is_integer = text.lstrip("-").isascii() and text.lstrip("-").isdigit()
     return not is_integer, -int(text) if is_integer else 0

@@ -9,12 +9,12 @@ from extender.planner.framework.snapshot import Snapshot as Seen
 
 
 class SnapshotPages(PlainPlugin):
-    """Page of the nodes and gangs of the last cycle; `muster snapshot` saves the objects themselves."""
+    """Page of the nodes and gangs in the last cycle; `muster snapshot` saves the objects themselves."""
 
     name = "snapshot"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the page; it is made for each call."""
+        """Register the page, which is built at each call."""
         session.hooks.http_handler.add(lambda: {"snapshot": lambda: page(session.snapshot)})
 
 
@@ -28,7 +28,7 @@ class ReflectJobOrder(PlainPlugin):
         self._order: list[dict[str, Any]] = []
 
     def on_session_open(self, session: Session) -> None:
-        """Register the page; it shows the cycle before the one that is running."""
+        """Register the page; during a cycle it shows the previous one."""
         session.hooks.http_handler.add(lambda: {"job-order": lambda: self._order})
 
     def on_session_close(self, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""Answers per pod class and node: caches from cycle to cycle, and functions of one node lifted to all nodes."""
+"""Answers per pod class and node: caches across cycles, and functions of one node lifted to all nodes."""
 
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
@@ -18,18 +18,18 @@ Answers = NDArray[np.int16]
 
 
 class PerNode:
-    """Answers of a class for every node, int16 of shape (nodes,); only columns that changed are asked for again."""
+    """Answers of a class for every node, int16 of shape (nodes,); only changed columns are computed again."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[PodClass, tuple[Answers, int, object]] = WeakKeyDictionary()
-        """Class → answers, the generation of the nodes that they are about, and what else they depend on."""
+        """Class → answers, the generation of their nodes, and a marker of everything else that they depend on."""
 
     def answers_for(
         self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Columns], Answers], *, other: object = None
     ) -> Answers:
-        """Return the answers, read-only; `other` differs whenever anything else that they depend on does.
+        """Return the answers, read-only; `other` changes whenever anything besides the nodes changes them.
 
-        `answer` returns those of some columns, which may have no node.
+        `answer` computes the answers of some columns, which may have no node.
         """
         nothing = np.zeros(0, dtype=np.int16)
         answers, generation, before = self._known.get(cls, (nothing, -1, other))
@@ -45,7 +45,7 @@ class PerNode:
 
 
 def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[[PodClass], Codes]:
-    """Lift `fn(class, node) -> words or ""` to a predicate over all nodes; slower than arrays."""
+    """Lift `fn(class, node) -> message or ""` to a predicate over all nodes; slower than arrays."""
 
     def predicate(cls: PodClass) -> Codes:
         nodes = session.snapshot.nodes

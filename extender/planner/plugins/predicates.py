@@ -1,9 +1,9 @@
-"""Refusals of nodes, as kube-scheduler decides them (docs/predicates.md lists what is modelled).
+"""Refusals of nodes by kube-scheduler's rules (docs/predicates.md lists the modelled ones).
 
 The session counts resources. Refusals by the node alone (cordon, taints, selectors, node affinity) and by the pod's
-volumes (VolumeBinding, VolumeZone) are kept per pod class and renewed only for nodes that changed. Those by other pods
-are `planner.plugins.interpodaffinity`. An unbound claim whose storage class waits for the first consumer refuses no
-node: its volume is made where the pod is.
+volumes (VolumeBinding, VolumeZone) are cached per pod class and renewed only for changed nodes.
+`planner.plugins.interpodaffinity` has the refusals by other pods. An unbound claim whose storage class waits for the
+first consumer refuses no node: its volume is created on the pod's node.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -45,7 +45,7 @@ _ZONE_LABELS = {
 
 
 class Predicates(PlainPlugin):
-    """Refusals of nodes; its caches live from cycle to cycle."""
+    """Refusals of nodes; the caches are kept between cycles."""
 
     name = "predicates"
 
@@ -54,7 +54,7 @@ class Predicates(PlainPlugin):
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
 
     def on_session_open(self, session: Session) -> None:
-        """Register the predicates, and follow trials, which change the answers of the second."""
+        """Register both predicates; trials change the answers of the second, so follow them."""
         interpodaffinity = InterPodAffinity(session, lambda cls, spread: self._eligible(session, cls, spread))
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(interpodaffinity.codes)
@@ -78,7 +78,7 @@ class Predicates(PlainPlugin):
         return np.where(codes == 0, volumes, codes)
 
     def _eligible(self, session: Session, cls: PodClass, spread: Spread) -> Mask:
-        """Return the mask of nodes on which the constraint counts pods by its inclusion policies."""
+        """Return the mask of nodes on which the constraint counts pods, by its inclusion policies."""
         bits = self._inclusion.answers_for(
             cls, session.snapshot, lambda cls, columns: _inclusion(cls, session.labels, columns)
         )
@@ -88,9 +88,9 @@ class Predicates(PlainPlugin):
 
 
 def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return why these nodes take no pods of this class, room and other pods aside; 0 where they do.
+    """Return each node's reason to refuse pods of this class, apart from capacity and other pods; 0 if none.
 
-    A faulty node gets nothing new, with any tolerations.
+    A faulty node gets no new pods, whatever they tolerate.
     """
     causes, labels, snapshot = session.causes, session.labels, session.snapshot
     tolerated = tolerated_by(cls.tolerations)
@@ -122,7 +122,7 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Write the code of a refusal where there is none yet."""
+    """Write the refusal's code where there is no code yet."""
     codes[where & (codes == 0)] = code
 
 
@@ -132,7 +132,7 @@ def _faulty(fault: Fault) -> Reason:
 
 
 def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:
-    """Return bits: the pod's node selector and affinity match, its tolerations cover the taints."""
+    """Return two bits per node: the pod's selector and affinity match; its tolerations cover the taints."""
     tolerated = tolerated_by(cls.tolerations)
     selected = labels.selected(cls.node_selector, columns)
     if cls.required_node_affinity is not None:
@@ -142,13 +142,13 @@ def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:
 
 
 def _untolerated(of: Taints | None, tolerated: Callable[[tuple[str, str, str]], bool]) -> tuple[str, str, str] | None:
-    """Return the first taint that keeps pods off and that is not tolerated; None without one."""
+    """Return the first untolerated taint that keeps pods away; None without one."""
     hard = (taint for taint in (of.taints if of else ()) if taint[2] in {"NoSchedule", "NoExecute"})
     return next((taint for taint in hard if not tolerated(taint)), None)
 
 
 def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return why a claim keeps its pod off these nodes; 0 where none does, and where there is no node."""
+    """Return per node why a claim keeps its pod away; 0 if no claim does, and for columns without a node."""
     codes: Codes = np.zeros(len(columns), dtype=np.int16)
     there = session.labels.there(columns)
     for use in cls.claims:
@@ -159,11 +159,11 @@ def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _claim_refusals(use: ClaimUse, session: Session, columns: Columns) -> Iterator[tuple[Reason, Mask]]:
-    """Yield why a claim keeps its pod off nodes, with those of these nodes that it does not keep it off."""
+    """Yield each reason why a claim restricts its pod, with the mask of the nodes that it still allows."""
     volumes = session.snapshot.volumes
     nowhere: Mask = np.zeros(len(columns), dtype=np.bool_)
     claim = volumes.claims.get(use.key)
-    if claim is None:  # that of an ephemeral volume appears a moment after its pod
+    if claim is None:  # an ephemeral volume's claim appears a moment after its pod
         yield NOTHING if use.ephemeral else reasons.cause.claim_missing(claim=use.key), nowhere
     elif claim.status.phase == "Lost":
         yield reasons.cause.claim_lost(claim=use.key), nowhere
@@ -200,7 +200,7 @@ def _unbound(use: ClaimUse, claim: PersistentVolumeClaim, volumes: Volumes) -> R
 
 
 def _same_zone(volume: PersistentVolume, labels: NodeLabels, columns: Columns) -> Mask:
-    """Return the mask of nodes in the volume's zone, and of those without such labels."""
+    """Return the mask of nodes in the volume's zone or without zone labels."""
     has = {key: labels.of(key)[0][columns] >= 0 for key in _ZONE_LABELS}
     same: Mask = np.ones(len(columns), dtype=np.bool_)
     unlabelled = same.copy()

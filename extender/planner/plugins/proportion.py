@@ -1,7 +1,7 @@
-"""Fair shares of queues: their order, what a queue refuses, and what it may reclaim from others.
+"""Fair shares of queues: their order, their refusals, and the amounts that they may reclaim from others.
 
-The arithmetic is in `planner.fairshare`. Demands are added up again only for gangs that changed, the tree is re-created
-only when queues change, and fair shares are divided at the first question.
+The arithmetic is in `planner.fairshare`. Demands are added up again only for changed gangs, the tree is re-created only
+when queues change, and fair shares are divided at the first query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,16 +34,17 @@ from muster.resources.runtime import parse_duration_s
 from muster.resources.vector import Vector, add, scale
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
-"""KAI's spelling, which is the live one."""
+"""KAI-Scheduler's own spelling, which its files use."""
 ROUNDING = "rounding"
 HALF_LIFE = "halfLife"
 ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
 
 
 class Proportion(PlainPlugin):
-    """Its arguments: `rounding` (exact or kai), `kValue`, `halfLife`, and with `kai` `relcaimerSaturationMultiplier`.
+    """Plugin of fair shares. Arguments: `rounding` (exact, kai), `kValue`, `halfLife`, `relcaimerSaturationMultiplier`.
 
-    With a `halfLife` (168h, 30m) past usage counts, weighted by `kValue` (default 1, 0 for not at all).
+    With a `halfLife` (168h, 30m), past usage counts, weighted by `kValue` (default 1; 0 ignores it). The multiplier is
+    for the rounding `kai`.
     """
 
     name = "proportion"
@@ -80,7 +81,7 @@ class Proportion(PlainPlugin):
             raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is no number") from None
 
     def on_session_open(self, session: Session) -> None:
-        """Register all questions about queues, over an account of this session's own."""
+        """Register all hooks about queues, over an account of this session's own."""
         shares = QueueShares(session, self, self._accounts.allocations(session.snapshot))
         session.hooks.queue_order.add(Keyed(shares.order, shares.key))
         session.hooks.is_job_over_queue_capacity.add(shares.over_capacity)
@@ -115,7 +116,7 @@ class QueueShares:
         self._resources = sorted(session.snapshot.axis.items(), key=itemgetter(1))
         self.models = ModelLimits(session.snapshot, session.causes)
         self._rules: ReclaimRules | None = None
-        """As of the last gang that was allowed to reclaim, before anything was tried for it."""
+        """Rules as of the last gang that was allowed to reclaim, before any trial for it."""
         self._fair: Shares | None = None
         self._standings: list[tuple[int, WeighedQueue] | None] = [None] * len(self.tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
@@ -126,7 +127,7 @@ class QueueShares:
 
     @property
     def fair(self) -> Shares:
-        """The fair share of every queue, divided at the first question."""
+        """The fair share of every queue, computed at the first query."""
         if self._fair is None:
             past = None
             if self._plugin.usage is not None:
@@ -165,12 +166,12 @@ class QueueShares:
     # -- order ------------------------------------------------------------------------------------------------------
 
     def order(self, left: GangView, right: GangView) -> int:
-        """Compare the queues right below the lowest common ancestor, each with its gang in hand."""
+        """Compare the two queues directly below the lowest common ancestor, each with its gang."""
         one, other = self.tree.fork(self.row(left.queue), self.row(right.queue))
         return 0 if one == other else compare(self._key(one, left), self._key(other, right))
 
     def key(self, queue: str, gang: GangView) -> Key:
-        """Return the same order as a key, for queues right below a common one."""
+        """Return the same order as a sort key, for queues directly below a common one."""
         return self._key(self.row(queue), gang)
 
     def _standing(self, row: int) -> WeighedQueue:
@@ -221,14 +222,14 @@ class QueueShares:
         return add(growth, self._asked(gang, devices)) if new else growth
 
     def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
-        """Return amounts for the limits of the gang's queue, in the order of the axis; empty without any limit."""
+        """Return the amounts to check against the limits of the gang's queue; empty if there are no limits."""
         if not self.limited.limits.above(gang.queue):
             return {}
         values = amounts.tolist()
         return {resource: values[row] for resource, row in self._resources if values[row]}
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal of a queue that would exceed what it deserves by a gang that cannot be taken back."""
+        """Return the refusal if a gang that cannot be evicted would take a queue above its deserved amount."""
         if not self.tree.quoted.any() or not self._fixed(gang):
             return None
         axis, new = self._session.snapshot.axis, self._new_claims(gang)
@@ -236,18 +237,18 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _fixed(self, gang: GangView) -> bool:
-        """Return True for a gang that cannot be taken back, and so may have no more than its queue deserves."""
+        """Return True for a gang that cannot be evicted, and so must stay within its queue's deserved amount."""
         return not self._session.snapshot.guards.can_be_taken_back(gang)
 
     @cached_property
     def beyond_quota(self) -> frozenset[str]:
-        """Gangs that cannot be taken back, and are beyond what a queue deserves."""
+        """Gangs that cannot be evicted and take a queue above its deserved amount."""
         snapshot = self._session.snapshot
         held = [gang for gang in snapshot.gangs if gang.key in snapshot.gang_use and self._fixed(gang)]
         return beyond_quota(self.allocations, snapshot, held)
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
-        """Return True if the gang's queue would stay within its share; keeps the amounts before any trial."""
+        """Return True if the gang's queue would stay within its share; keep the amounts before any trial."""
         rules = self._rules_now()
         if not rules.may_start(self.row(gang.queue), amounts, fixed=self._fixed(gang)):
             return False
@@ -260,13 +261,13 @@ class QueueShares:
         return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 
     def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimStanding:
-        """Return which queues have more than is theirs, and True if the gang's has no more with it than it deserves."""
+        """Return the queues above their share, and True if the gang keeps its queue within its deserved amount."""
         row, rules = self.row(gang.queue), self._rules_now()
         above = frozenset(self.tree.names[each] for each in rules.above(row, amounts))
         return ReclaimStanding(rules.owed(row, amounts), above)
 
     def reclaimable(self, gang: GangView, victim: GangView) -> bool:
-        """Return True if the victim's queue, and those above it up to the common one, are reclaimable."""
+        """Return True if the victim's queue and all queues above it, below the common one, are reclaimable."""
         other = self.row(victim.queue)
         gains, loses = self.tree.fork(self.row(gang.queue), other)
         if gains == loses:
@@ -275,7 +276,10 @@ class QueueShares:
         return all(self.tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
 
     def reclaim_agreed(self, scenario: Scenario) -> bool:
-        """Return True if the rules of reclaiming allow it by the amounts before the trial; moves are no loss."""
+        """Return True if the rules of reclaiming allow the scenario by the amounts before the trial.
+
+        Moves are no loss.
+        """
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
         if self._rules is None or not losses:
             return not losses
@@ -288,7 +292,7 @@ class QueueShares:
         )
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Follow a step of a trial."""
+        """Update the amounts by a step of a trial."""
         gang, minimums = entry.gang, self.limited.minimums
         most = self._session.snapshot.chargeable[:, entry.column]
         amount = np.minimum(entry.row, most) * entry.size  # as the ledger charges it
@@ -296,18 +300,18 @@ class QueueShares:
         self.models.place(gang.queue, entry.column, sign * self.models.gpus(amount))
         for claim in entry.cls.needs.named:
             users = self._session.claims.user_count(claim.key, gang.queue)
-            if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
+            if not (users if sign < 0 else users - entry.size):  # the first users in the queue come, or the last leave
                 self.limited.claims.set_user(claim.key, gang.queue, (False, gang.key, claim.rows) if sign > 0 else None)
                 shared = self._sharing(claim, gang.queue)
                 self._place(gang, shared.devices, sign, scale(self._asked(gang, shared.devices), sign), shared)
 
     def _place(self, gang: GangView, amounts: Amounts, sign: int, charge: Vector, claim: Sharing | None = None) -> None:
-        """Change the amounts of the gang's queues, and by `charge` what counts against their limits."""
+        """Change the amounts of the gang's queues, and by `charge` the amounts that count against their limits."""
         self.allocations.place(self.row(gang.queue), amounts, sign, fixed=self._fixed(gang), others=claim)
         self.limited.place(gang.queue, gang.creator, charge, claim=claim.claim if claim else "")
 
     def _new_claims(self, gang: GangView) -> list[Sharing]:
-        """Return the claims of what the gang asks for that no pod of its queue uses."""
+        """Return the claims in the gang's request that no pod of its queue uses yet."""
         claims = self._session.ask(gang).claims
         return [self._sharing(claim, gang.queue) for claim in self._session.claims.new(claims, gang.queue)]
 

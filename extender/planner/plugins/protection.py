@@ -1,4 +1,4 @@
-"""Gangs that are no victims: those that have just started (`minruntime`), the cluster's own pods (`conformance`)."""
+"""Gangs that are never victims: gangs that have just started (`minruntime`), the cluster's own pods (`conformance`)."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,11 +18,11 @@ from muster.volcano.access import lineage
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
 SYSTEM_CRITICAL = 2_000_000_000
-"""The value of system-cluster-critical; only Kubernetes' own two classes have so much."""
+"""The value of system-cluster-critical; only Kubernetes' own two classes reach it."""
 
 
 class MinRuntime(PlainPlugin):
-    """Protection of gangs for some time after their start (Placement: `status.startedAt`), but for their extra pods.
+    """Protection of gangs, except their extra pods, for some time after their start (Placement: `status.startedAt`).
 
     After KAI-Scheduler's plugin. The victim's queue, or the nearest one above it, sets a time against preemption within
     the queue and one against reclaim. With `reclaimResolveMethod: lca` (default) the latter begins at the victim's
@@ -40,7 +40,7 @@ class MinRuntime(PlainPlugin):
             raise ValueError(f"reclaimResolveMethod is {self._method!r}; valid: {', '.join(_METHODS)}")
 
     def on_session_open(self, session: Session) -> None:
-        """Register the filters, which save the search, and the validators, which have the last word."""
+        """Register the filters, which shorten the search, and the validators, which decide in the end."""
         hooks = session.hooks
         hooks.preempt_victim_filter.add(lambda _, victim: self._may_lose(session, victim, None))
         hooks.reclaim_victim_filter.add(lambda gang, victim: self._may_lose(session, victim, gang))
@@ -48,7 +48,7 @@ class MinRuntime(PlainPlugin):
         hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, scenario.gang))
 
     def _may_lose(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
-        """Return True if the gang may lose pods: those above its minimum, or all of them."""
+        """Return True if the gang may lose pods: the ones above its minimum, or all."""
         has_extras = victim.started and victim.taken > victim.floor.min_member
         return has_extras or not self._protected(session, victim, reclaimer)
 
@@ -62,7 +62,7 @@ class MinRuntime(PlainPlugin):
         return True
 
     def _protected(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
-        """Return True if the victim has not run for its time yet; `reclaimer` is None for preemption."""
+        """Return True if the victim has not run for its minimum time yet; `reclaimer` is None for preemption."""
         text = victim.placement.status.started_at if victim.placement else ""
         since = parse_time(text) if text else None
         if since is None:
@@ -79,7 +79,7 @@ class MinRuntime(PlainPlugin):
 
 
 def _from(chain: list[Queue], annotation: str, default_s: float) -> float:
-    """Return the time of the first queue that has a readable one, in seconds."""
+    """Return the minimum time, in seconds, of the first queue in the chain that sets a readable one."""
     for queue in chain:
         if annotation in queue.metadata.annotations:
             with suppress(ValueError):
@@ -104,7 +104,7 @@ def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:
 
 
 class Conformance(PlainPlugin):
-    """Protection of kube-system and Kubernetes' own two priority classes, as Volcano's plugin does."""
+    """Protection of pods in kube-system and with Kubernetes' own two priority classes, as in Volcano."""
 
     name = "conformance"
 
@@ -115,6 +115,6 @@ class Conformance(PlainPlugin):
 
 
 def needed_by_the_cluster(gang: GangView) -> bool:
-    """Return True if the cluster itself may need the pods of this gang, with any class of its PodGroup."""
+    """Return True if the cluster itself may need this gang's pods, whatever the PodGroup's class."""
     in_system = of_the_system(gang.group.metadata.namespace, "")
     return gang.priority >= SYSTEM_CRITICAL or in_system or any(pod.system for pod in gang.pods)

@@ -1,6 +1,7 @@
 """Scores of nodes by density, GPUs and preferred pod affinity.
 
-Scores of all plugins add up. A plugin of a larger magnitude decides, smaller ones break its ties, as in KAI-Scheduler.
+The scores of all plugins add up. The plugin with the largest magnitude decides, smaller ones break its ties, as in
+KAI-Scheduler.
 """
 
 from collections.abc import Mapping
@@ -23,13 +24,13 @@ AVAILABILITY = 100.0
 GPU_DENSITY = 1_000.0
 TOPOLOGY = 10_000.0
 KUBERNETES = 100_000.0
-"""Preferences in Kubernetes' own terms (preferred affinity)."""
+"""Highest score of Kubernetes' own preferences (preferred affinity)."""
 STRATEGIES = ("binpack", "spread")
 Scores = NDArray[np.float64]
 
 
 def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """Return 9 for the node with the least free, 0 for the one with the most, in between by proportion."""
+    """Return 9 for the node with the least free, 0 for the one with the most, and proportional values between."""
     known = free[total > 0]
     if not len(known) or known.max() == known.min():
         return np.zeros(len(free))
@@ -56,7 +57,10 @@ class NodeScore(PlainPlugin):
 
 
 class NodePlacement(NodeScore):
-    """Full nodes first (binpack, the default) or empty ones (spread), by argument for pods without and with GPUs."""
+    """Full nodes first (binpack, the default) or empty nodes first (spread).
+
+    One argument for cpu pods, one for GPU pods.
+    """
 
     name = "nodeplacement"
 
@@ -77,7 +81,7 @@ class NodePlacement(NodeScore):
 
 
 class GpuPack(NodeScore):
-    """Nodes with the fewest free GPUs first, above all other densities; of their GPUs the one used most."""
+    """Nodes with the fewest free GPUs first, above all other densities; on a node, the most used GPU first."""
 
     name = "gpupack"
     _score = staticmethod(binpack)
@@ -96,7 +100,7 @@ class GpuPack(NodeScore):
 
 
 class GpuSpread(GpuPack):
-    """Nodes with the most free GPUs first; of their GPUs the one used least."""
+    """Nodes with the most free GPUs first; on a node, the least used GPU first."""
 
     name = "gpuspread"
     _score = staticmethod(spread)
@@ -104,7 +108,7 @@ class GpuSpread(GpuPack):
 
 
 class GpuSharingOrder(NodeScore):
-    """Pods that share GPUs prefer nodes where a GPU that is used in part has room for them."""
+    """Preference of pods that share GPUs for nodes where a partly used GPU has enough left."""
 
     name = "gpusharingorder"
 
@@ -116,7 +120,7 @@ class GpuSharingOrder(NodeScore):
 
 
 class ResourceType(NodeScore):
-    """Pods that need no GPU prefer nodes that have none, neither whole nor as MIG devices."""
+    """Preference of pods without GPUs for nodes without GPUs, whole or as MIG devices."""
 
     name = "resourcetype"
 
@@ -129,7 +133,7 @@ class ResourceType(NodeScore):
 
 
 class NodeAvailability(NodeScore):
-    """Nodes where the pod fits now go before nodes whose room is still being freed."""
+    """Preference for nodes where the pod fits now over nodes whose capacity is still being freed."""
 
     name = "nodeavailability"
 
@@ -138,7 +142,7 @@ class NodeAvailability(NodeScore):
 
 
 class PodAffinityScore(NodeScore):
-    """Preferred pod (anti-)affinity to the snapshot's pods: weight times pods per domain, scaled to the magnitude."""
+    """Preferred pod (anti-)affinity to the snapshot's pods: weight times pods per domain, scaled to `KUBERNETES`."""
 
     name = "podaffinity"
 
@@ -146,7 +150,10 @@ class PodAffinityScore(NodeScore):
         return self.shares(session, cls) * KUBERNETES
 
     def shares(self, session: Session, cls: PodClass) -> Scores:
-        """Return 1 for nodes that meet most preferences, 0 for those that meet the fewest; all 0 without any."""
+        """Return 1 for nodes that meet most preferences, 0 for nodes that meet the fewest.
+
+        All 0 without preferences.
+        """
         sums = np.zeros(len(session.snapshot.nodes))
         for wish in cls.neighbours.preferences:
             counts = session.snapshot.pod_counts.get(wish.query.mark)

@@ -1,8 +1,8 @@
-"""Topology-aware placement: the domains that hold a part of a gang, the best one first.
+"""Topology-aware placement: the domains that hold a part of a gang, the best domain first.
 
-Requests come from `planner.topology.requests`, levels from the configuration and from the cluster
-(`planner.topology.forest`), the arithmetic from `planner.topology.fit`. The domains are proposals: an action places the
-pods with every predicate, and takes the next domain if that fails.
+Requests come from `planner.topology.requests`, levels from the configuration and the cluster
+(`planner.topology.forest`), the arithmetic from `planner.topology.fit`. The domains are proposals: an action tries to
+place the pods with every predicate, and takes the next domain if that fails.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,24 +30,24 @@ PROFILES: dict[str, Profile | str] = {
     "least-free": "least-free",
     "balanced": "balanced",
     MIXED: MIXED,
-    # KAI-Scheduler's and Kueue's names of them
+    # KAI-Scheduler's and Kueue's names of the profiles
     "binpack": "best-fit",
     "BestFit": "best-fit",
     "LeastFreeCapacity": "least-free",
     "BalancedPlacement": "balanced",
     "Mixed": MIXED,
 }
-"""Name → way of filling the domains in a domain; mixed: best-fit, but least-free for pods that may be anywhere."""
+"""Name → order of filling inner domains; mixed: best-fit, but least-free for pods that may be anywhere."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 SCORE_STEPS = 1000.0
-"""Steps of scores of nodes that sums over domains distinguish; 1 / 1000."""
+"""Resolution of node scores in sums over domains: scores are counted in thousandths."""
 MOST_SCORE = 1e6
-"""Limit of scores in such sums, which must not overflow."""
+"""Highest score in sums over domains, which must not overflow."""
 
 
 class TopologyPlugin(PlainPlugin):
-    """Node sets split into domains for gangs that ask for it.
+    """Splitting of node sets into domains, for gangs with a topology request.
 
     Arguments: `levels`, label keys from the outermost to the innermost, `topologies`, the same by name, and `profile`.
     """
@@ -75,7 +75,7 @@ class TopologyPlugin(PlainPlugin):
         self._profile = PROFILES[profile]
         self.forest = Forest(levels)
         self._geometries: LRUCache[int, Geometry] = LRUCache(16)
-        """By the id of the tree; the trees of a cluster are re-created as nodes change."""
+        """Id of a tree → its geometry; trees are re-created when nodes change."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the node sets, the closest domain, and the trees."""
@@ -105,7 +105,7 @@ class TopologyPlugin(PlainPlugin):
         if profile == MIXED:
             profile = "least-free" if part.near.anywhere else "best-fit"
         choice = DomainChoice(demands.session, nodes, part, by_class, reach, cast("Profile", profile))
-        if not part.near:  # only its slices have a request
+        if not part.near:  # only the slices of the part have a request
             ordered = nodes.ranked and not part.regular
             return (nodes if ordered else choice.filled(WHOLE, 0),)
         if part.unit and nodes.ranked and reach.hard and not part.columns:
@@ -125,7 +125,7 @@ class DomainChoice:
     profile: Profile
 
     def near(self) -> Iterator[NodeSet]:
-        """Yield domains that hold the part, those of its members first; then the whole set if nothing is required."""
+        """Yield domains that hold the part, its members' domains first; then the whole set if none is required."""
         there = np.array(self.part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(there)
@@ -138,7 +138,7 @@ class DomainChoice:
             yield self.filled(WHOLE, 0)
 
     def next(self) -> Iterator[NodeSet]:
-        """Yield domains with room for a slice, in the order of the nodes around it."""
+        """Yield domains with room for a slice, in the order of the node set."""
         columns, outer, tree = cast("Amounts", self.nodes.columns), self.reach.outer, self.reach.tree
         of = tree.domain_of[outer]
         enough = np.append(held(self.demands[0].wanted, outer) >= self.part.needed, [False])
@@ -147,7 +147,7 @@ class DomainChoice:
             yield NodeSet(columns[of[columns] == domain], ranked=True, along=self.nodes.along, name=name)
 
     def filled(self, level: int, domain: int) -> NodeSet:
-        """Return one domain as a node set, with an order where the pods are of one class."""
+        """Return one domain as a node set, with the order in which its nodes are filled."""
         demand, part = self.demands[0], self.part
         wanted, tree = demand.wanted, demand.wanted.geometry.tree
         inside = wanted.geometry.members(level, domain)
@@ -175,9 +175,10 @@ class DomainChoice:
         return NodeSet(ordered, ranked=True, along=along, most=most, most_of=of, sliced=sliced, name=name)
 
     def _with_members(self, there: Amounts) -> Iterator[NodeSet]:
-        """Yield domains of members that have a node: the nearest, and with most of them, first.
+        """Yield domains that contain placed members: the innermost first, and of each level those with most members.
 
-        If a domain is required, only those are left: new pods join the others. Members in no domain do not count.
+        If a domain is required, only domains of members remain: new pods join the others. Members in no domain do not
+        count.
         """
         part, hard, tree = self.part, self.reach.hard, self.reach.tree
         if hard:
@@ -189,14 +190,14 @@ class DomainChoice:
                 for demand in self.demands:
                     demand.wanted = replace(demand.wanted, room=np.where(inside, demand.wanted.room, 0))
         nearest = range(len(tree.levels) - 1, max(self.reach.outer, 0) - 1, -1)
-        for level in nearest:  # those that hold all of them; then, of pods that are welcome singly, the widest first
+        for level in nearest:  # the levels that hold all members; then, if pods may be placed singly, the widest first
             yield from self._around(level, there, part.wanted)
         if part.least is not None and hard:
             for level in reversed(nearest):
                 yield from self._around(level, there, part.least)
 
     def _around(self, level: int, there: Amounts, pods: int) -> Iterator[NodeSet]:
-        """Yield domains of one level that have members and hold so many pods, those with most members first."""
+        """Yield domains of one level that have members and hold `pods` pods, the ones with most members first."""
         domains, counts = np.unique(self.reach.tree.domain_of[level][there], return_counts=True)
         fits = np.logical_and.reduce([held(each.wanted, level) >= min(pods, each.wanted.most) for each in self.demands])
         for domain in domains[np.argsort(-counts, kind="stable")]:
@@ -204,7 +205,7 @@ class DomainChoice:
                 yield self.filled(level, int(domain))
 
     def _candidates(self, level: int, ties: Sequence[Tie]) -> Iterator[int]:
-        """Yield domains of a level that hold all classes of pods, the best for the first class first."""
+        """Yield the domains of a level that hold all classes of pods, the best for the first class first."""
         first, *others = self.demands
         tree = self.reach.tree
         fits = np.ones(len(tree.domains[level]), dtype=np.bool_)
@@ -223,12 +224,12 @@ class DomainChoice:
 
 
 def _ties(session: Session, demand: Demand) -> Sequence[Tie]:
-    """Return what decides between domains that hold equally many pods: scores, then what is left over."""
+    """Return the tie-breakers between domains that hold equally many pods: scores, then the free amounts."""
     return cache(partial(_disfavour, session, demand)), cache(partial(_left_over, session, demand))
 
 
 def _disfavour(session: Session, demand: Demand) -> Amounts | None:
-    """Return the scores of the nodes, low for high ones, times the pods that each holds; int64 of shape (nodes,)."""
+    """Return inverted node scores (low is good) times the pods that each node holds; int64 of shape (nodes,)."""
     scores = session.scores(demand.cls)
     if not isinstance(scores, np.ndarray):
         return None
@@ -237,7 +238,7 @@ def _disfavour(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _left_over(session: Session, demand: Demand) -> Amounts | None:
-    """Return what is free, per node, of the resource of which a pod takes the largest part of all there is."""
+    """Return each node's free amount of the pods' dominant resource (the largest share of the cluster's total)."""
     row = session.snapshot.row_of(demand.cls)
     asked = np.flatnonzero(row)
     if not len(asked):
@@ -249,7 +250,7 @@ def _left_over(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _others(wanted: WantedPods, columns: Amounts, ordered: Amounts) -> Amounts:
-    """Return the other nodes of a domain, those beside the filled ones first."""
+    """Return the other nodes of a domain, the neighbours of the filled ones first."""
     chosen = np.zeros(len(wanted.room), dtype=np.bool_)
     chosen[ordered] = True
     left = columns[~chosen[columns]]

@@ -1,7 +1,7 @@
 """The worth of free GPUs of nodes to the pods that are likely to come: arithmetic over arrays, no state.
 
-Worth is in thousandths of GPUs. A node has GPUs that shares use in part, one by one, and a number of unused ones. Pods
-come in kinds: an amount of CPU and memory, and whole GPUs or the same part of some.
+Worth is in thousandths of GPUs. A node has partly used GPUs, described one by one, and a number of unused GPUs. Pods
+come in kinds: an amount of CPU and memory, and whole GPUs or an equal part of some.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ from muster.resources.vector import CPU, GPU, WHOLE
 
 Scores = NDArray[np.float64]
 LARGE = 1e15
-"""More than any loss of a node with room."""
+"""More than the loss of any node on which the pod fits."""
 NONE = -1e18
-"""Worth of a node without room for the pod."""
+"""Worth of a node on which the pod does not fit."""
 
 
 class PodKind(NamedTuple):
-    """The demand of one pod: milli-CPU, bytes, devices, and thousandths of each."""
+    """The demand of one pod: milli-CPU, bytes, devices, and thousandths of each device."""
 
     cpu: int
     memory: int
@@ -34,7 +34,7 @@ class PodKind(NamedTuple):
 
 
 def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
-    """Return the kind of a class of pods; memory of GPUs counts as a part of the smallest of them."""
+    """Return the kind of a pod class; requested GPU memory counts as a part of the smallest GPU."""
     cpu, memory = cls.requests.get(CPU, 0), cls.requests.get("memory", 0)
     if cls.gpu is not None:
         known = snapshot.devices.memory[snapshot.devices.memory > 0] if cls.gpu.memory else ()
@@ -54,7 +54,7 @@ class NodeState:
     unused: Amounts
     """Devices without any pod."""
     partly: Amounts
-    """Free thousandths of each device that shares use in part, 0 for all others; shape (nodes, devices)."""
+    """Free thousandths of each partly used device, 0 for all others; shape (nodes, devices)."""
 
     @property
     def arrays(self) -> tuple[Amounts, Amounts, Amounts, Amounts, Amounts]:
@@ -97,7 +97,7 @@ class NodeState:
 
 
 def _free_parts(used: Amounts) -> Amounts:
-    """Return the free thousandths of devices that shares use in part, 0 for all others."""
+    """Return the free thousandths of partly used devices, 0 for all others."""
     free: Amounts = np.where(used > 0, np.maximum(WHOLE - used, 0), 0)
     return free
 
@@ -112,15 +112,15 @@ class Mix:
     portion: Amounts
     weight: Scores
     fill: float
-    """Part of all next pods in the worth, beside the next one."""
+    """Weight (0 to 1) of all next pods of a kind in the worth, against a single next pod."""
     portions: Amounts
-    """Different portions."""
+    """The distinct portions of a GPU that kinds ask for."""
     which: Amounts
     """Index of each kind's portion."""
 
     @classmethod
     def most_frequent(cls, seen: Mapping[PodKind, int], coverage: float, most: int, fill: float) -> "Mix | None":
-        """Return the most frequent kinds, up to `coverage` of the pods seen; None if none of these has GPUs."""
+        """Return the most frequent kinds, up to the share `coverage` of seen pods; None if none of them has GPUs."""
         ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
         total, sum_ = sum(seen.values()), 0
         kept: list[tuple[PodKind, int]] = []
@@ -155,7 +155,10 @@ class Mix:
         return worth
 
     def worth_after(self, nodes: NodeState, kind: PodKind) -> Scores:
-        """Return the worth with one pod more of this kind on the best GPUs of each node; `NONE` without room."""
+        """Return the worth with one more pod of this kind on the best GPUs of each node.
+
+        `NONE` where it does not fit.
+        """
         left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
         fits = (left.cpu >= 0) & (left.memory >= 0)
         result = np.full(len(nodes), NONE)
@@ -180,7 +183,7 @@ class Mix:
         return result
 
     def _after_whole(self, left: NodeState, kind: PodKind, fits: NDArray[np.bool_], result: Scores) -> Scores:
-        """Return the worth with a pod without GPUs, with whole ones, or with parts of several, counted as whole."""
+        """Return the worth after a pod without GPUs, with whole GPUs, or with parts of several (counted as whole)."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
         part.unused -= kind.devices
