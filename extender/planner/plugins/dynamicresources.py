@@ -1,8 +1,8 @@
 """Claims to devices (resource.k8s.io/v1): refusals of nodes for other reasons than too few devices.
 
 Numbers of devices are ordinary amounts (`planner.dynamic.rows`), which the session counts. This module handles missing
-claims, claims whose devices are on certain nodes, and shared claims whose first pod decides the node. kube-scheduler's
-DynamicResources plugin, which allocates every device, makes the final decision.
+claims, claims that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which allocates
+every device, makes the final decision.
 """
 
 from collections import Counter

@@ -1,10 +1,10 @@
 """The last step of every cycle: the first gang of each queue that lacks nodes asks an autoscaler for them.
 
-Gangs that wait for anything else (their queue, their pods, other gates) are skipped, because nodes would not help.
-So is a gang that an autoscaler cannot help, and for a while one whose last request failed. A gang for which victims are
-to go asks for no nodes either, as both would be one room too many. Its pods end to ask, and its request is withdrawn
-unless it has nodes already. While the victims have a notice, such nodes are used before any victim is evicted
-(`elsewhere`).
+Gangs that wait for anything else (their queue, their pods, other gates) are skipped, because nodes would not help. So
+is a gang that an autoscaler cannot help, and for a while one whose last request failed. A gang whose victims are to be
+evicted asks for no nodes either, as it would get capacity twice. Its pods stop asking, and its request is withdrawn
+unless it already has nodes. If such nodes come before the end of the victims' notice, the gang uses them and no victim
+is evicted (`elsewhere`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,12 +32,13 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
 
 MOST_CHECKED = 8
-"""Gangs of a queue that are checked for one that can ask."""
+"""Most gangs per queue that are checked for one that can ask."""
 Note = tuple[str, Reason]
-"""Reason of the condition (empty: unchanged), and what is added to its message."""
+"""Reason of the condition (empty: unchanged), and an addition to its message."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
-"""Least time that the pods of a gang ask, even if another gang comes first: each change is many writes."""
+"""Shortest time, in seconds, that a gang's pods ask, even if another gang comes first: each change costs many
+writes."""
 
 
 @dataclass(slots=True)
@@ -49,13 +50,13 @@ class _Attempt:
     asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """UID of a gang → pod set → number of its pods that ask."""
     needed: set[str] = field(default_factory=set)
-    """UIDs of gangs whose request stays."""
+    """UIDs of gangs whose request is kept."""
     notes: dict[str, Note] = field(default_factory=dict)
-    """UID of a gang → what is added for its owner."""
+    """UID of a gang → addition to its owner's message."""
 
 
 class AskForNodes:
-    """Remembers only since when gangs ask and how often without success, and the last writes to pods."""
+    """Action that asks autoscalers. It remembers attempts (start, failures) and the last writes to pods."""
 
     name = "scale-up"
 
@@ -86,10 +87,10 @@ class AskForNodes:
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Attempt) -> None:
-        """Have the first gang of a queue ask that can; others keep asking for `KEPT_S`.
+        """Let the first gang of a queue that can ask do so; others that already ask continue for `KEPT_S`.
 
-        One that asks continues, too, beside a gang that has asked without success more often, and may do so without
-        end.
+        An asking gang also continues while another one that has failed more often asks, since that one may fail
+        forever.
         """
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
@@ -100,10 +101,10 @@ class AskForNodes:
                 given, in_vain = True, max(in_vain, tried.failures)
 
     def _ask(self, session: Session, gang: GangView, turn: _Attempt) -> bool:
-        """Have one gang ask in the way that it requests; False if it does not."""
+        """Let one gang ask in the way that it requests; return False if it does not ask."""
         wish, wanted = turn.preferences.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, wish, turn):
-            if note == _NODES_EXIST:  # those that came for this gang do not hold it together
+            if note == _NODES_EXIST:  # the nodes that came for this gang do not hold it together
                 self._attempts.give_up(gang.uid, session.now)
             turn.notes[gang.uid] = note
             return False
@@ -134,7 +135,7 @@ class AskForNodes:
 def _hindrance(
     session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Attempt
 ) -> Note | None:
-    """Return a note why the gang cannot ask; None if it can."""
+    """Return a note with the reason why the gang cannot ask; None if it can."""
     if why := wish.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
     if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
@@ -151,7 +152,7 @@ def _hindrance(
 
 
 def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Attempt) -> bool:
-    """Make or follow a gang's ProvisioningRequest; False while it waits to make another one."""
+    """Create or follow a gang's ProvisioningRequest; return False while the gang waits before its next request."""
     known, attempt = _known(session, gang, wanted, wish), 1
     if known is not None:
         reason, words, again_at = answer_to(known, timeout_s=wish.timeout_s, now=session.now)
@@ -173,7 +174,7 @@ def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: 
 def _known(
     session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest
 ) -> ProvisioningRequest | None:
-    """Return the gang's request, if it is for the current demand."""
+    """Return the gang's request if it matches the current demand."""
     known = session.inputs.provisioning.get(gang.uid)
     if known is None or wish.mode != "provisioning-request":
         return None
@@ -181,14 +182,14 @@ def _known(
 
 
 def _waiting(session: Session) -> dict[str, Unschedulable]:
-    """Return by UID of the gang why it waits, as it was decided last."""
+    """Return the last decision about each waiting gang, by the gang's UID."""
     placed = {place.gang.uid for place in session.decided(Place)}
     waits = session.decided(Unschedulable)
     return {each.gang.uid: each for each in waits if each.gang.uid not in placed and not each.gang.active}
 
 
 def _candidates(waits: Iterable[Unschedulable], wishes: ScaleUpPreferences) -> dict[str, list[list[GangView]]]:
-    """Return by queue, and by kind of shortage, the first gangs that lack nodes and want to ask, in their order."""
+    """Return, by queue and kind of shortage, the first gangs that lack nodes and want to ask, in order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for decision in waits:
         gang = decision.gang
@@ -218,7 +219,7 @@ def _with(decision: Unschedulable, note: Note | None) -> Unschedulable:
 
 
 def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
-    """Add notes to the sentences that are written into PodGroups."""
+    """Add notes to the messages that are written into PodGroups."""
     if notes:
         session.decisions = [
             _with(each, notes.get(each.gang.uid)) if isinstance(each, Unschedulable) else each
@@ -227,9 +228,9 @@ def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
 
 
 def _withdraw(session: Session, waits: Mapping[str, Unschedulable], turn: _Attempt) -> None:
-    """Withdraw requests of gangs that have started or may not ask any more; provisioned ones of waiting gangs stay.
+    """Withdraw the requests of gangs that have started or may no longer ask.
 
-    So do those of gangs that are about to start, but for gangs that wait for victims.
+    Provisioned requests of waiting gangs stay, and so do requests of gangs that start without waiting for victims.
     """
     if not session.inputs.provisioning:
         return

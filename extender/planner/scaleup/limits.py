@@ -1,12 +1,11 @@
 """Reasons not to ask for nodes: full queues, existing nodes that an autoscaler would find, and failed attempts.
 
-cluster-autoscaler first packs pending pods onto the free room, by kube-scheduler's own rules and one by one, without
-gangs, topology or avoided nodes. Pods that fit so add no node, so their gang does not ask.
+cluster-autoscaler first packs pending pods into the free capacity, one by one and by kube-scheduler's own rules,
+without gangs, topology or avoided nodes. It adds no node for pods that fit in this way, so their gang does not ask.
 
-No autoscaler answers to conditions of pods. Nodes that came and do not hold a gang together, and those of a part of it,
-cost money for as long as its pods ask. The others of its queue wait for their turn. So a gang that has asked
-without success rests, each time for longer, as after a failed ProvisioningRequest. The memory is the process's: another
-one tries again from the beginning.
+No autoscaler responds to the conditions of pods. New nodes that hold only a part of a gang cost money for as long as
+its pods ask, while other gangs of its queue wait. So a gang that has asked without success pauses, longer each time, as
+after a failed ProvisioningRequest. Only the process remembers this: a restarted planner begins again.
 """
 
 from collections.abc import Container, Hashable, Iterable, Mapping
@@ -24,9 +23,9 @@ from muster.resources.vector import Vector, add, scale
 
 
 def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reason:
-    """Return why the gang's queues have no room for so many more pods of each set; empty if they have.
+    """Return why the gang's queues do not allow these further pods of each set; empty if they do.
 
-    Capabilities are compared besides asking plugins, since a resource of no existing node is on no plugin's axis.
+    Capabilities are compared in addition to asking plugins, since plugins do not count resources that no node has.
     """
     ask, limited = session.ask(gang), session.snapshot.limited
     members = ask.members(session.hooks, wanted)
@@ -34,7 +33,7 @@ def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reas
     if refused is not None:
         return reason_of(refused.message)
     for bounds in limited.limits.above(gang.queue):
-        if bounds.unreadable:  # admission was bypassed; its gangs go on, and ask for nothing
+        if bounds.unreadable:  # admission was bypassed: the gangs continue, but do not ask
             return reasons.queues.unreadable_capability(queue=bounds.queue, error=bounds.unreadable)
     asked: Vector = {}
     for classes in members.values():
@@ -47,14 +46,14 @@ def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reas
 
 
 class ExistingNodes:
-    """The room of existing nodes, computed once in a cycle for gangs of the same shape."""
+    """The free capacity of existing nodes, computed once per cycle for gangs of the same shape."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._known: dict[Hashable, bool] = {}
 
     def hold(self, gang: GangView, wanted: Mapping[str, int]) -> bool:
-        """Return True if so many pods of each set of this gang fit, one by one."""
+        """Return True if the wanted number of pods of each set of this gang fits, one by one."""
         if any(pod_set.cls is None and wanted[pod_set.name] for pod_set in gang.pod_sets):
             return False
         members = self._session.ask(gang).members(self._session.hooks, wanted)
@@ -64,7 +63,10 @@ class ExistingNodes:
         return self._known[shape]
 
     def _hold(self, members: Mapping[str, Mapping[PodClass, int]]) -> bool:
-        """Return True if they fit into the free room; False for pods that depend on others: they ask."""
+        """Return True if the members fit into the free capacity.
+
+        False if pods depend on others, so that their gang asks.
+        """
         session, free = self._session, self._session.snapshot.free.copy()
         for cls, count in (pair for classes in members.values() for pair in classes.items()):
             if not count:
@@ -89,11 +91,11 @@ class Tried:
     """One gang's attempts."""
 
     since: float | None = None
-    """Begin of the running attempt; None if it does not ask."""
+    """Start of the running attempt; None if the gang does not ask."""
     failures: int = 0
-    """Attempts that have ended without a start."""
+    """Number of attempts that ended before the gang could start."""
     rests_until: float = 0.0
-    """Time until which it does not ask again."""
+    """Time until which the gang does not ask again."""
 
 
 class Attempts:
@@ -103,7 +105,7 @@ class Attempts:
         self._tried: dict[str, Tried] = {}
 
     def forget_all_but(self, waiting: Container[str]) -> None:
-        """Forget gangs that do not wait any more."""
+        """Forget gangs that no longer wait."""
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in waiting}
 
     def of(self, uid: str) -> Tried:
@@ -111,14 +113,14 @@ class Attempts:
         return self._tried.get(uid) or Tried()
 
     def give_up(self, uid: str, now: float) -> None:
-        """End the attempt of a gang that asks; it rests from now on."""
+        """End the attempt of a gang that asks; the gang pauses from now on."""
         tried = self.of(uid)
         if tried.since is not None:
             tried.since, tried.failures = None, tried.failures + 1
             tried.rests_until = now + pause_s(tried.failures)
 
     def ask(self, asking: Iterable[str], now: float) -> None:
-        """Note the gangs that ask from now on; no others do."""
+        """Record the gangs that ask from now on; all others stop."""
         uids = set(asking)
         for uid, tried in self._tried.items():
             if uid not in uids:

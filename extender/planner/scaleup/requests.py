@@ -1,7 +1,7 @@
-"""The life of a gang's ProvisioningRequest: made, read, tried again, withdrawn.
+"""A gang's ProvisioningRequest from its creation to its withdrawal, with retries.
 
-The request itself has all state, its attempt and, in its name, a digest of the demand, so that another process can go
-on.
+The request itself holds all state: its attempt, and a digest of the demand in its name. So another process can
+continue.
 """
 
 import hashlib
@@ -23,17 +23,17 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 60.0
-"""Time from a failed request to the next one; doubled each time, as Kueue does."""
+"""Time, in seconds, from a failed request to the next one; doubled after each failure, as in Kueue."""
 MAX_BACK_OFF_S = 1800.0
 MAX_POD_SETS = 32
-"""Limit of the API."""
+"""Most pod sets in a request, by the API."""
 _GROUP_CHARS = 200
 _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "BookingExpired": "BookingExpired"}
-"""Conditions that end a request → reason for its gang."""
+"""Condition that ends a request → reason in the gang's condition."""
 
 
 class AutoscalerAnswer(NamedTuple):
-    """The autoscaler's answer to a request so far."""
+    """The autoscaler's latest answer to a request."""
 
     reason: str
     """One word for the gang's condition; empty if unchanged."""
@@ -43,9 +43,9 @@ class AutoscalerAnswer(NamedTuple):
 
 
 def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> AutoscalerAnswer:
-    """Read a request's conditions; a request that was neither provisioned nor failed in time has timed out.
+    """Read a request's conditions; without an answer in time, the request has timed out.
 
-    One that was provisioned stays, but the gang that does not start on its nodes leaves the turn to others.
+    A provisioned request stays, but if its gang does not start on the nodes, other gangs of the queue may ask.
     """
     name = request.metadata.name
     conditions = {condition.type: condition for condition in request.status.conditions}
@@ -71,24 +71,24 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
 
 
 def attempt_of(request: ProvisioningRequest) -> int:
-    """Return the number of the request among those of its gang, from 1 on."""
+    """Return which attempt of its gang the request is, counted from 1."""
     return whole_number(request.metadata.annotations.get(names.SCALE_UP_ATTEMPT)) or 1
 
 
 def provisioned(request: ProvisioningRequest) -> bool:
-    """Return True if the autoscaler has provisioned the request's nodes, or will."""
+    """Return True if the request's condition says Provisioned: the nodes exist or are on their way."""
     return any(each.type == "Provisioned" and each.status == "True" for each in request.status.conditions)
 
 
 def consumption(request: ProvisioningRequest | None) -> dict[str, str]:
-    """Return the annotations of pods that use a provisioned request; none for any other."""
+    """Return the annotations of pods that use a provisioned request; empty for other requests."""
     if request is None or not provisioned(request):
         return {}
     return {names.CONSUMED_REQUEST: request.metadata.name, names.CONSUMED_CLASS: request.spec.provisioning_class_name}
 
 
 def new_request(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, attempt: int) -> RequestNodes | None:
-    """Return the request to make; None while some pod set has no pod as a sample."""
+    """Return the request to create; None while a pod set has no pod that can serve as its template."""
     samples = {pod.slot.pod_set: pod for pod in reversed(speakers(gang)) if pod.slot is not None}
     asked = {name: count for name, count in wanted.items() if count}
     if not asked or not asked.keys() <= samples.keys():
@@ -100,7 +100,7 @@ def new_request(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest,
 
 
 def name_of(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, attempt: int) -> str:
-    """Return the name of a gang's request, which differs for another demand."""
+    """Return the name of a gang's request, which changes with the demand."""
     shapes = [
         [each.name, wanted[each.name], each.cls.shape.hex() if each.cls else ""]
         for each in gang.pod_sets
@@ -112,7 +112,7 @@ def name_of(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, att
 
 
 def pause_s(failed: int) -> float:
-    """Return the time in seconds for which a gang rests after so many requests without success, at least one."""
+    """Return the pause, in seconds, of a gang after `failed` requests without success (at least 1)."""
     return doubled_s(BACK_OFF_S, failed - 1, MAX_BACK_OFF_S)
 
 
@@ -121,7 +121,7 @@ def _over(request: ProvisioningRequest, reason: str, words: Reason, ended: float
 
 
 def newest(found: Iterable[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:
-    """Return the last attempt for each gang, by the gang's UID."""
+    """Return the latest request of each gang, by the gang's UID."""
     result: dict[str, ProvisioningRequest] = {}
     for request in sorted(found, key=attempt_of):
         for owner in request.metadata.owner_references:

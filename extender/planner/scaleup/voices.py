@@ -1,10 +1,11 @@
-"""Writes to pods for autoscalers and people, and their rates: the condition PodScheduled, and annotations of evictions.
+"""Writes to pods for autoscalers and users, and their rates: the condition PodScheduled, and eviction annotations.
 
-Each condition is a write of a pod. So only gangs that have waited for a moment write, only changes, each gang's
-sentence once in a few seconds, and all gangs together at a limited rate. A pod's last condition stands in the pod.
+Each condition costs a write of a pod. So conditions are written only if they change, only for gangs that have waited
+for a moment, and for each gang at most once in some seconds. All gangs together share a limited rate. The pod itself
+shows its last condition.
 
-Pods get autoscalers' annotations about evictions as they are bound; `EvictionAnnotations` follows later changes of the
-queue. An annotation that is not Muster's own stays as it is.
+A pod gets the annotations about eviction when it is bound; `EvictionAnnotations` applies later changes of the queue.
+Annotations that Muster did not write stay unchanged.
 """
 
 from collections import Counter
@@ -20,11 +21,12 @@ from extender.planner.state.pods import PodRecord
 from muster.api.muster.reason import NOTHING, Reason
 
 SETTLE_S = 2.0
-"""Least waiting time of a gang that writes: mostly it starts before."""
+"""Waiting time, in seconds, before a gang's first condition: most gangs start earlier."""
 SENTENCE_EVERY_S = 5.0
-"""Least time between two sentences of one gang, which change with every node."""
+"""Shortest time, in seconds, between two messages of one gang; the message may change with every node."""
 ASKS_PER_S = 100.0
-"""Pods that begin or end to ask for nodes; all of a gang should do so within autoscalers' window of some seconds."""
+"""Pods per second that start or stop asking; a gang's pods should do so within an autoscaler's window of some
+seconds."""
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
 SENTENCES_AT_ONCE = 10.0
@@ -65,20 +67,20 @@ class Bucket:
 
 @dataclass(slots=True)
 class _Heard:
-    """The last writes of one gang."""
+    """The last writes to one gang's pods."""
 
     since: float
     spoke_at: float = 0.0
     view: GangView | None = None
-    """The gang when all its pods were up to date."""
+    """The gang's view when all its pods were last up to date."""
     words: tuple[Reason, Mapping[str, int] | None] = (NOTHING, None)
-    """Reason and asks at that time."""
+    """Reason and asking pods at that time."""
     may_ask: bool = True
-    """Some of its pods may ask for nodes."""
+    """True if some of its pods may still ask for nodes."""
 
 
 class RequestReaders:
-    """Decides the conditions of pods."""
+    """Writer of the conditions of pods, at limited rates."""
 
     def __init__(self) -> None:
         self._heard: dict[str, _Heard] = {}
@@ -86,7 +88,7 @@ class RequestReaders:
         self._sentences = Bucket(SENTENCES_PER_S, SENTENCES_AT_ONCE)
 
     def speak(self, now: float, speeches: Iterable[Speech]) -> list[Say]:
-        """Return the writes, those that ask for nodes first; `now` is in seconds since the epoch."""
+        """Return the writes, first for gangs that ask for nodes; `now` is in seconds since the epoch."""
         self._asks.fill(now)
         self._sentences.fill(now)
         heard, self._heard = self._heard, {}
@@ -121,7 +123,7 @@ class RequestReaders:
 
 
 def differences(speech: Speech) -> list[Say]:
-    """Return the conditions to write: the gang's sentence in its first pod, a reference to it in those that ask."""
+    """Return the conditions to write: the gang's message in its first pod, a reference to it in asking pods."""
     members = speakers(speech.gang)
     if not members:
         return []
@@ -140,7 +142,7 @@ def differences(speech: Speech) -> list[Say]:
 
 
 def speakers(gang: GangView) -> list[PodRecord]:
-    """Return the gang's pods behind Muster's gate and no other, in the order of pod sets and ranks."""
+    """Return the gang's pods with Muster's gate and no other, in the order of pod sets and ranks."""
     return [
         pod
         for pod_set in gang.pod_sets
@@ -150,11 +152,11 @@ def speakers(gang: GangView) -> list[PodRecord]:
 
 
 class EvictionAnnotations:
-    """Decides the annotations of evictions; remembers the gangs whose pods are up to date."""
+    """Writer of the eviction annotations; it remembers the gangs whose pods are up to date."""
 
     def __init__(self) -> None:
         self._settled: dict[str, tuple[GangView, Mapping[str, str]]] = {}
-        """UID of a gang → how it was, and what its queue said, when all its pods were up to date."""
+        """UID of a gang → its view and its queue's annotations when all its pods were last up to date."""
         self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
 
     def decide(self, session: Session) -> None:

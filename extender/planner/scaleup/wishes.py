@@ -1,7 +1,8 @@
-"""Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and those beside it.
+"""Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and its companions.
 
-The setting of a workload overrides its queue's, and a queue's those above it; that of `root` applies to the whole
-cluster. What nodes cost is the queue's to say: its class and parameters are used, and its timeout is the longest.
+A workload's setting overrides its queue's, and a queue's overrides those of the queues above it; the setting of `root`
+applies to the whole cluster. Since the queue pays for nodes, its class and parameters apply, and its timeout is the
+upper limit.
 """
 
 from collections.abc import Mapping
@@ -24,9 +25,9 @@ DEFAULT_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 """cluster-autoscaler's class that adds nodes for all pods of a request or for none."""
 DEFAULT_TIMEOUT_S = 900.0
 MAX_VALUE_CHARS = 255
-"""Limit of the API for the value of a parameter."""
+"""Longest value of a parameter, by the API."""
 EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
-"""Annotations of queues that say if their pods may be moved."""
+"""Annotations of queues that decide if autoscalers may move their pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +40,22 @@ class ScaleUpRequest:
     timeout_s: float = DEFAULT_TIMEOUT_S
     """Time from the creation of a request until it must be provisioned."""
     complaint: str = ""
-    """Sentence about a wrong annotation; the mode is then `none`."""
+    """Sentence about an invalid annotation, which makes the mode `none`."""
 
 
 NO_WISH = ScaleUpRequest()
-"""Of gangs that do not ask."""
+"""The request of gangs that do not ask."""
 
 
 class ScaleUpPreferences:
-    """The scale-up requests of one cycle's gangs, each queue read once."""
+    """The scale-up requests of one cycle's gangs; each queue is read once."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
         self._said: dict[str, dict[str, str]] = {}
 
     def of(self, gang: GangView) -> ScaleUpRequest:
-        """Return the wish of a gang."""
+        """Return the scale-up request of a gang."""
         of_queue = self._said.get(gang.queue)
         if of_queue is None:
             of_queue = self._said[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
@@ -62,7 +63,7 @@ class ScaleUpPreferences:
 
 
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """Return the annotations of a queue with these keys, or else of the nearest queue above it."""
+    """Return a queue's annotations with these keys; missing ones come from the nearest queue above it."""
     found: dict[str, str] = {}
     for queue in lineage(name, queues.get):
         annotations = queue.metadata.annotations
@@ -73,7 +74,7 @@ def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> 
 
 
 def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: Mapping[str, str]) -> str:
-    """Return what pods with these labels allow autoscalers about their eviction; empty if nothing."""
+    """Return the value of safe-to-evict for pods with these labels; empty for none."""
     if group is None:
         return ""
     annotation = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, EVICTION_KEYS)
@@ -81,9 +82,9 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: M
 
 
 def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[str, str]) -> str:
-    """Return what the queue says, if autoscalers know it; else `false` for a gang that asks them for nodes.
+    """Return the queue's value if autoscalers know it; else `false` for a gang that asks them for nodes.
 
-    An autoscaler that moves one pod ends its whole gang, which it knows nothing of.
+    An autoscaler knows no gangs: by moving one pod it would end the whole gang.
     """
     if names.SAFE_TO_EVICT in of_queue:
         value = of_queue[names.SAFE_TO_EVICT]
@@ -120,7 +121,7 @@ def _read(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpRequest
 
 
 def _parameters(text: str) -> tuple[tuple[str, str], ...]:
-    """Return parameters of a class in their order; ValueError says what the API would not take, as the next two do."""
+    """Parse a class's parameters, in order. Raises ValueError for what the API would refuse; so do the next two."""
     found = []
     for part in filter(None, (each.strip() for each in text.split(","))):
         key, separator, value = part.partition("=")

@@ -1,15 +1,15 @@
 """Pods that each domain holds, the domain that fits best, and the order in which its nodes are filled. Arrays only.
 
-The rules are Kueue's (topology-aware scheduling, BestFit). Pods per node are an integer division, added up level by
-level; of slices only whole ones count; of the domains of one level the tightest that holds all. Inside it as few
-domains as possible at each level, the last one the tightest that holds the rest. Of equally tight domains those are
-taken whose nodes have the highest scores, then of which least is left over. Last come those in the tightest
-surroundings, so that large domains stay whole.
+The rules are Kueue's (topology-aware scheduling, BestFit). An integer division gives the pods per node, which are added
+up level by level; only whole slices count. Of the domains of a level, the tightest that holds all pods is chosen.
+Inside it, as few domains as possible are used at each level, and the last one is the tightest that holds the rest.
+Among equally tight domains, higher node scores decide, then the smaller remainder. Last, domains in the tightest
+surroundings are preferred, so that large domains stay whole.
 
-A balanced profile spreads pods in equal shares, after Kueue's balanced placement: as few domains as can hold the pods.
-Of these numbers of pods the smallest is as large as it can be, which is the *threshold*. Domains with less room than
-that are left out, and of the others those are taken that leave least room unused. What is above the threshold goes to
-the domains with most room.
+The balanced profile spreads pods in equal shares over as few domains as can hold them, as Kueue's balanced placement
+does. The smallest share is made as large as possible: it is the *threshold*. Domains that hold fewer pods than that are
+left out. Of the others, those are taken that leave the least capacity unused. Pods above the threshold go to the
+domains with the most capacity.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +26,9 @@ Profile = Literal["best-fit", "least-free", "balanced"]
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 _Filled = tuple[Amounts, Counts]
-"""Columns of nodes, and the pods that each gets."""
+"""Columns of nodes, and the number of pods that each node gets."""
 Tie = Callable[[], Amounts | None]
-"""Amounts per node that are added up where domains hold equally many pods; None if they are alike."""
+"""Amounts per node whose sums decide between domains that hold equally many pods; None if nothing differs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class WantedPods:
     least: int
     """Pods that the domain must hold."""
     most: int
-    """Pods that it should hold."""
+    """Pods that the domain should hold, if possible."""
     slices: tuple[tuple[int, int], ...] = ()
     """Level and size of slices, outermost first."""
 
@@ -67,11 +67,11 @@ def whole(wanted: WantedPods) -> int:
 def best_first(
     wanted: WantedPods, level: int, fits: Mask, *, profile: Profile, order: Sequence[Tie | None] = (None,)
 ) -> Iterator[int]:
-    """Yield domains of a level that hold the pods, the first by `order` first; `fits` excludes some.
+    """Yield domains of a level that hold the pods, sorted by `order`; `fits` excludes some.
 
-    None in the order stands for the number of pods that a domain holds: the tightest first. Amounts stand for their
-    sum: the least first. If least-free, it does not count whether all pods fit; if balanced, domains with larger equal
-    shares come first.
+    In the order, None means the number of pods that a domain holds: the tightest first. Amounts mean their sum: the
+    smallest first. With least-free, domains that hold all pods are not preferred; with balanced, domains with larger
+    equal shares come first.
     """
     counts = held(wanted, level)
     found = np.flatnonzero(fits & (counts >= wanted.least))
@@ -91,7 +91,7 @@ def best_first(
 def _keys(
     wanted: WantedPods, level: int, counts: Counts, found: Amounts, *, profile: Profile, order: Sequence[Tie | None]
 ) -> Iterator[Counts]:
-    """Yield sort keys, the first one first: all pods fit, the `order`, tight surroundings, along the tree."""
+    """Yield sort keys, the most important first: all pods fit, `order`, tight surroundings, place in the tree."""
     if profile != "least-free":
         yield (counts[found] < wanted.most).astype(np.int64)
     if profile == "balanced":
@@ -112,12 +112,12 @@ def _keys(
 
 
 def unit_of(wanted: WantedPods, level: int) -> int:
-    """Return the pods that go into a domain of this level together: those of the outermost slices in it, or one."""
+    """Return the number of pods that enter a domain of this level together: the size of its outermost slices, or 1."""
     return next((size for at, size in wanted.slices if at >= level), 1)
 
 
 def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
-    """Return per domain of a level the equal share of its children, and the number of those that are used."""
+    """Return, per domain of a level, the equal share of its children, and how many of them are used."""
     tree, inner = wanted.geometry.tree, level + 1
     domains = len(tree.domains[level])
     if inner == len(tree.levels):
@@ -129,25 +129,26 @@ def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
 
 @dataclass(slots=True)
 class Filling:
-    """The order in which the nodes of a domain are filled, and the pods that each gets."""
+    """The order in which the nodes of a domain are filled, and the number of pods for each."""
 
     wanted: WantedPods
     profile: Profile
     scores: NDArray[np.float64] | None
-    """Of the nodes of an innermost domain the higher ones first; None: the tightest that holds the rest last."""
+    """Scores of nodes: in an innermost domain, higher ones are filled first. None: the tightest that holds the rest is
+    last."""
     ties: Sequence[Tie] = ()
-    """Of domains that hold equally many pods those with the least sum come first."""
+    """Tie-breakers: of domains that hold equally many pods, the ones with the smallest sum come first."""
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
-        """Return columns in order and their pods; `columns` are the nodes of a domain of `level` that have room."""
+        """Return columns in order with their pods; `columns` are a domain's nodes with free capacity."""
         nothing = np.zeros(0, dtype=np.int64)
         filled = [(nothing, nothing), *self._fill(level, columns, pods)]
         return np.concatenate([each for each, _ in filled]), np.concatenate([counts for _, counts in filled])
 
     def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
-        """Give so many pods to the nodes of a domain: to its children one by one, or to all that are used at once.
+        """Give pods to the nodes of a domain, either child by child or to all used children at once.
 
-        The latter may need fewer domains below. The nodes may be `joined` from several domains: then it is done so.
+        The second way may need fewer domains below. It is always taken if the nodes are `joined` from several domains.
         """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
@@ -184,20 +185,20 @@ class Filling:
                 yield from self._fill(level, columns[of == child], share)
 
     def _domains(self, filled: Sequence[_Filled], level: int) -> list[int]:
-        """Return the number of domains that are used, of each level below this one, and of nodes."""
+        """Return the number of used domains of each level below this one, and of used nodes."""
         columns = np.concatenate([each for each, _ in filled])
         below = self.wanted.geometry.tree.domain_of[level + 1 :]
         return [*(len(np.unique(row[columns])) for row in below), len(columns)]
 
     def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
-        """Return the pods per child among these columns, and the columns in no child, which can hold no slices."""
+        """Return the pods per child among these columns, and the columns outside all children, which hold no slices."""
         room = np.zeros_like(self.wanted.room)
         room[columns] = self.wanted.room[columns]
         sliced = any(at >= level for at, _ in self.wanted.slices)
         return held(self.wanted, level, room), columns[of < 0] if not sliced else columns[:0]
 
     def _places(self, level: int, some: Amounts, of: Amounts, columns: Amounts) -> Amounts:
-        """Return the places of some domains of a level among those that hold equally many pods.
+        """Return the rank of each of these domains among domains that hold equally many pods.
 
         `of` has the domains of the `columns`, which are the nodes with room.
         """
@@ -230,7 +231,7 @@ class Filling:
 
 
 def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amounts:
-    """Return positions in the order in which they are filled: few, the last one the tightest that holds the rest."""
+    """Return the filling order of positions: as few as possible, the last one the tightest that holds the rest."""
     if profile == "least-free":
         return np.lexsort([first, counts])
     order = np.lexsort([first, -counts])
@@ -249,7 +250,7 @@ def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amo
 
 
 def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: int = 1) -> tuple[Amounts, Counts]:
-    """Return the children that are used, and the pods that each gets, in whole slices of `unit` pods."""
+    """Return the used children, and the number of pods for each, in whole slices of `unit` pods."""
     if profile == "balanced":
         used, shares = equal_shares(counts // unit, pods // unit, first)
         return used, shares * unit
@@ -261,9 +262,9 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
 
 
 def thresholds(rooms: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
-    """Return for each domain the threshold of its children, and how many of them are used; 0 where they hold too few.
+    """Return each domain's threshold for its children, and how many it uses; 0 if they hold too few pods.
 
-    `rooms` and `parents` are of the children: the pods that each holds, and its domain, -1 for none.
+    `rooms` and `parents` have, for each child, the number of pods that it holds and its domain (-1 for none).
     """
     order = np.lexsort([-rooms, parents])
     order = order[parents[order] >= 0]
@@ -271,7 +272,7 @@ def thresholds(rooms: Amounts, parents: Amounts, domains: int, pods: int) -> tup
     first = np.searchsorted(of, np.arange(domains))
     total = np.cumsum(room)
     before = np.concatenate([[0], total])[first]
-    enough = np.searchsorted(total, before + max(pods, 1))  # the child with which there is room for all
+    enough = np.searchsorted(total, before + max(pods, 1))  # the child from which on all pods fit
     end = np.searchsorted(of, np.arange(domains), side="right")
     fits = enough < end
     few: Amounts = np.where(fits, enough - first + 1, 0).astype(np.int64)
@@ -281,7 +282,7 @@ def thresholds(rooms: Amounts, parents: Amounts, domains: int, pods: int) -> tup
 
 
 def equal_shares(rooms: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Amounts]:
-    """Return the positions of the domains that are used, and the pods of each; of equal ones the `first` are used."""
+    """Return the positions of the used domains, and the pods of each; among equal domains, `first` decides."""
     order = np.lexsort([first, -rooms])
     order = order[rooms[order] > 0]
     room = rooms[order]

@@ -1,9 +1,9 @@
-"""All topologies of one cluster, and the levels that a wish for nearness is about.
+"""All topologies of one cluster, and the levels that a nearness request refers to.
 
-Trees of labels are the configured ones and those of Kueue's Topologies. Each level is a label key, and a domain is a
+Trees of labels come from the configuration and from Kueue's Topologies. Each level is a label key, and a domain is a
 path of values, so that equal values under different parents are different domains. A node without one of the labels is
-in no domain from that level down. HyperNodes are another tree. A wish that names label keys which no tree has gets a
-tree of just these keys: `topology.kubernetes.io/zone` needs no configuration.
+in no domain from that level down. HyperNodes form another tree. A request that names label keys of no tree gets a tree
+of just these keys: `topology.kubernetes.io/zone` needs no configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""With more than `SPARSE` times as many domains as have nodes, and `FEW` more, domains are numbered again."""
+"""Domains are renumbered if their number exceeds `SPARSE` times those with nodes, plus `FEW`."""
 
 
 class LabelTree:
-    """The tree of a list of label keys, kept while nodes come, go and change."""
+    """The tree of a list of label keys, kept up to date with the nodes."""
 
     def __init__(self, name: str, levels: Sequence[str]) -> None:
         self._name, self._levels = name, tuple(levels)
@@ -31,10 +31,10 @@ class LabelTree:
         self._known = Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
         self._generation = -1
         self._numbers: list[dict[str, int]] = [{} for _ in self._levels]
-        """Per level: path of values, which have no slashes, → number of the domain."""
+        """Per level: path of label values (which contain no slashes) → number of the domain."""
 
     def tree_over(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
-        """Return the tree over these columns; `changed`, the generation in which each last changed, saves work."""
+        """Return the tree over these columns; `changed`, each column's last changed generation, saves work."""
         if generation != self._generation or len(nodes) != self._known.domain_of.shape[1]:
             self._update(nodes, np.flatnonzero(changed > self._generation))
             self._generation = generation
@@ -68,12 +68,12 @@ class LabelTree:
 
 
 WHOLE = -1
-"""The level around the outermost one: all nodes, those without a domain too."""
+"""The level around the outermost one: all nodes, including nodes without a domain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelRange:
-    """Levels of a tree that may hold the pods of a wish: from `inner`, tried first, out to `outer`."""
+    """Levels of a tree that may hold the pods of a request: from `inner`, tried first, out to `outer`."""
 
     tree: Tree
     inner: int
@@ -87,20 +87,20 @@ class LevelRange:
 
     @property
     def words(self) -> str:
-        """The required level, for people."""
+        """The required level, as text for users."""
         return level_text(self.tree, self.outer)
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A wish that no tree can meet, and why; its gang waits if something is required."""
+    """A request that no tree can meet, and why; its gang waits if a level is required."""
 
     why: str
     hard: bool
 
 
 class Forest:
-    """The trees of a cluster, each made when it is first asked for."""
+    """The trees of a cluster, each built when it is first needed."""
 
     def __init__(self, levels: Mapping[str, Sequence[str]]) -> None:
         self._configured = {name: tuple(keys) for name, keys in levels.items()}
@@ -135,7 +135,7 @@ class Forest:
 
     @property
     def names(self) -> list[str]:
-        """Names of the topologies, in the order in which one with a level is looked for."""
+        """Names of the topologies, in the order in which they are searched for a level."""
         of_labels = sorted(self._levels, key=lambda name: (name != DEFAULT, name))
         return [*of_labels, *([HYPER_NODES] if self._hyper_nodes is not None else [])]
 
@@ -150,13 +150,13 @@ class Forest:
         return {name: tree for name in self.names if (tree := self.tree(name)) is not None}
 
     def levels_near(self, near: Nearness) -> LevelRange | Unknown:
-        """Return the levels that a wish is about."""
+        """Return the levels that a request refers to."""
         if near not in self._reaches:
             self._reaches[near] = self._find(near)
         return self._reaches[near]
 
     def within(self, near: Nearness, tree: Tree) -> LevelRange | Unknown:
-        """Return the levels that a wish of a part is about, in the tree of the part around it if that has them."""
+        """Return the levels that an inner part's request refers to, preferably in the tree of the part around it."""
         keys = [level for level in (near.required, near.preferred) if level is not None]
         if near.topology or not keys or not all(isinstance(key, str) and tree.level(key) is not None for key in keys):
             return self.levels_near(near)
@@ -166,7 +166,7 @@ class Forest:
         hard = near.required is not None
         tree = self.tree(near.topology) if near.topology else self._with(near)
         if tree is None and near.topology == HYPER_NODES:
-            tree = Tree(HYPER_NODES, (), (), np.zeros((0, len(self._nodes)), dtype=np.int32))  # there are none
+            tree = Tree(HYPER_NODES, (), (), np.zeros((0, len(self._nodes)), dtype=np.int32))  # there are no HyperNodes
         if tree is None:
             return Unknown(reasons.topology.no_topology(name=near.topology, known=any_of(self.names)), hard)
         return self._in(tree, near)
@@ -186,7 +186,7 @@ class Forest:
         return LevelRange(tree, WHOLE if near.anywhere else max(inner, outer), outer)
 
     def _with(self, near: Nearness) -> Tree | None:
-        """Return the first tree that has the levels of a wish; a new one if none has them."""
+        """Return the first tree with the levels of a request; a new tree if none has them."""
         keys = [level for level in (near.required, near.preferred) if isinstance(level, str)]
         if not keys:
             return self.tree(next(iter(self.names), DEFAULT))
@@ -208,7 +208,7 @@ class Forest:
 
 
 def level_text(tree: Tree, level: int) -> str:
-    """Return a level for people."""
+    """Return a level as text for users."""
     if level == WHOLE:
         return reasons.topology.CLUSTER
     name = tree.tier_names[level] if tree.tier_names else ""
@@ -216,7 +216,7 @@ def level_text(tree: Tree, level: int) -> str:
 
 
 def _level(tree: Tree, level: Level) -> int | None:
-    """Return the number of a level; WHOLE for a tier above all others, as Volcano has a root of that tier."""
+    """Return the number of a level; WHOLE for a tier above all others, where Volcano has a root HyperNode."""
     if isinstance(level, str):
         return tree.level(level)
     lower = (number for number, tier in enumerate(tree.tiers) if tier <= level)

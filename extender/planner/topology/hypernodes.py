@@ -1,7 +1,7 @@
 """The tree of HyperNodes, kept up to date by changes of HyperNodes and of names and labels of nodes.
 
-Start at `HyperNodeTree.of`. `members` finds the nodes of HyperNodes, `nesting` makes the tree. A HyperNode with a
-problem is excluded with a reason, and the rest of the tree is usable.
+Start at `HyperNodeTree.tree_of`. `members` finds the nodes of HyperNodes, `nesting` builds the tree. A HyperNode with a
+problem is excluded with a reason; the rest of the tree stays usable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from muster.api.limits import ALL_PATTERNS, TIERS
 from muster.api.volcano.topology import HyperNode, hyper_node_errors
 
 ERRORS = 3
-"""Errors of one HyperNode that its problem names."""
+"""Most errors of a HyperNode that its problem names."""
 
 
 class _Seen(Protocol):
@@ -48,11 +48,11 @@ class HyperNodes:
 
     tree: Tree
     problems: Mapping[str, tuple[HyperNodeProblem, ...]]
-    """By name of the HyperNode; those without any are left out."""
+    """HyperNode → its problems; HyperNodes without problems are left out."""
     node_counts: Mapping[str, int]
-    """Direct members of each HyperNode that exist: nodes, and HyperNodes as one each."""
+    """HyperNode → number of its direct members that exist; a HyperNode counts as one member."""
     missing: Mapping[str, tuple[str, ...]]
-    """HyperNode → members that it names and that do not exist; HyperNodes without any are left out."""
+    """HyperNode → named members that do not exist; HyperNodes without missing members are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Read:
 
 
 class HyperNodeTree:
-    """Members of HyperNodes from call to call; only what changed since the last one is evaluated."""
+    """Members of HyperNodes, kept between calls; each call evaluates only the changes since the last one."""
 
     def __init__(self) -> None:
         self._known: HyperNodes | None = None
@@ -76,7 +76,7 @@ class HyperNodeTree:
         self._number: dict[str, int] = {}
         self._free: list[int] = []
         self._matcher: Matcher | None = None
-        """Of all HyperNodes; made when a node changes."""
+        """Matcher of all HyperNodes; built when a node changes."""
         self._seen: list[Node | None] = []
         empty = np.zeros(0, dtype=np.int32)
         self._members: tuple[Numbers, Numbers] = (empty, empty)
@@ -84,7 +84,7 @@ class HyperNodeTree:
         self._left_out: dict[str, HyperNodeProblem] = {}
 
     def tree_of(self, seen: _Seen) -> HyperNodes:
-        """Return the tree and its problems; the same object while nothing changed that matters."""
+        """Return the tree and its problems; the same object until a relevant change."""
         stamp = seen.hyper_nodes_version, seen.generation, len(seen.nodes)
         if self._known is None or self._stamp != stamp:
             version, generation, size = self._stamp
@@ -98,7 +98,7 @@ class HyperNodeTree:
         return self._known
 
     def _read_again(self, hyper_nodes: Mapping[str, HyperNode]) -> set[int]:
-        """Take HyperNodes that changed; return the numbers of those whose members must be found again, or dropped."""
+        """Read changed HyperNodes; return the numbers of those whose members must be found again or dropped."""
         for name in self._read.keys() - hyper_nodes.keys():
             del self._read[name]
         for name, hyper_node in hyper_nodes.items():
@@ -121,7 +121,7 @@ class HyperNodeTree:
         return changed
 
     def _usable(self) -> Iterator[Described]:
-        """Yield the HyperNodes of the tree; `_left_out` gets the problems of the others."""
+        """Yield the usable HyperNodes; `_left_out` gets the problems of the others."""
         self._left_out = {
             name: HyperNodeProblem("Invalid", each.wrong) for name, each in self._read.items() if each.wrong
         }
@@ -145,7 +145,7 @@ class HyperNodeTree:
             yield Described(name, spec.tier, spec.tier_name, each.members)
 
     def _moved(self, seen: _Seen, generation: int) -> list[int]:
-        """Return the columns whose nodes are others than in this generation, or have other labels."""
+        """Return the columns whose node or node labels have changed since this generation."""
         self._seen += [None] * (len(seen.nodes) - len(self._seen))
         moved = []
         for column in np.flatnonzero(seen.changed > generation).tolist():
@@ -157,7 +157,7 @@ class HyperNodeTree:
         return moved
 
     def _find(self, seen: _Seen, read: set[int], moved: list[int]) -> None:
-        """Find members again: among all nodes for HyperNodes that changed, in all HyperNodes for nodes that did."""
+        """Find members again: changed HyperNodes among all nodes, changed nodes among all HyperNodes."""
         numbers, columns = self._members
         rest = {number: each.members for number, each in self._described.items() if number not in read}
         stale = np.zeros(len(seen.nodes), dtype=np.bool_)
@@ -194,5 +194,5 @@ def _reading(hyper_node: HyperNode) -> _Read:
     try:
         errors = [str(error) for error in islice(hyper_node_errors(hyper_node), ERRORS)]
         return _Read(hyper_node, HyperNodeMembers() if errors else members_of(hyper_node.spec), "; ".join(errors))
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not end the others
+    except Exception as error:  # noqa: BLE001 - an error in one HyperNode must not affect the others
         return _Read(hyper_node, HyperNodeMembers(), reasons.aside.error_text(error))

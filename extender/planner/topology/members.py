@@ -1,8 +1,8 @@
 """Direct members of HyperNodes: nodes by name, by patterns of names, by labels (as in Volcano).
 
-The cost is in proportion to the names that are listed, plus one pass over the nodes where there are patterns or labels,
-for any number of HyperNodes. Names are looked up, patterns are compared in one pass (RE2's sets, which have a
-fixed amount of memory each). Label selectors are found by a label that they ask for.
+The cost is proportional to the listed names, plus one pass over the nodes if there are patterns or labels, for any
+number of HyperNodes. Names are looked up; patterns are compared in one pass (RE2's sets, each with a fixed amount of
+memory). Label selectors are found by a label that they require.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,24 +21,25 @@ from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
-"""Steps of the patterns of one set; RE2's state for so many takes a few hundred KB, and it keeps many."""
+"""Most steps of all patterns in one set; RE2's state for this number takes a few hundred KB, and it keeps many
+states."""
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
-"""A name that no node has. A set that does not find it has too little memory, and would find nothing else either."""
+"""A name that no node has. A set that does not find it has too little memory and would find nothing."""
 
 
 class PatternSet:
-    """Valid patterns, by their place in the list."""
+    """Valid patterns, numbered by their place in the list."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._sets: list[tuple[Any, list[int]]] = []
         self._single: list[tuple[Any, int]] = []
-        """Patterns too large for a set of their own; outside a set RE2 finds another way."""
+        """Patterns too large even for a set of their own; outside a set RE2 can still match them."""
         if patterns:
             self._add(patterns, list(range(len(patterns))))
 
     def found_in(self, name: str) -> list[int]:
-        """Return the numbers of the patterns that are found anywhere in the name."""
+        """Return the numbers of the patterns that match anywhere in the name."""
         text = name.encode(errors="replace")
         found = [
             numbers[place] for one, numbers in self._sets for place in one.Match(text) or () if place < len(numbers)
@@ -46,7 +47,7 @@ class PatternSet:
         return [*found, *(number for one, number in self._single if one.search(text))] if self._single else found
 
     def _add(self, patterns: Sequence[str], numbers: list[int]) -> None:
-        """Make a set of these patterns, or two of their halves where one has too many or too little memory."""
+        """Build a set of these patterns, or two halves if one set has too many steps or too little memory."""
         few = len(numbers) <= MOST_PATTERNS and sum(steps_of(patterns[number]) for number in numbers) <= MOST_STEPS
         if few and (one := _set_of([patterns[number] for number in numbers])) is not None:
             self._sets.append((one, numbers))
@@ -77,7 +78,7 @@ _Selected = list[tuple[int, Requirements]]
 
 @dataclass(frozen=True, slots=True)
 class HyperNodeMembers:
-    """The members of one HyperNode; nodes and HyperNodes that are named need not exist."""
+    """The members of one HyperNode; named nodes and HyperNodes need not exist."""
 
     names: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
@@ -87,7 +88,7 @@ class HyperNodeMembers:
 
 
 def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
-    """Read the members of a spec; HyperNodes are taken by name only, and an empty selector takes nothing."""
+    """Read the members of a spec; HyperNodes are selected by name only, and an empty selector selects nothing."""
     of_nodes = [member.selector for member in spec.members if member.type == "Node"]
     children = [member.selector.exact_match for member in spec.members if member.type == "HyperNode"]
     selectors = [requirements(each.label_match) for each in of_nodes if each.label_match]
@@ -100,14 +101,14 @@ def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
 
 
 class Matcher:
-    """Finds the nodes of HyperNodes, which are numbers here."""
+    """Finder of the nodes of HyperNodes, which are represented by numbers."""
 
     def __init__(self, members: Mapping[int, HyperNodeMembers]) -> None:
         self._named: dict[str, list[int]] = {}
         self._by_label: dict[str, dict[str | None, _Selected]] = {}
-        """Key → value → selectors that ask for it; None: for any value."""
+        """Label key → value (None: any value) → selectors that require it."""
         self._other_selectors: _Selected = []
-        """Selectors that ask for no label, compared with every node."""
+        """Selectors that require no label; they are compared with every node."""
         by_pattern: dict[str, list[int]] = {}
         for number, each in members.items():
             for name in each.names:
@@ -123,10 +124,10 @@ class Matcher:
     def pairs(
         self, nodes: Sequence[Node | None], index: Mapping[str, int], columns: Sequence[int] | None = None
     ) -> tuple[Numbers, Numbers]:
-        """Return pairs of HyperNodes and columns of their nodes, each once, at most `PLACES` + 1 of a node."""
+        """Return distinct pairs of a HyperNode and a column of its nodes, at most `PLACES` + 1 pairs per node."""
         numbers: list[int] = []
         found_in: list[int] = []
-        if columns is None and not self._selects:  # names only: what they cost does not depend on the nodes
+        if columns is None and not self._selects:  # names only: the cost does not depend on the nodes
             columns = sorted({index[name] for name in self._named if name in index})
         for column in range(len(nodes)) if columns is None else columns:
             node = nodes[column]
@@ -159,7 +160,7 @@ class Matcher:
                 yield by_value.get(None, [])
 
     def _file(self, number: int, selector: Requirements) -> None:
-        """File a selector under a value, else under a key, that it asks for."""
+        """File a selector under a label value that it requires, else under a label key."""
         asked = [each for each in selector if each.operator == "In" and each.values]
         exists = [each for each in selector if each.operator == "Exists"]
         if asked:

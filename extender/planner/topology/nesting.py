@@ -1,8 +1,8 @@
-"""The tree of HyperNodes from their direct members, and the problems found on the way.
+"""The tree of HyperNodes, built from their direct members, and the problems found while building it.
 
-As in Volcano a HyperNode has one parent at most, of a higher tier; where several name it as a member it has none, and
-its nodes are still together. A node in two HyperNodes of one tier is in no domain of that tier and of those below.
-Neither are the nodes of a HyperNode that lie in several domains of the level above. All else stays usable.
+As in Volcano, a HyperNode has at most one parent, of a higher tier. If several HyperNodes name it as a member, it has
+no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of that tier or a lower one. The
+same applies to the nodes of a HyperNode that spans several domains of the level above. The rest stays usable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,32 +25,32 @@ MOST: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class HyperNodeProblem:
-    """One problem of a HyperNode; `reason` is a word for machines, `message` a sentence."""
+    """A problem of a HyperNode; `reason` is a word for programs, `message` a sentence for users."""
 
     reason: str
     message: str
 
 
 class Problems:
-    """Problems by HyperNode, each once."""
+    """Problems by HyperNode, without duplicates."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[HyperNodeProblem]] = {}
 
     def add(self, hyper_node: str, reason: str, message: str) -> None:
-        """Keep a problem, unless the HyperNode has `MOST` already."""
+        """Add a problem, unless the HyperNode already has it or has `MOST` problems."""
         found, problem = self._found.setdefault(hyper_node, []), HyperNodeProblem(reason, message)
         if problem not in found and len(found) < MOST:
             found.append(problem)
 
     def all(self) -> Mapping[str, tuple[HyperNodeProblem, ...]]:
-        """Return problems by name of the HyperNode; HyperNodes without any are left out."""
+        """Return HyperNode → its problems; HyperNodes without problems are left out."""
         return {name: tuple(found) for name, found in sorted(self._found.items())}
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A HyperNode that can be evaluated."""
+    """A HyperNode without errors in its spec."""
 
     name: str
     tier: int
@@ -60,14 +60,14 @@ class Described:
 
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
-"""Nodes that are named where many have the same problem."""
+"""Most nodes named in a problem that many nodes share."""
 NOTED = 16
-"""Parents that a problem of a HyperNode is noted at."""
+"""Most parents at which a HyperNode's problem is also reported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nesting:
-    """HyperNodes by their numbers and their direct nodes, of which one tree is made."""
+    """Builder of the tree, from HyperNodes with numbers and their direct nodes."""
 
     described: Mapping[int, Described]
     numbers: Numbers
@@ -77,16 +77,16 @@ class Nesting:
     """Columns of the node table."""
     node_name: Callable[[int], str]
     problems: Problems
-    """Gets what is found on the way."""
+    """Collects the problems that the builder finds."""
     tiers: tuple[int, ...] = field(init=False)
-    """Those in use, falling."""
+    """The tiers in use, the highest first."""
 
     def __post_init__(self) -> None:
         tiers = sorted({each.tier for each in self.described.values()}, reverse=True)
         object.__setattr__(self, "tiers", tuple(tiers))
 
     def tree(self) -> Tree:
-        """Make the tree."""
+        """Build the tree."""
         above = self._ancestors(self._parents())
         crowded = np.bincount(self.columns, minlength=self.size) > PLACES.value
         of_level = np.full((len(self.tiers), self.size), NONE, dtype=np.int32)
@@ -106,16 +106,16 @@ class Nesting:
         if crowded.any():
             of_level[:, crowded] = SEVERAL
             self._note_crowded(crowded)
-        for level in range(len(of_level) - 2, -1, -1):  # a node of no HyperNode of a tier is in that of the next lower
+        for level in range(len(of_level) - 2, -1, -1):  # a node without a domain takes the next lower one
             np.copyto(of_level[level], of_level[level + 1], where=of_level[level] == NONE)
         self._keep_nested(of_level)
         return self._numbered(of_level)
 
     def _parents(self) -> dict[int, int]:
-        """Return number of a HyperNode → number of its parent; those without one are left out."""
+        """Return number of a HyperNode → number of its parent; HyperNodes without a parent are left out."""
         numbers = {each.name: number for number, each in self.described.items()}
         claims: dict[int, list[int]] = {}
-        in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # problems are noted in this order
+        in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # problems are reported in this order
         for number, parent in in_order:
             for name in parent.members.children:
                 child = numbers.get(name)
@@ -138,7 +138,7 @@ class Nesting:
         return {child: claimed[0] for child, claimed in claims.items() if len(claimed) == 1}
 
     def _ancestors(self, parents: Mapping[int, int]) -> Domains:
-        """Return the ancestor of each HyperNode, or itself, of exactly each tier, int32 of shape (tiers, numbers)."""
+        """Return each HyperNode's ancestor (or itself) in each tier, int32 of shape (tiers, numbers)."""
         found: Domains = np.full((len(self.tiers), max(self.described, default=-1) + 1), -1, dtype=np.int32)
         level_of = {tier: level for level, tier in enumerate(self.tiers)}
         for number in sorted(self.described, key=lambda each: -self.described[each].tier):  # parents first
@@ -148,7 +148,7 @@ class Nesting:
         return found
 
     def _keep_nested(self, of_level: Domains) -> None:
-        """Remove, level by level and with all below, domains that lie in no domain above or in several ones."""
+        """Remove, level by level, each domain (with all below it) that lies in no domain above or in several."""
         unclear = np.zeros(of_level.shape[1], dtype=np.bool_)
         for level, row in enumerate(of_level):
             row[unclear] = NONE
@@ -171,7 +171,10 @@ class Nesting:
             unclear = row < 0
 
     def _numbered(self, of_level: Domains) -> Tree:
-        """Number the domains of each level: those of its tier, with nodes or without, and those carried up."""
+        """Number the domains of each level.
+
+        HyperNodes of its tier, with or without nodes, and those taken from lower tiers.
+        """
         by_name = sorted(self.described, key=lambda each: self.described[each].name)
         rank = np.zeros(max(self.described, default=-1) + 1, dtype=np.int32)
         rank[by_name] = np.arange(len(by_name), dtype=np.int32)
@@ -189,7 +192,7 @@ class Nesting:
         return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=self.tiers, tier_names=self._tier_names())
 
     def _tier_names(self) -> tuple[str, ...]:
-        """Return one name per tier, empty if it has none; a name of several tiers means the lowest."""
+        """Return one name per tier, empty if there is none; a name that several tiers use belongs to the lowest."""
         users: dict[tuple[str, int], list[str]] = {}
         for each in self.described.values():
             if each.tier_name:
@@ -214,7 +217,7 @@ class Nesting:
         return tuple(found[tier] for tier in self.tiers)
 
     def _note_overlaps(self, tier: int, numbers: Numbers, columns: Numbers) -> None:
-        """Note the nodes that are in several HyperNodes of a tier, at each of these HyperNodes."""
+        """Report nodes in several HyperNodes of one tier as a problem of each of these HyperNodes."""
         width = int(numbers.max(initial=0)) + 1
         pairs = np.unique(columns.astype(np.int64) * width + numbers)  # by column
         where, whose = pairs // width, pairs % width
@@ -238,7 +241,7 @@ class Nesting:
 
 
 def _grouped(numbers: NDArray[Any]) -> Iterator[tuple[int, Amounts]]:
-    """Yield each number with its positions."""
+    """Yield each distinct number with its positions."""
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1)).tolist()
     for start, end in pairwise([*starts, len(order)]):

@@ -1,7 +1,7 @@
 """Parts of a gang that are filled together, as a tree.
 
-Each part is given nodes within those of the part around it (the trees of sub-groups of KAI-Scheduler). `requests` says
-what a gang asks for.
+An inner part gets nodes within the nodes of the part around it (as in KAI-Scheduler's trees of sub-groups). `requests`
+reads the gang's topology requests.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,45 +21,47 @@ class SlotGroup:
     """Slots that are filled together."""
 
     name: str
-    """For people: empty for the gang, else `worker`, or `worker 8-15`."""
+    """Name for users: empty for the whole gang, else `worker` or `worker 8-15`."""
     slots: Mapping[str, Sequence[int]]
     """Pod set → ranks to be placed now."""
     members: Mapping[str, Ranks]
     """Pod set → all ranks of the part."""
     near: Nearness = NOTHING
     children: tuple["SlotGroup", ...] = ()
-    """Parts with slots to fill, together all slots of the part; empty above `slices` and at the bottom."""
+    """Inner parts with slots to fill, which together are all slots of the part; empty if the part has `slices` or no
+    parts."""
     slices: tuple[Slices, ...] = ()
-    """Consecutive ranks that belong together, outermost first; of parts with one pod set and without children."""
+    """Layers of slices (consecutive ranks that belong together), outermost first; only in parts with one pod set and no
+    children."""
     places: Mapping[int, int] | None = None
-    """Rank → its place in the part, by which slices count; None: ranks are places."""
+    """Rank → its place in the part, from which slices are counted; None: the rank is the place."""
     all_slots: int = 0
-    """Pods of the part, whether they must start together or not."""
+    """Number of all pods of the part, including those above the minimum."""
     least: int | None = None
-    """Slots that must be filled for the rest to be of use; None: all of them."""
+    """Number of slots that must be filled for the others to be useful; None: all."""
     unit: bool = False
-    """It is a slice: one of several alike, which are placed one after the other."""
+    """True for a slice: one of several equal parts, which are placed one after the other."""
     there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Of the whole gang: pod set → rank → column of the node that the member has."""
+    """Members of the whole gang with a node: pod set → rank → column of the node."""
 
     @property
     def wanted(self) -> int:
-        """Slots to fill."""
+        """Number of slots to fill."""
         return sum(map(len, self.slots.values()))
 
     @property
     def needed(self) -> int:
-        """Slots that must be filled."""
+        """Number of slots that must be filled."""
         return self.wanted if self.least is None else self.least
 
     @property
     def asks(self) -> bool:
-        """True if the part, or one inside it, asks to be near."""
+        """True if the part, or a part inside it, has a topology request."""
         return bool(self.near or self.slices or self.children)
 
     @property
     def columns(self) -> list[int]:
-        """Columns of the nodes that members have, one for each member."""
+        """Columns of the members' nodes, one entry for each member."""
         found: list[int] = []
         for pod_set, placed in self.there.items():
             ranks = self.members.get(pod_set, ())
@@ -68,7 +70,7 @@ class SlotGroup:
 
     @property
     def regular(self) -> bool:
-        """True if the slots to fill are whole slices, which can be placed in one go."""
+        """True if the slots to fill are whole slices, which can be placed in one step."""
         if not self.slices or self.least is not None or len(self.slots) != 1:
             return False
         (ranks,) = self.slots.values()
@@ -105,13 +107,13 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that are in no part yet, in their order; to take some costs in proportion to what is taken."""
+    """Slots that are in no part yet, in order; taking some costs time proportional to their number."""
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
 
     def take_ranks(self, pod_set: str, ranks: frozenset[int] | None) -> list[int]:
-        """Take those of these ranks (None: all) of a pod set that are left."""
+        """Take and return the remaining ones of these ranks (None: all ranks) of a pod set."""
         left = self._left.get(pod_set, {})
         if ranks is None:
             taken = list(left)
@@ -131,9 +133,9 @@ def part_of(
     *,
     least: int | None = None,
 ) -> SlotGroup:
-    """Make a tree of parts of these open slots.
+    """Build a tree of parts from these open slots.
 
-    `there` has the columns of its members that have a node, by pod set and rank.
+    `there` has the columns of members with a node, by pod set and rank.
     """
     members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
     everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
@@ -154,7 +156,7 @@ def _with_children(gang: GangView, request: TopologyRequest, root: SlotGroup) ->
 
 
 def _children(gang: GangView, request: TopologyRequest, root: SlotGroup) -> tuple[SlotGroup, ...]:
-    """Return the parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
+    """Return the parts of the gang: sub-groups by labels, then kinds of pods; kinds of one group share a part."""
     left = SlotsLeft(root.slots)
     replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
     parts: list[SlotGroup] = []
@@ -198,7 +200,7 @@ def _kind_part(root: SlotGroup, kind: RequestKind, ranks: list[int], replicas: i
 
 
 def _group_part(root: SlotGroup, name: str, kinds: list[RequestKind], children: list[SlotGroup]) -> SlotGroup:
-    """Return the part of a group; each thing that one of its kinds asks for is about all of them."""
+    """Return the part of a group; a request of one of its kinds applies to all of them."""
     members: dict[str, Ranks] = {}
     for kind in kinds:
         known: Ranks = members.get(kind.pod_set, frozenset())

@@ -1,4 +1,4 @@
-"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the units that they make.
+"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the units that result.
 
 * the gang: `networkTopology` of the PodGroup, else the annotations `muster.dev/topology…` on it;
 * a pod set: annotations on its template, or on its pods where these say otherwise. The ReplicatedJobs of a JobSet are
@@ -6,9 +6,9 @@
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
-A unit has the ranks that are placed together or not at all, when a gang starts, grows or is repaired: a partition of a
-task, or a slice. Half of a slice in a domain without room for the rest is a dead end. Its pods take room that no pod
-can use, and the others may go nowhere else.
+A unit is a partition of a task, or a slice: its ranks are placed together or not at all when a gang starts, grows or is
+repaired. Half of a slice in a domain that cannot hold the rest is a dead end. Its pods hold capacity without running,
+and the other half fits nowhere else.
 """
 
 from collections import defaultdict
@@ -39,12 +39,12 @@ class RequestKind:
     pod_set: str
     topology: PodTopology
     ranks: frozenset[int] | None
-    """None: all ranks of the pod set."""
+    """Ranks of these pods; None: all ranks of the pod set."""
     slices: tuple[Slices, ...]
 
     @property
     def places(self) -> Mapping[int, int] | None:
-        """Rank → its place among the pods of the kind; None: ranks are places."""
+        """Rank → its place among the pods of the kind; None: the rank is the place."""
         return None if self.ranks is None else {rank: place for place, rank in enumerate(sorted(self.ranks))}
 
 
@@ -53,14 +53,14 @@ class TopologyRequest:
     """The topology requests of a gang, each with its members."""
 
     near: Nearness
-    """By networkTopology, else by annotation."""
+    """Request for the whole gang, from networkTopology, else from annotations."""
     also: Nearness
-    """By annotation beside networkTopology."""
+    """Request from annotations in addition to networkTopology."""
     kinds: tuple[RequestKind, ...]
     sub_groups: tuple[SubGroup, ...] = ()
-    """By labels."""
+    """Sub-groups that labels define."""
     shape: Hashable = None
-    """Equal for gangs that ask alike."""
+    """Key that is equal for gangs with equal requests."""
 
     @property
     def required(self) -> list[Nearness]:
@@ -72,7 +72,7 @@ class TopologyRequest:
 
 
 def request_of(gang: GangView) -> TopologyRequest | None:
-    """Read the gang's request, None for most gangs. Raises LimitError for one that asks for too much."""
+    """Read the gang's request, None for most gangs. Raises LimitError for a request that is too large."""
     spec = gang.group.spec
     by_name = {policy.name: policy for policy in spec.sub_group_policy[: SUB_GROUPS.value]}
     set_names = {pod_set.name for pod_set in gang.pod_sets}
@@ -106,9 +106,10 @@ def request_of(gang: GangView) -> TopologyRequest | None:
 
 
 def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
-    """Return requests and kinds of a gang with sub-groups by labels, whose pods may be of several kinds.
+    """Return requests and kinds of a gang with sub-groups by labels, whose pods may belong to several kinds.
 
-    What its only template requires is about the gang, so around the sub-groups. Other requirements would cross them.
+    The requirement of a gang's only template applies to the whole gang, around the sub-groups. Other requirements would
+    cut across sub-groups: raises LimitError.
     """
     asking = [kind for kind in kinds if kind.topology.near.required is not None or kind.slices]
     if not asking:
@@ -121,7 +122,7 @@ def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[lis
 
 
 def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[RequestKind]:
-    """Return the pod set, in several kinds where its pods say different things; `members` have slots of it."""
+    """Return the pod set's kinds, several if its pods have different requests; `members` have slots of it."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
@@ -150,7 +151,7 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
 
 
 def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[Slices, ...]) -> tuple[Slices, ...]:
-    """Return partitions and slices by annotation as layers, outermost first, as both are required."""
+    """Return partitions and annotated slices as layers, outermost first; both are required."""
     found = tuple(sorted((*partitions, *slices), key=lambda each: -each.size))
     crossed = [(outer.size, inner.size) for outer, inner in pairwise(found) if outer.size % inner.size]
     for outer, inner in crossed if partitions and slices else ():
@@ -159,10 +160,10 @@ def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[S
 
 
 def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator[SubGroup]:
-    """Yield the sub-groups of these policies, each compared with those pods only that have a label that it demands.
+    """Yield the sub-groups of these policies; each is compared only with pods that have a label it demands.
 
-    The cost is in proportion to what is found, not to the product of policies and pods, both of which one user chooses.
-    Raises LimitError where that is too much work: many policies demand no label, or one that all pods have.
+    The cost is proportional to the result, not to policies times pods, since one user chooses both numbers. Raises
+    LimitError for too much work: many policies demand no label, or a label that all pods have.
     """
     left = SUB_GROUP_LOOKS.value
     by_label: defaultdict[tuple[str, str], list[PodRecord]] = defaultdict(list)
@@ -193,12 +194,12 @@ class Units:
     """The units of one gang."""
 
     united: frozenset[str]
-    """Pod sets of which some pods are placed in units of several."""
+    """Pod sets with pods that are placed in units of several pods."""
     _sliced: Mapping[str, Sequence[RequestKind]]
-    """Pod set → the kinds of its pods that ask for slices of several; other pod sets are left out."""
+    """Pod set → its kinds that request slices of several pods; other pod sets are left out."""
 
     def units_of_ranks(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
-        """Return these ranks by unit, in their order."""
+        """Return these ranks grouped by unit, in their order."""
         kinds = self._sliced.get(pod_set.name) if pod_set.unit == 1 else None
         if not kinds:
             return list(pod_set.units(ranks))
@@ -214,9 +215,10 @@ class Units:
         return list(units.values())
 
     def complete(self, pod_set: PodSetView, units: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """Return those units of open slots whose other ranks all have a node, or failed: none is to come later.
+        """Return the units of open slots that are complete: all other ranks have a node or have failed.
 
-        Pods of a unit appear one after the other. The first could take a domain that does not hold the rest.
+        Pods of a unit are created one after the other, so the first could otherwise take a domain that cannot hold the
+        rest.
         """
         there = {rank for unit in units for rank in unit} | pod_set.taken.keys() | pod_set.failed
         missing = [rank for rank in range(pod_set.replicas) if rank not in there]
@@ -229,7 +231,7 @@ class Units:
 
 
 def units_of(pod_sets: Sequence[PodSetView], request: TopologyRequest | None) -> Units:
-    """Return the units of these pod sets of a gang, with the slices that its topology request asks for."""
+    """Return the units of these pod sets of a gang, including the slices of its topology request."""
     sliced: dict[str, list[RequestKind]] = {}
     for kind in request.kinds if request is not None else ():
         if kind.slices and kind.slices[0].size > 1:

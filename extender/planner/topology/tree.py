@@ -1,11 +1,11 @@
 """One topology as arrays: the domain of every node in each level, and sums over domains.
 
-Domains nest: nodes that share a domain of one level share one of each level above it. A node that has no place in a
-level has -1 there and in every level below, and is still a node for gangs that ask for no topology.
+Domains nest: nodes that share a domain of one level also share a domain of each level above. A node without a domain in
+a level has -1 in that level and all levels below; gangs without a topology request may still use it.
 
-HyperNode trees need not be balanced. Their levels are the tiers in use, the highest first. In the level of tier t
-a node's domain is its topmost HyperNode ancestor whose tier is at most t (Volcano's reading of highestTierAllowed). So
-one HyperNode may be a domain of several levels, and the levels nest all the same.
+HyperNode trees need not be balanced. Their levels are the tiers in use, the highest first. In the level of tier t, a
+node's domain is its topmost HyperNode ancestor whose tier is at most t, which is how Volcano interprets
+highestTierAllowed. So one HyperNode may be a domain of several levels, and the levels still nest.
 """
 
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ Domains = NDArray[np.int32]
 """Numbers of domains; -1 means none."""
 
 HYPER_NODES = "hypernodes"
-"""Name of the tree that HyperNodes describe."""
+"""Name of the tree of HyperNodes."""
 DEFAULT = "default"
-"""Name of the tree of the configured levels."""
+"""Name of the tree of configured levels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,17 +31,17 @@ class Tree:
     name: str
     """`default`, the name of a configured topology or of a Kueue Topology, or `hypernodes`."""
     levels: tuple[str, ...]
-    """Outermost first: label keys; of HyperNodes one text per tier, for people (`tier 2`)."""
+    """Label keys, outermost first; for HyperNodes one text per tier (`tier 2`), for users."""
     domains: tuple[tuple[str, ...], ...]
-    """Per level the names of its domains, with nodes or without, by number. Of labels the path, `block-a/rack-3`."""
+    """Per level, the names of its domains by number, with or without nodes. For labels, the path: `block-a/rack-3`."""
     domain_of: Domains
-    """int32 of shape (levels, columns of the node table): the number of the domain, -1 in none."""
+    """int32 of shape (levels, columns of the node table): number of the node's domain, -1 for none."""
     tiers: tuple[int, ...] = ()
-    """Of HyperNodes: the tier of each level, falling; empty for other trees."""
+    """For HyperNodes: the tier of each level, highest first; empty for other trees."""
     tier_names: tuple[str, ...] = ()
-    """Of HyperNodes: the tierName of each level, empty where it has none; empty for other trees."""
+    """For HyperNodes: the tierName of each level, or an empty text; empty for other trees."""
     parents: tuple[Domains, ...] = field(init=False)
-    """Per level, int32 of shape (domains,): the domain of the level above that each lies in, -1 in none."""
+    """Per level, int32 of shape (domains,): each domain's parent in the level above, -1 for none."""
 
     def __post_init__(self) -> None:
         self.domain_of.flags.writeable = False
@@ -75,27 +75,27 @@ class Geometry:
         self._first: dict[int, Amounts] = {}
 
     def sums(self, level: int, amounts: Amounts) -> Amounts:
-        """Add amounts per node, int64 of shape (nodes,), up by the domains of a level."""
+        """Sum amounts per node, int64 of shape (nodes,), by the domains of a level."""
         if level not in self._numbers:
             self._numbers[level] = self.tree.domain_of[level].astype(np.int64) + 1
         domains = len(self.tree.domains[level])
         return np.bincount(self._numbers[level], weights=amounts, minlength=domains + 1)[1:].astype(np.int64)
 
     def lifted(self, level: int, counts: Amounts) -> Amounts:
-        """Add counts per domain of a level up by the domains of the level above."""
+        """Sum counts per domain of a level by the domains of the level above."""
         parents = self.tree.parents[level]
         inside = parents >= 0
         total = np.bincount(parents[inside], weights=counts[inside], minlength=len(self.tree.domains[level - 1]))
         return total.astype(np.int64)
 
     def first(self, level: int) -> Amounts:
-        """Return the lowest position of a node of each domain of a level, int64 of shape (domains,)."""
+        """Return, per domain of a level, the lowest position of its nodes, int64 of shape (domains,)."""
         if level not in self._first:
             self._first[level] = _lowest(self.tree, level, self.places)
         return self._first[level]
 
     def members(self, level: int, domain: int) -> Mask:
-        """Return the nodes of a domain, bool of shape (nodes,); all nodes for a level below 0, which is around all."""
+        """Return the nodes of a domain, bool of shape (nodes,); all nodes for the level `WHOLE`."""
         if level < 0:
             return np.ones(self.tree.domain_of.shape[1], dtype=np.bool_)
         inside: Mask = self.tree.domain_of[level] == domain
@@ -103,10 +103,10 @@ class Geometry:
 
 
 def along(tree: Tree, order: Amounts) -> Amounts:
-    """Return the position of each column along the tree, nodes of one domain together, int64 of shape (columns,).
+    """Return each column's position in the tree's order, domain by domain, int64 of shape (columns,).
 
-    `order` has the columns of the known nodes by name. Domains stand in the order of their first nodes, and nodes in no
-    domain of a level behind those that are in one.
+    `order` has the columns of the known nodes by name. Domains are in the order of their first nodes; nodes without a
+    domain in a level come after nodes with one.
     """
     columns = tree.domain_of.shape[1]
     by_name = np.full(columns, columns, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The one answer to whether pods of a gang may be evicted for another one: each action asks it, and says who asks.
+"""The single rule that decides if pods of one gang may be evicted for another. Each action asks it with a purpose.
 
 * `repair`: its own pods, and gangs that run on its spares.
 * `recall`: gangs that run on its spares; they have agreed to leave.
@@ -6,11 +6,11 @@
 * `reclaim`: gangs of other, reclaimable queues, as far as `reclaim_victim_filter` allows.
 * `move`: gangs of no higher priority, as far as the filter of `preempt` in its queue, or of `reclaim`, allows.
 
-A gang that was moved lately rests. None is moved at the cost of a restart that its owner counts.
+A gang that was moved recently is not moved again for a while. No gang is moved if its owner would count the restart.
 
-Marks of a gang and its own budget protect it from the last three (`state.guards`). They do not protect it from
-`reclaim` where it has more than its queue deserves. Else a user who marks a gang after its start would keep the
-capacity of other queues. PodDisruptionBudgets are asked later (`victims.pieces`), as the API server does.
+A gang's marks and its own budget protect it from the last three (`state.guards`), but not from `reclaim` of capacity
+that its queue does not deserve. Otherwise a user could mark a gang after its start and keep the capacity of other
+queues. PodDisruptionBudgets are checked later (`victims.pieces`), by the API server's rules.
 """
 
 from typing import Literal
@@ -25,7 +25,7 @@ from muster.api.muster.placement import own_victims
 
 Why = Literal["repair", "recall", "preempt", "reclaim", "move"]
 MOVE_REST_S = 600.0
-"""Time for which a gang is not moved again, after a move or a repair."""
+"""Time, in seconds, for which a gang is not moved again after a move or a repair."""
 
 
 def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -> bool:
@@ -47,23 +47,23 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
 
 
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
-    """Return True if the victim's marks and its own budget do not count: it borrows, or has what others are due."""
+    """Return True if the victim's marks and budget do not count: it borrows, or holds capacity owed to other queues."""
     return why in {"repair", "recall"} or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))
 
 
 def borrows(victim: GangView, lender: GangView) -> bool:
-    """Return True for a gang that runs on spares of this one."""
+    """Return True if the victim runs on spares of the lender."""
     return any(loan.lender == lender.uid for loan in loans_of(victim))
 
 
 def gives(session: Session, asker: GangView, victim: GangView) -> bool:
-    """Return True for a gang of another queue that is reclaimable."""
+    """Return True if the victim belongs to another, reclaimable queue."""
     queue = session.snapshot.queues.get(victim.queue)
     return victim.queue != asker.queue and queue is not None and queue.spec.reclaimable is not False
 
 
 def moves_agreed(session: Session, scenario: Scenario) -> bool:
-    """Return True if plugins agree that these gangs are moved, each by the rules of its kind."""
+    """Return True if plugins agree to these moves, by the rules of preempt or reclaim as each gang requires."""
     own, others = list[Chunk](), list[Chunk]()
     for chunk in scenario.chunks:
         (own if chunk.gang.queue == scenario.gang.queue else others).append(chunk)
@@ -82,14 +82,14 @@ def _across(session: Session, asker: GangView, victim: GangView) -> bool:
 
 
 def _movable(session: Session, asker: GangView, victim: GangView) -> bool:
-    """Return True if the gang that asks comes no later than the victim, for which a move costs only the restart."""
+    """Return True if the asking gang has at least the victim's priority: a move costs the victim only a restart."""
     if not victim.started or victim.does_again or victim.spends_retries or victim.priority > asker.priority:
         return False
     return not _rests(victim, session.now)
 
 
 def _rests(victim: GangView, now: float) -> bool:
-    """Return True for a gang that was moved or repaired lately: its placement names its own pods as victims then."""
+    """Return True for a gang that was recently moved or repaired; its placement then names its own pods as victims."""
     placement = victim.placement
     if placement is None or not (own_victims(placement) or victim.key in placement.status.made_room):
         return False

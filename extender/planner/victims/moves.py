@@ -1,16 +1,16 @@
-"""Finds the moves with which a gang fits: few pieces that get other slots within the same scenario.
+"""Search for moves that let a gang fit: few pieces (evictable units) that get other slots in the same scenario.
 
 Candidates are tried from the cheapest on, each with all predicates on a statement:
 
 1. Single pieces that make enough room.
-2. Pieces of one node that make room for a pod only together, and such lots of several nodes.
-3. Pieces that make enough room, with another that leaves its node to them.
-4. Beginnings of the whole order, in which each member that can stay does.
+2. Pieces of one node that only together make room for a pod, and combinations of such lots on several nodes.
+3. Pieces that make enough room, and a further piece whose node they can move to.
+4. Prefixes of the whole order; each member that can stay does so.
 
-The room that pieces make is counted exactly, GPU by GPU, as a move may be one between two GPUs of a node.
+The freed capacity is counted exactly, GPU by GPU, as a piece may move between two GPUs of one node.
 
-A trial begins without all of its pieces, but those that can stay where they are do: only others have to move. Nodes may
-refuse new pods by now, which does not concern those that run there; rules between pods do.
+A trial first evicts all of its pieces; then those that can stay are put back, and only the others have to move. A node
+that now refuses new pods does not matter to a piece that stays there, but rules between pods do.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,46 +26,46 @@ from extender.planner.victims.pieces import EvictableUnit
 from extender.planner.victims.solver import Search, scenario_of, trial
 
 TRIALS = 32
-"""Candidates that are tried before those in which another piece leaves its node to them."""
+"""Most candidates that are tried before candidates with a further piece (3)."""
 CHAINS = 16
-"""Such candidates that are tried before beginnings of the whole order."""
+"""Most candidates with a further piece that are tried before prefixes of the whole order (4)."""
 CONSIDERED = 128
-"""Units whose room is counted, and as many again of those together on one node."""
+"""Most units whose freed capacity is counted, and most combinations of units on one node."""
 TOGETHER = 3
-"""Units of one node that make room together, at most."""
+"""Most units of one node in a combination."""
 Unit = tuple[EvictableUnit, ...]
-"""Pieces that move together: one above its gang's minimum, or all of a gang."""
+"""Pieces that move together: a single one above its gang's minimum, or all pieces of a gang."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Units that are taken together, and the number of pods that get room by it."""
+    """Units that are moved together, and the number of lacking pods that fit as a result."""
 
     units: tuple[Unit, ...]
     gain: int
 
     @property
     def pieces(self) -> list[EvictableUnit]:
-        """Return all pieces, each once."""
+        """The pieces of all units, without duplicates."""
         return list(dict.fromkeys(chain.from_iterable(self.units)))
 
     @property
     def pods(self) -> int:
-        """Return the number of pods that may have to move."""
+        """The number of pods that may have to move."""
         return sum(len(piece.pods) for piece in self.pieces)
 
     @property
     def nodes(self) -> set[int]:
-        """Return the columns of the nodes that it leaves."""
+        """The columns of the nodes that the pieces leave."""
         return set(chain.from_iterable(piece.columns.tolist() for piece in self.pieces))
 
     def size(self, whole: Amounts) -> float:
-        """Return the sum of what its pods take, as parts of the largest node, int64 of shape (resources,)."""
+        """Return the sum of its pods' amounts as shares of the largest node (`whole`, int64 of shape (resources,))."""
         return sum(float((piece.amounts / whole).max(initial=0.0)) for piece in self.pieces)
 
 
 def solve_moves(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the pieces that move; empty if none has to, None if nothing helps."""
+    """Return the pieces that have to move; empty if none, or None if no moves help."""
     tried: set[frozenset[int]] = set()
     lacks = _lacks(search)
     lots, total = _lots(search, pieces, lacks), sum(lacks)
@@ -89,7 +89,7 @@ def solve_moves(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUn
 
 
 def units_of(pieces: Sequence[EvictableUnit]) -> list[Unit]:
-    """Return what can move by itself: a gang's rest moves with its pods above the minimum."""
+    """Return the units: a gang's rest moves only with its pods above the minimum."""
     extras: dict[str, list[EvictableUnit]] = {}
     for piece in pieces:
         if not piece.rest:
@@ -106,7 +106,7 @@ def _beginnings(pieces: list[EvictableUnit]) -> Iterator[list[EvictableUnit]]:
 
 
 def _lots(search: Search, pieces: list[EvictableUnit], lacks: list[int]) -> list[Lot]:
-    """Return single units, and those of one node that make more room together, those with the fewest pods first."""
+    """Return single units and useful combinations on one node, the lots with the fewest pods first."""
     units = sorted(units_of(pieces)[:CONSIDERED], key=lambda unit: sum(len(piece.pods) for piece in unit))
     singles = [Lot((unit,), _gain(search, lacks, [unit])) for unit in units]
     return sorted([*singles, *_together(search, lacks, singles)], key=lambda lot: lot.pods)
@@ -115,8 +115,8 @@ def _lots(search: Search, pieces: list[EvictableUnit], lacks: list[int]) -> list
 def _candidates(
     search: Search, pieces: list[EvictableUnit], lots: list[Lot], total: int
 ) -> Iterator[list[EvictableUnit]]:
-    """Yield sets of pieces that make enough room, those with the fewest pods first."""
-    if not total:  # rules between pods are in the way, maybe: any piece may be
+    """Yield sets of pieces that make enough room, sets with the fewest pods first."""
+    if not total:  # probably rules between pods are in the way, so any piece may be
         yield []
         yield from map(list, units_of(pieces))
         return
@@ -124,13 +124,13 @@ def _candidates(
     by_price = [lot for lot in lots if lot.gain > 0]
     by_price.sort(
         key=lambda lot: (lot.pods / lot.gain, lot.size(whole_node(search.session)))
-    )  # small pods find room best
+    )  # small pods fit elsewhere most easily
     for start in range(len(by_price)):
         yield _enough(by_price[start:], total)
 
 
 def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[EvictableUnit]]:
-    """Yield pieces that make enough room with another unit without which the largest pod of them has room."""
+    """Yield pieces that make enough room, plus a unit whose departure lets the largest of their pods fit."""
     free, most = search.session.usable(), whole_node(search.session)
     singles = sorted((lot for lot in lots if len(lot.units) == 1), key=lambda lot: (lot.pods, lot.size(most)))
     for lot in [each for each in lots if each.gain >= total > 0]:
@@ -146,13 +146,13 @@ def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[Evicta
 
 
 def whole_node(session: Session) -> Amounts:
-    """Return the amounts of the largest node, int64 of shape (resources,), none 0."""
+    """Return the largest amount per resource of any node, at least 1, int64 of shape (resources,)."""
     most: Amounts = np.maximum(session.snapshot.allocatable.max(axis=1, initial=0), 1)
     return most
 
 
 def _enough(lots: Iterable[Lot], total: int) -> list[EvictableUnit]:
-    """Return the pieces of the first lots that make so much room, each on nodes of its own."""
+    """Return the pieces of the first lots that together make room for `total` pods, on distinct nodes."""
     chosen: dict[EvictableUnit, None] = {}
     nodes: set[int] = set()
     for lot in lots:
@@ -166,7 +166,7 @@ def _enough(lots: Iterable[Lot], total: int) -> list[EvictableUnit]:
 
 
 def _together(search: Search, lacks: Sequence[int], singles: Sequence[Lot]) -> list[Lot]:
-    """Return units of one node that make more room together than the best of them does."""
+    """Return combinations of units on one node that make more room than the best of their units alone."""
     on_node: dict[int, list[Lot]] = {}
     for lot in singles:
         for column in lot.nodes:
@@ -187,13 +187,13 @@ def _together(search: Search, lacks: Sequence[int], singles: Sequence[Lot]) -> l
 
 
 def _lacks(search: Search) -> list[int]:
-    """Return the number of pods of each need that have no room now."""
+    """Return, for each need, the number of pods that do not fit now."""
     everywhere = np.arange(search.session.snapshot.free.shape[1])
     return [max(0, need.pods - held) for need, held in zip(search.needs, _held(search, everywhere), strict=True)]
 
 
 def _gain(search: Search, lacks: Sequence[int], units: Iterable[Unit]) -> int:
-    """Return the number of lacking pods that get room on the nodes of these units without them."""
+    """Return the number of lacking pods that fit on the nodes of these units once the units are gone."""
     pieces = list(dict.fromkeys(chain.from_iterable(units)))
     columns = np.unique(np.concatenate([piece.columns for piece in pieces]))
     before = _held(search, columns)
@@ -205,7 +205,7 @@ def _gain(search: Search, lacks: Sequence[int], units: Iterable[Unit]) -> int:
 
 
 def _held(search: Search, columns: Amounts) -> list[int]:
-    """Return the number of pods of each need that have room on these nodes."""
+    """Return, for each need, the number of pods that fit on these nodes."""
     held = []
     for need in search.needs:
         room = np.where(need.usable[columns], search.session.room(need.cls, columns=columns), 0)
@@ -214,7 +214,7 @@ def _held(search: Search, columns: Amounts) -> list[int]:
 
 
 def keep_untouched(session: Session, statement: Statement, units: Sequence[Unit]) -> list[Unit]:
-    """Put back at once the units on whose nodes the statement has placed nothing; return the others."""
+    """Put back the units on whose nodes the statement has placed nothing; return the others."""
     taken = {operation.column for operation in statement.operations}
     kept: list[Unit] = []
     others: list[Unit] = []
@@ -226,7 +226,7 @@ def keep_untouched(session: Session, statement: Statement, units: Sequence[Unit]
 
 
 def stays(session: Session, statement: Statement, unit: Unit) -> bool:
-    """Put a unit back to where it was, if that is possible beside what the statement has placed."""
+    """Put a unit back on its nodes if it fits beside the statement's placements; return True if so."""
     if not all(_suffered(session, piece) for piece in unit):
         return False
     statement.keep(pod for piece in unit for pod in piece.pods)
@@ -242,7 +242,7 @@ def stays(session: Session, statement: Statement, unit: Unit) -> bool:
 
 
 def _suffered(session: Session, piece: EvictableUnit) -> bool:
-    """Return True if no pod that is there now has a rule against the piece, nor the piece against it."""
+    """Return True if no rule between pods forbids the piece on its own nodes."""
     index = session.snapshot.index
     for cls in {pod.cls for pod in piece.pods}:
         codes = session.hooks.neighbour_predicate.call(cls)

@@ -1,7 +1,7 @@
-"""Eviction notices: their time before the eviction, its moment, and its cost for the victim. Pure.
+"""Eviction notices: their length, the time of the eviction, and its cost for the victim. Pure.
 
-A gang's notice is written once, in the placement of the gang that asks, with the time at which it ends. So it is never
-longer than it was said to be: another planner reads the same time, and a later asker takes the earlier one over.
+A notice is written once, with its end, in the placement of the gang that needs the capacity. So a victim can rely on
+its end: another planner reads the same time, and a later gang with the same victim adopts the earlier end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,17 +19,17 @@ from muster.resources.runtime import notice_s
 from muster.volcano.access import lineage
 
 LATE_S = 60.0
-"""Time after its grace period during which a pod that is being deleted is still expected to go."""
+"""Time, in seconds, after its grace period during which a pod that is being deleted is still expected to end."""
 
 Victims = tuple[tuple[GangView, PodRecord], ...]
-"""Pods that go, each with its gang."""
+"""Pods that are evicted, each with its gang."""
 
 
 def expected_to_go(session: Session, pod: PodRecord) -> bool:
     """Return True if a pod that is being deleted is likely to end soon, or is not being deleted yet.
 
-    Its owner chooses its grace period, and others wait for its capacity. So the grace period counts as far as the
-    installation's longest notice (`timing.longest_notice_s`), and `LATE_S` more.
+    The pod's owner chooses its grace period, and others wait for its capacity. So the grace period counts up to the
+    installation's longest notice (`timing.longest_notice_s`), plus `LATE_S`.
     """
     if not pod.gone_by:
         return True
@@ -42,9 +42,9 @@ def expected_to_go(session: Session, pod: PodRecord) -> bool:
 
 
 def length_s(session: Session, gang: GangView) -> float:
-    """Return the notice of a gang in seconds: what it asks for, up to what its queues and the installation allow.
+    """Return the length of a gang's notice in seconds, as requested within the limits of queues and installation.
 
-    Its PodGroup asks, or where that says nothing, the member that asks for most.
+    The PodGroup's request counts; without one, the longest request of a member.
     """
     text = gang.group.metadata.annotations.get(EVICT_NOTICE)
     of_pods = {pod.answer.notice for pod in gang.pods if pod.answer and pod.answer.notice} if text is None else set()
@@ -58,9 +58,9 @@ def length_s(session: Session, gang: GangView) -> float:
 
 
 def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Notice, ...]:
-    """Return the notices of the victims of a gang, in whole seconds; those without one are left out.
+    """Return the notices for a gang's victims, in whole seconds; victims without a notice are left out.
 
-    A victim whose earlier notice was for a gang that needs its room no more keeps the time of that notice.
+    A victim with an earlier notice, for a gang that no longer needs its capacity, keeps that notice's end.
     """
     home, found = gang.group.metadata.namespace, []
     going = {pod.uid for _, pod in victims}
@@ -90,12 +90,12 @@ def notices_of(placement: Placement) -> dict[str, Notice]:
 
 
 def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
-    """Return the victims that go now, of those that have not been evicted yet.
+    """Return the victims that are evicted now, among those that have not been evicted yet.
 
-    A gang with a notice is evicted when it has answered, or when the notice is over; it can rely on that.
-    The rest of one below its minimum is evicted at once, as it runs without effect: its first members may have taken
-    its answer with them. A gang without a notice is evicted last, when all notified ones have gone or may go: room that
-    waits for others would be of no use.
+    A gang with a notice is evicted once it has answered or the notice is over; it can rely on that. If it has already
+    fallen below its minimum, the rest is evicted at once, as it runs without effect. Its first members may have taken
+    its answer with them. A gang without a notice is evicted last, when all notified gangs have ended or may be evicted:
+    capacity freed earlier would lie idle.
     """
     of_gangs: dict[str, bool] = {}
     running = set()
@@ -105,7 +105,7 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
             continue
         if not gang.independent and gang.key not in of_gangs:
             of_gangs[gang.key] = not (answered(gang, notice, now) or _failed_before(gang))
-        # of independent pods each answers for itself
+        # independent pods answer each for itself
         if not answered(gang, notice, now, [pod]) if gang.independent else of_gangs[gang.key]:
             running.add(pod.uid)
     if not running:
@@ -114,15 +114,15 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
 
 
 def _is_over(notice: Notice, now: float) -> bool:
-    """Return True for a notice that is over, cannot be read, or was given in the future: the clock was set back."""
+    """Return True for a notice that is over, is unreadable, or was given in the future (the clock was set back)."""
     end, told = readable_time(notice.evict_at) or 0.0, readable_time(notice.told_at) or now
     return now >= end or told > now + CLOCKS_S
 
 
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:
-    """Return True if a member says for the gang that it is ready, or has saved a checkpoint since its notice.
+    """Return True if a member reports that the gang is ready or has saved a checkpoint since its notice.
 
-    `pods` are the members that are asked; without it all of them, and the PodGroup.
+    `pods` are the members whose answers count; None: all members and the PodGroup.
     """
     answers = gang.answers if pods is None else [pod.answer for pod in pods if pod.answer]
     since = max(readable_time(notice.told_at) or now, gang.started_s or 0.0)
@@ -131,15 +131,15 @@ def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecor
 
 
 def last_saved(gang: GangView, now: float) -> Checkpoint | None:
-    """Return the latest checkpoint that a member, or its PodGroup, reports of this life of the gang."""
+    """Return the latest checkpoint since the gang's last start that a member or its PodGroup reports."""
     answers = gang.answers
     return latest((each.checkpoint for each in answers), since=gang.started_s or 0.0, now=now) if answers else None
 
 
 def unsaved_s(gang: GangView, now: float) -> float:
-    """Return the work of each member that an eviction would lose, in seconds: since the last checkpoint, or the start.
+    """Return the seconds of work that an eviction costs each member: since the last checkpoint, or the start.
 
-    A gang of which neither is known counts as if it had always run, so that it goes after the others.
+    If neither is known, the gang counts as if it had always run, so that it is evicted after others.
     """
     saved = last_saved(gang, now)
     return max(0.0, now - (saved.at if saved else gang.started_s or 0.0))
@@ -151,7 +151,7 @@ def pending_notice_text(pods: Iterable[PodRecord]) -> str:
 
 
 def latest_end(notices: Sequence[Notice]) -> float:
-    """Return when the last of these notices is over, in seconds since the epoch; 0 without any."""
+    """Return the end of the last of these notices, in seconds since the epoch; 0 without notices."""
     return max((readable_time(each.evict_at) or 0.0 for each in notices), default=0.0)
 
 

@@ -1,8 +1,9 @@
 """The order of victims: the cheapest disruption first.
 
-Spares come first, as no pod is evicted for them. Then, within a queue, by priority, pods above a minimum before whole
-gangs, and revocable gangs. Then the least work that is lost (pods times the time since the gang's last checkpoint, or
-its start), the smallest, and the youngest. Among queues the one furthest above its fair share gives the next piece.
+Spares come first, as no pod is evicted for them. Within a queue the order is: lower priority, pods above a minimum
+before whole gangs, revocable gangs. Then the least lost work decides (pods times the time since the gang's last
+checkpoint or its start), then the smallest and the youngest gang. Among queues, the one furthest above its fair share
+gives up the next unit.
 """
 
 import heapq
@@ -31,10 +32,10 @@ def revocable(gang: GangView) -> bool:
 
 
 def by_cost(pieces: list[EvictableUnit], now: float) -> list[EvictableUnit]:
-    """Return pieces of one queue, the cheapest disruption first; of one gang they stay in their order.
+    """Return the evictable units of one queue, the cheapest disruption first; units of one gang keep their order.
 
-    Checkpoints count as the gang reports them. One that claims more than it has saved goes before its equals, and no
-    other word of its own counts: a lie costs only the liar.
+    A gang's own reports of checkpoints count. A gang that reports too many is evicted before its equals, and nothing
+    else that it reports counts: a false report harms only itself.
     """
     gangs = {piece.gang.key: piece.gang for piece in pieces}
     unsaved = {key: unsaved_s(gang, now) for key, gang in gangs.items()}
@@ -51,10 +52,13 @@ def by_cost(pieces: list[EvictableUnit], now: float) -> list[EvictableUnit]:
 
 
 def across_queues(session: Session, pieces: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return pieces of several queues, each time from the one furthest above its fair share then."""
+    """Return the evictable units of several queues.
+
+    Each next one comes from the queue then furthest above its share.
+    """
     ordered = by_cost(pieces, session.now)
     first = {piece.gang.queue: piece.gang for piece in reversed(ordered)}
-    if len(first) < 2:  # noqa: PLR2004 - one queue is not compared
+    if len(first) < 2:  # noqa: PLR2004 - a single queue needs no comparison
         return ordered
     stages = [piece for piece in ordered if piece.spares], [piece for piece in ordered if not piece.spares]
     saturation = _saturations(session, first)
@@ -71,7 +75,7 @@ def across_queues(session: Session, pieces: list[EvictableUnit]) -> list[Evictab
 def _furthest_first(
     pieces: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
 ) -> list[EvictableUnit]:
-    """Return the pieces, each time the next one of the queue furthest above its share."""
+    """Return the units; each is the next one of the queue then furthest above its share."""
     queues: dict[str, list[EvictableUnit]] = {}
     for piece in pieces:
         queues.setdefault(piece.gang.queue, []).append(piece)
@@ -87,7 +91,7 @@ def _furthest_first(
 
 
 def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, EvictableUnit | None], float] | None:
-    """Return a queue's allocated part of its fair share, less the pieces so far; None if no plugin knows shares."""
+    """Return a function to a queue's use of its fair share without the units so far; None if no plugin knows shares."""
     left: dict[str, Amounts] = {}
     fair: dict[str, Amounts] = {}
     for queue in queues:

@@ -1,10 +1,10 @@
-"""Pieces of gangs that can be evicted: pods above the minimum one by one (or by sub-group), and the whole rest.
+"""Evictable units of gangs: pods above the minimum, one by one (or by sub-group), and the whole rest.
 
-PodDisruptionBudgets count as in the Eviction API: pods of several budgets are refused.
+PodDisruptionBudgets count as in the Eviction API: pods with several budgets are not evicted.
 
-Spares that a running gang gives up for another are pieces without pods, so no pod is evicted for them. Slots that are
-lent are none: their borrower is evicted for their lender alone. A gang that leaves as a whole leaves its slots, too, so
-that they are pieces before its rest.
+Spare slots that a running gang gives up for another are units without pods, so no pod is evicted for them. Lent slots
+are not units: their borrower is evicted only for the lender. A gang that is evicted as a whole also loses its spare
+slots, so they come before its rest.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 
 
 class DisruptionBudgets:
-    """The evictions that the PodDisruptionBudgets of one session still allow."""
+    """The evictions that PodDisruptionBudgets still allow in one session."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._guards = snapshot.guards
@@ -46,7 +46,7 @@ class DisruptionBudgets:
         return bool(self._of(pod))
 
     def count_evictions(self, pods: Iterable[PodRecord]) -> bool:
-        """Count these evictions; False, and nothing is counted, if one of them is not allowed."""
+        """Count these evictions; if one of them is not allowed, count none and return False."""
         wanted: Counter[str] = Counter()
         for pod in pods:
             keys = self._of(pod)
@@ -59,7 +59,7 @@ class DisruptionBudgets:
         return True
 
     def count(self, pods: Iterable[PodRecord]) -> None:
-        """Count evictions that have been decided, allowed or not."""
+        """Count decided evictions, allowed or not."""
         for pod in pods:
             self._left.subtract(self._of(pod))
 
@@ -69,18 +69,18 @@ class DisruptionBudgets:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvictableUnit:
-    """Pods of one gang that are evicted together or not at all, or spare slots that it gives up."""
+    """Pods of one gang that are evicted together or not at all, or spare slots that the gang gives up."""
 
     gang: GangView
     pods: tuple[PodRecord, ...]
     rest: bool
-    """It is the gang without its pods above the minimum, which must be evicted as well."""
+    """True for the rest of a gang, whose pods above the minimum must be evicted as well."""
     columns: Amounts
-    """Node of each pod that is on a known one, int64."""
+    """Columns of the pods' nodes, int64; pods on unknown nodes are left out."""
     rows: Amounts
-    """Amounts of each of these pods, int64 of the same length by resources."""
+    """Amounts of these pods, int64 of shape (columns, resources)."""
     spares: SpareRunOfClass | None = None
-    """In place of pods: spares on one node that the gang gives up."""
+    """Spare slots on one node that the gang gives up, instead of pods."""
 
     @property
     def amounts(self) -> Amounts:
@@ -97,10 +97,10 @@ class EvictableUnit:
 def units_of(
     snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset(), *, anyway: bool = False
 ) -> list[EvictableUnit]:
-    """Return the pieces of a gang, pods above the minimum first and the rest last; none during an active placement.
+    """Return a gang's evictable units, the rest last; none during an active placement.
 
-    Where any members may go, those on the nodes in `useful` are the ones above the minimum. Independent pods are pieces
-    of one pod each, without a rest. With `anyway` the gang's marks and its own budget do not count.
+    If any members may be evicted, members on the nodes in `useful` come first. Each independent pod is a unit, without
+    a rest. With `anyway` the gang's marks and its own budget do not count.
     """
     if gang.active or not (gang.preemptable or anyway):
         return []
@@ -138,12 +138,12 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
             found.append(pods)
         else:
             counts[name] += len(pods)
-            needed.add(name)  # all other units of the pod set are as large
+            needed.add(name)  # the pod set's other units have the same size
     return found
 
 
 def _within_budget(gang: GangView, alive: int, pieces: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return as many of the pieces, from the first on, as the gang's own budget (annotations jdb-*) allows."""
+    """Return the first units, as many as the gang's own budget (annotations jdb-*) allows."""
     most = own_allowance(gang, alive)
     if most is None:
         return pieces
@@ -166,14 +166,14 @@ def _is_on(snapshot: Snapshot, pod: PodRecord, nodes: Mask) -> bool:
 
 @dataclass(slots=True)
 class Catalogue:
-    """Pieces of gangs, kept from cycle to cycle until the gang's view or the axes of the arrays are made again."""
+    """Evictable units of gangs, cached across cycles until the gang's view or the arrays' axes are replaced."""
 
     _known: dict[str, tuple[GangView, object, object, list[EvictableUnit]]] = field(default_factory=dict)
 
     def units_of_gang(
         self, session: Session, gang: GangView, useful: Mask | None = None, *, anyway: bool = False
     ) -> list[EvictableUnit]:
-        """Return the pieces of a gang; where any members may go, those on the `useful` nodes first."""
+        """Return the units of a gang; if any members may be evicted, those on `useful` nodes come first."""
         if anyway:
             return units_of(session.snapshot, gang, session.ask(gang).units, anyway=True)
         pieces = self._usual(session, gang)
@@ -202,7 +202,7 @@ class Catalogue:
 
 
 def permitted(pieces: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
-    """Return the pieces, in order, that budgets allow one after the other; a gang's rest only with all its others."""
+    """Return the units, in order, that budgets allow one after the other; a gang's rest only with its other units."""
     if not budgets:
         return pieces
     kept, held = [], set()
@@ -215,7 +215,7 @@ def permitted(pieces: list[EvictableUnit], budgets: DisruptionBudgets) -> list[E
 
 
 def spare_units(session: Session, gang: GangView) -> list[EvictableUnit]:
-    """Return a piece for the spare slots of each node that a gang could give up; none during an active placement."""
+    """Return a unit per node with spare slots that a gang could give up; none during an active placement."""
     if gang.active or not gang.preemptable:
         return []
     found = []
@@ -236,7 +236,7 @@ def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats
 
 
 def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
-    """Decide KeepSpares for the gangs that give spare slots up, with what is left of them after this cycle so far."""
+    """Decide KeepSpares for gangs that give up spare slots, with the slots left after this cycle's decisions so far."""
     given: dict[str, tuple[GangView, list[SpareSeats]]] = {}
     for piece in pieces:
         if piece.spares is not None:
@@ -252,7 +252,7 @@ def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
 
 
 def spares_left(kept: Iterable[SpareSeats], gone: Iterable[SpareSeats | Loan]) -> list[SpareSeats]:
-    """Return the spare slots that are left of those that were kept."""
+    """Return the kept spare slots without the ones that are given up or lent."""
     less = {(each.pod_set, each.node): each.count for each in gone}
     left = (SpareSeats(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
     return [each for each in left if each.count > 0]

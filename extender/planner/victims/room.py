@@ -1,11 +1,11 @@
-"""Victims that are enough by amounts alone, a necessary condition that a statement then proves; by domain if required.
+"""Victims that are enough by amounts alone, by domain if required; a statement then proves the result.
 
-A gang's open slots are counted per pod class against the room without the victims; rules between pods are left out. The
-shortest sufficient prefix of pieces is found by doubling and halving, on arrays with a row per pod; needless pieces are
-left out by halves, the dearest first.
+A gang's open slots are counted, per pod class, against the capacity without the victims; rules between pods are
+ignored. The shortest sufficient prefix of evictable units is found by doubling and halving, on arrays with a row per
+pod. Then needless units are removed by halves, the most expensive first.
 
-For gangs that must be in one domain, one domain at a time is searched, the least shortage first (as in Volcano's
-gangpreempt). The cheapest victims of all nodes would rarely be neighbours.
+For gangs that must be in one domain, domains are searched one at a time, the smallest shortage first (as in Volcano's
+gangpreempt). The cheapest victims of the whole cluster would rarely be neighbours.
 """
 
 from bisect import bisect_left
@@ -26,23 +26,23 @@ from extender.planner.victims.pieces import EvictableUnit
 
 Mask = NDArray[np.bool_]
 DOMAINS = 8
-"""Domains that are searched for one gang."""
+"""Most domains that are searched for one gang."""
 MOST_CHECKED = 256
-"""Domains whose amounts are compared."""
+"""Most domains whose amounts are compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """A number of pods of one class that need room."""
+    """A number of pods of one class that need nodes."""
 
     cls: PodClass
     pods: int
     usable: Mask
-    """Nodes that take such pods, room and other pods aside; bool of shape (nodes,)."""
+    """Nodes that accept such pods apart from capacity and other pods; bool of shape (nodes,)."""
 
 
 def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
-    """Return the needs of these ranks of each pod set; None if pods of one are not known yet."""
+    """Return the needs of these ranks of each pod set; None if the pods of a pod set are not known yet."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
         for rank in slots.get(pod_set.name, ()):
@@ -63,7 +63,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
 
 
 def helpful(pieces: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
-    """Return the pieces of one gang that free usable nodes; with a helpful rest, all of them."""
+    """Return the units of one gang that free usable nodes; all units if the rest does."""
     useful = [any(bool(need.usable[piece.columns].any()) for need in needs) for piece in pieces]
     if pieces and pieces[-1].rest and useful[-1]:
         return pieces
@@ -71,7 +71,7 @@ def helpful(pieces: list[EvictableUnit], needs: list[Need]) -> list[EvictableUni
 
 
 class VictimCapacity:
-    """The room of one session with and without pieces, in their order."""
+    """The free capacity of one session with and without evictable units, in their order."""
 
     def __init__(self, session: Session, needs: list[Need], pieces: list[EvictableUnit]) -> None:
         self._session = session
@@ -86,22 +86,22 @@ class VictimCapacity:
         self._claims = session.claims.freed_by([piece.pods for piece in pieces])
 
     def enough(self, number: int) -> bool:
-        """Return True if there is room without the first `number` pieces."""
+        """Return True if the gang fits without the first `number` units."""
         free = self._freed(number)
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self) -> int | None:
-        """Return the least number of pieces, from the first on, that is enough; None if all of them are not."""
+        """Return the smallest sufficient number of units, counted from the first; None if all are not enough."""
         most = len(self.pieces)
         if not self.enough(most):
             return None
         high = 1
-        while high < most and not self.enough(high):  # mostly few are enough
+        while high < most and not self.enough(high):  # usually few are enough
             high = 2 * high
         return bisect_left(range(min(high, most)), 1, lo=high // 2, key=self.enough)
 
     def needed(self, number: int) -> list[int]:
-        """Return those of the first `number` pieces that are enough; the dearest are left out first.
+        """Return sufficient units among the first `number`; the most expensive are removed first.
 
         Pods above a gang's minimum must be evicted with its rest.
         """
@@ -129,7 +129,7 @@ class VictimCapacity:
         return kept[::-1]
 
     def _without(self, free: Amounts, totals: list[int], claims: list[FreedDevices], low: int, high: int) -> bool:
-        """Keep these pieces on their nodes if the gang fits without that; changes the three arguments then."""
+        """Keep these units on their nodes if the gang still fits, and update the three arguments."""
         first, last = self._bounds[low], self._bounds[high]
         used = [claim for claim in claims if any(low <= user < high for user in claim.users)]
         there = np.concatenate([self._columns[first:last], np.array([claim.column for claim in used], np.int64)])
@@ -151,7 +151,7 @@ class VictimCapacity:
         return True
 
     def _freed(self, number: int) -> Amounts:
-        """Return a copy of the free room without the first `number` pieces, int64 of shape (resources, nodes)."""
+        """Return the free amounts without the first `number` units, int64 of shape (resources, nodes), a copy."""
         free = self._free.copy()
         last = self._bounds[number]
         np.add.at(free.T, self._columns[:last], self._rows[:last])
@@ -168,7 +168,7 @@ class VictimCapacity:
 def domains_of(
     session: Session, gang: GangView, needs: list[Need], pieces: list[EvictableUnit]
 ) -> Iterator[Mask | None]:
-    """Yield the nodes of each domain to search, bool of shape (nodes,); None alone: everywhere at once."""
+    """Yield the nodes of each domain to search, bool of shape (nodes,); a single None means all nodes at once."""
     request = session.ask(gang).request
     if request is None or not request.required:
         yield None
@@ -186,7 +186,7 @@ def domains_of(
 
 
 def _emptied(session: Session, gang: GangView, pieces: list[EvictableUnit]) -> list[Mask | None]:
-    """Return the domains that plugins would propose without all pieces; None for all nodes."""
+    """Return the domains that plugins would propose if all units were gone; None means all nodes."""
     snapshot = session.snapshot
     ask = session.ask(gang)
     part = ask.part({name: ask.open[name][:count] for name, count in ask.minimum.items()})

@@ -1,9 +1,9 @@
-"""Finds the victims for one gang: by amounts, then with a proof on a statement with all predicates.
+"""Search for the victims of one gang: by amounts, then proved on a statement with all predicates.
 
-1. The shortest prefix of the pieces that is enough by amounts, and the needed pieces of it (`room`).
-2. A trial: the pieces are evicted, the queues asked, the gang placed with all predicates. Mostly that is all.
-3. Else rules between pods or a full queue are in the way: longer prefixes are tried, then needless pieces left out.
-4. Plugins judge the scenario. A refused one is searched again without the piece that they refused.
+1. The shortest prefix of evictable units that is enough by amounts, and the needed units in it (`room`).
+2. A trial: evict the units, ask the queues, place the gang with all predicates. Usually this succeeds.
+3. If rules between pods or a full queue are in the way: try longer prefixes, then leave out needless units.
+4. Plugins judge the scenario. If they refuse it, the search starts again without the refused unit.
 
 Failed trials are undone.
 """
@@ -20,9 +20,9 @@ from extender.planner.victims.pieces import EvictableUnit
 from extender.planner.victims.room import Need, VictimCapacity
 
 ROUNDS = 8
-"""Searches that begin again without pieces that plugins refused."""
+"""Most searches for one gang, each without the units that plugins have refused so far."""
 TRIALS = 32
-"""Trials that a search may spend on leaving pieces out, where amounts alone do not decide."""
+"""Most trials of a search for leaving out units, where amounts alone do not decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,22 @@ class Search:
 
     session: Session
     statement: Statement
-    """Empty at first; the solution stands in it afterwards."""
+    """Empty at first; it holds the solution afterwards."""
     ask: Ask
     requested: Amounts
     """Amounts of the gang's minimum before any trial, int64 of shape (resources,)."""
     needs: list[Need]
     place: Callable[[Sequence[EvictableUnit]], Sequence[EvictableUnit] | None]
-    """Places the gang, and moved pieces, on the statement without these pieces; returns those of them that have to go,
-    None without room."""
+    """Function that places the gang (and moved units) on the statement without these units. It returns the units that
+    have to go, None if the gang does not fit."""
     agreed: Callable[[Scenario], bool]
-    """The judgement of plugins on a scenario."""
+    """Function that asks plugins to judge a scenario."""
     moved: bool = False
-    """The pieces get new slots within the scenario."""
+    """True if the units get new slots within the scenario."""
 
 
 def solve(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the needed pieces, in their order; empty if none is needed, None if nothing helps."""
+    """Return the needed units, in their order; empty if none is needed, None if no eviction helps."""
     for _ in range(ROUNDS):
         kept = _fitting(search, pieces)
         if not kept:
@@ -81,7 +81,7 @@ def _fitting(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit]
 
 
 def _fewer(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Leave out needless pieces by trials: the dearest first, and by halves."""
+    """Leave out needless units by trials, in halves, the most expensive first."""
     kept, blocks, left = list(pieces), [(0, len(pieces))], TRIALS
     while blocks and left:
         low, high = blocks.pop()
@@ -99,7 +99,7 @@ def _fewer(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] |
 
 
 def trial(search: Search, pieces: Sequence[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return those of the pieces without which the gang fits, the solution in the statement; None if it does not."""
+    """Try to place the gang without these units; return the ones that have to go, None if it does not fit."""
     search.statement.discard()
     for piece in pieces:
         search.statement.evict(piece.gang, piece.pods)
@@ -126,7 +126,7 @@ def scenario_of(search: Search, pieces: Sequence[EvictableUnit]) -> Scenario:
 
 
 def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
-    """Return the first piece with which plugins refuse the scenario; None if they agree to the whole of it."""
+    """Return the first unit at which plugins refuse the scenario; None if they agree to all of it."""
     scenario = scenario_of(search, kept)
 
     def agreed(number: int) -> bool:
@@ -139,7 +139,7 @@ def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
 
 
 def _without(pieces: list[EvictableUnit], kept: list[EvictableUnit], minded: EvictableUnit) -> list[EvictableUnit]:
-    """Return the candidates without the refused piece and all others of its queue; in one queue, of its gang."""
+    """Return the candidates without the refused unit and later ones of its queue; with one queue, of its gang."""
     before = {id(piece) for piece in kept[: kept.index(minded)]}
     queues = {piece.gang.queue for piece in pieces}
     if len(queues) > 1:
