@@ -19,10 +19,10 @@ class Access:
         self.queues: dict[str, Queue] = {}
         """The pool's queues. The object of queue `root` exists only in the default pool."""
         self._every: dict[str, Queue] = {}
-        """Those of all pools: the pool of a queue is that of its root queue."""
+        """The queues of all pools; a queue belongs to the pool of its topmost ancestor."""
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
-        """Namespaces that once gave their pods a queue but no longer do, as far as this process has seen."""
+        """Namespaces that no longer give their pods a queue, but did so earlier in the life of this process."""
         self.ending: set[str] = set()
         """Namespaces that are being deleted: no new objects may be created in them, not even placements."""
         self._labels: dict[str, Mapping[str, str]] = {}
@@ -31,7 +31,7 @@ class Access:
 
     @property
     def restricted(self) -> bool:
-        """True if some queue may exclude some namespace, or all gangs of this pool."""
+        """True if a queue may exclude some namespaces, or all gangs of this pool."""
         some_elsewhere = len(self._every) != len(self.queues)
         return some_elsewhere or bool(self._locked) or any(map(restricts, self.queues.values()))
 
@@ -42,7 +42,7 @@ class Access:
         return barrier(queue, namespace, self._labels.get(namespace, {}), self._every.get)
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Take a queue; a new parent or label may take it, and those below it, to another pool."""
+        """Update a queue; a new parent or label may move it, and the queues below it, to another pool."""
         name = (new or old or Queue()).metadata.name
         known = put_entry(self._every, name, new)
         before, after = _place(known), _place(new)
@@ -60,7 +60,7 @@ class Access:
             put_entry(self.queues, each, there if own else None)
 
     def _below(self, name: str) -> Iterator[str]:
-        """Yield the queue and those below it, each once; below `root` it is only itself."""
+        """Yield the queue and all queues below it, each once; for `root` only itself."""
         waiting, met = [name], set[str]()
         while waiting:
             each = waiting.pop()
@@ -74,7 +74,7 @@ class Access:
         return Namespace(metadata=ObjectMeta(labels=dict(self._labels.get(name, {})))).queue
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Take a namespace; return True if its labels, or its end, matter to the gangs of its pods."""
+        """Update a namespace; return True if its labels, or its deletion, matter to the gangs of its pods."""
         name = (new or old or Namespace()).metadata.name
         ends = new is not None and new.metadata.deletion_timestamp is not None
         begins_to_end = ends and name not in self.ending
@@ -91,9 +91,9 @@ class Access:
 
 
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
-    """Map each queue to the one above it; the root's is empty.
+    """Return queue → its parent queue; empty for the root.
 
-    A queue without an existing parent is below the root, and so is one queue of each cycle of parents.
+    A queue whose parent does not exist is a child of the root; so is one queue in each cycle of parents.
     """
     parents = {ROOT_QUEUE: ""}
     for name, queue in queues.items():
@@ -115,9 +115,9 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
 
 
 def _place(queue: Queue | None) -> tuple[str, str | None]:
-    """Return the root queue and the label that determine the pool of a queue and those below it.
+    """Return the parent and the pool label of a queue, which determine the pool of the queues below it.
 
-    ("", None) if there is none.
+    ("", None) if there is no queue.
     """
     if queue is None:
         return "", None

@@ -1,7 +1,7 @@
-"""Nodes and pods that cannot be evaluated, and gangs with such pods: each is excluded alone.
+"""Nodes and pods that cannot be evaluated, and gangs with such pods; each is excluded individually.
 
-An object with unexpected content must not harm any gang but its own. The state is then as if the object did not exist,
-and its owner can read the reason.
+An object with unexpected content must not harm other gangs. The state treats it as if it did not exist, and its owner
+can read the reason.
 """
 
 from extender.planner import reasons
@@ -10,20 +10,20 @@ from muster.workloads.table import gang_of
 
 
 class Aside:
-    """The reason why each of them is excluded, in sentences."""
+    """The reasons, in sentences, why nodes, pods and gangs are excluded."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
-        """By name."""
+        """Name of a node → reason."""
         self.pods: dict[str, str] = {}
-        """By UID."""
+        """UID of a pod → reason."""
         self.gangs: dict[str, str] = {}
-        """By key; of gangs that cannot be evaluated, with any pods."""
+        """Key of a gang → reason, for gangs that cannot be evaluated whatever their pods are."""
         self._gang_of: dict[str, str] = {}
         self._of_gang: dict[str, dict[str, str]] = {}
 
     def add_pod(self, pod: Pod, reason: str) -> str | None:
-        """Set a pod aside; return the key of its gang, which cannot be evaluated without it."""
+        """Exclude a pod; return the key of its gang, which cannot be evaluated without the pod."""
         meta = pod.metadata
         self.pods[meta.uid] = reasons.aside.pod(pod=meta.name, why=reason)
         gang = gang_of(pod)
@@ -34,7 +34,7 @@ class Aside:
         return key
 
     def forget_pod(self, uid: str) -> str | None:
-        """Drop a pod that is gone or is evaluated again; return the key of its gang."""
+        """Drop a pod that is gone or can be evaluated again; return the key of its gang."""
         if self.pods.pop(uid, None) is None:
             return None
         key = self._gang_of.pop(uid, None)
@@ -45,5 +45,5 @@ class Aside:
         return key
 
     def of_gang(self, key: str) -> str:
-        """Return the reason of the gang itself, else of the first of its pods that is excluded; empty if none is."""
+        """Return the gang's own reason, else that of its first excluded pod; empty if there is none."""
         return self.gangs.get(key) or next(iter(self._of_gang.get(key, {}).values()), "")

@@ -1,4 +1,4 @@
-"""Nodes that a gang avoids, from its Placement; and failed members that the Placement does not count yet."""
+"""Nodes that a gang avoids, from its Placement, and failed members that the Placement does not count yet."""
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -11,21 +11,21 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import AvoidedNode
 
 MOST_FAILED = 10_000
-"""Gangs with failures that are remembered, those with the latest ones."""
+"""Most gangs whose failures are remembered; gangs with the latest failures are kept."""
 
 
 class Failures:
-    """The newest member that failed on a node, by gang: it counts even if its pod is gone in the next cycle."""
+    """The newest failed member per gang and node; it counts even if its pod is gone in the next cycle."""
 
     def __init__(self, most: int = MOST_FAILED) -> None:
         self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(most)
         """Key of a gang → node → member."""
         self.remembered: FIFOCache[str, tuple[AvoidedNode, ...]] = FIFOCache(most)
-        """Key of a gang → nodes on which members failed, as its last Placement said: a Job that restarts gets another
-        PodGroup of the same name, and that another Placement."""
+        """Key of a gang → nodes on which members failed, from its last Placement. A Job that restarts gets a new
+        PodGroup of the same name, and with it a new Placement."""
 
     def note(self, before: PodRecord | None, record: PodRecord) -> None:
-        """Take a pod's present and previous versions; it may have failed."""
+        """Compare a pod's previous and present records, and remember a failure."""
         if not record.failed or (before is not None and before.failed) or not record.gang or not record.node:
             return
         known = self._of.setdefault(record.gang, {})
@@ -33,7 +33,7 @@ class Failures:
             known[record.node] = record
 
     def forget(self, key: str, uids: Collection[str]) -> None:
-        """Forget these members of a gang, which have been counted."""
+        """Forget these members of a gang, as the Placement has counted them."""
         left = {node: pod for node, pod in self._of.pop(key, {}).items() if pod.uid not in uids}
         if left:
             self._of[key] = left
@@ -50,7 +50,7 @@ class Failures:
 
 
 def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
-    """Return node → what a gang's Placement says of it, or said before its PodGroup was made again."""
+    """Return node → the entry in the gang's Placement, or in the Placement of its earlier PodGroup."""
     own = gang.placement.status.avoided if gang.placement else ()
     return {each.node: each for each in (*remembered.get(gang.key, ()), *own)}
 
@@ -62,7 +62,7 @@ def avoided_nodes(
     *,
     failures: int = 0,
 ) -> dict[str, set[str]]:
-    """Return gang key → nodes that refused a member of it lately, or where one failed; `now` is in epoch seconds.
+    """Return gang key → nodes that recently refused a member, or where one failed; `now` is in epoch seconds.
 
     With `failures`, only nodes on which at least this many members failed.
     """

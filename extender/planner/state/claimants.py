@@ -1,7 +1,7 @@
-"""Nodes and pods kept up to date with the devices that nodes offer and pods claim (`planner.state.devicetable`).
+"""Updates of nodes and pods as the devices that nodes offer and pods claim change (`planner.state.devicetable`).
 
-A change of a claim concerns the pods that name it. A change of devices concerns some nodes, or all nodes and pods if it
-adds or removes resources.
+A changed claim affects the pods that name it. Changed devices affect some nodes, or all nodes and pods if resources are
+added or removed.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -27,9 +27,11 @@ from muster.resources.pods import node_allocatable
 
 @dataclass(slots=True, eq=False)
 class Claimants:
-    """`equip` takes UIDs of pods that may have other needs, `job_changed` that of a Job whose pods will have others.
+    """Users of claims.
 
-    Every `on_*` takes one object that changed (None: gone), and returns True if that can matter to scheduling.
+    `equip` is called with UIDs of pods whose needs may have changed, `job_changed` with a Job's UID.
+
+    Each `on_*` takes one object that changed (None: gone), and returns True if the change can matter to scheduling.
     """
 
     devices: DeviceTable
@@ -42,31 +44,31 @@ class Claimants:
     users: dict[str, set[str]] = field(default_factory=dict)
     """Key of a claim or claim template → UIDs of pods that name it."""
     left: dict[str, str] = field(default_factory=dict)
-    """Key of a claim that has devices though no pod on a node names it → the node that they are on."""
+    """Key of a claim with devices that no pod on a node names → the node of the devices."""
 
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
-        """Take a slice of devices."""
+        """Update a ResourceSlice."""
         name = (new or old or ResourceSlice()).metadata.name
         return self._changed(self.devices.inventory.put_slice(name, new))
 
     def on_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> bool:
-        """Take a rule that taints devices."""
+        """Update a DeviceTaintRule."""
         name = (new or old or DeviceTaintRule()).metadata.name
         return self._changed(self.devices.inventory.put_rule(name, new))
 
     def on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> bool:
-        """Take a class of devices."""
+        """Update a DeviceClass."""
         name = (new or old or DeviceClass()).metadata.name
         return self._changed(self.devices.inventory.put_class(name, new))
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
-        """Take a claim; a pod may wait for one to be created or deleted."""
+        """Update a ResourceClaim; a pod may wait until it is created or deleted."""
         before = self.ledger.nodes.version
         self._changed(set(), {self.devices.on_claim(old, new)})
         return self.ledger.nodes.version != before or (old is None) != (new is None)
 
     def on_group(self, old: Collection[ClaimRef], new: Collection[ClaimRef]) -> None:
-        """Take the claims and claim templates that a native PodGroup had and has for its pods in common."""
+        """Update the claims and claim templates that the pods of a native PodGroup share (before and now)."""
         before = {*self.devices.grouped}
         for refs, sign in ((old, -1), (new, 1)):
             for ref in refs:
@@ -75,7 +77,7 @@ class Claimants:
         self._check([uid for ref in changed for uid in self.users.get(ref.key or ref.template, ())], ())
 
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> bool:
-        """Take a template of claims."""
+        """Update a ResourceClaimTemplate."""
         self._changed(set(), {self.devices.on_template(old, new)})
         return True
 
@@ -89,13 +91,16 @@ class Claimants:
             self.ledger.equip(name, inventory.offers(name, own))
 
     def equipped(self, record: PodRecord) -> PodRecord:
-        """Return the pod with the class that its claims give it now; the same record if it has that."""
+        """Return the pod with its class by its present claims; the same record if that has not changed."""
         pod = PodClaims(record.uid, record.claims, record.extended_claim, record.uses_node)
         cls = self.classes.equipped(record.cls, self.devices.needs(pod, record.cls.asked))
         return record if cls is record.cls else replace(record, cls=cls)
 
     def named(self, old: PodRecord | None, new: PodRecord | None) -> None:
-        """Keep the users of the claims that a pod names, and settle them: it may have gone to a node, or from it."""
+        """Update the users of the claims that a pod names, and settle the claims.
+
+        The pod may have got or left a node.
+        """
         record, before, after = new or old, _claims_of(old), _claims_of(new)
         if record is None or not (before or after):
             return
@@ -107,7 +112,7 @@ class Claimants:
             self._settle(key)
 
     def users_of(self, key: str) -> int:
-        """Return the number of users of a claim that pods name: on nodes, of placed slots, and others that it has.
+        """Return the number of users of a claim: pods on nodes, placed slots, and further users in its status.
 
         The API allows `MOST_PODS`. A pod that waits to be bound has a placed slot.
         """
@@ -115,17 +120,17 @@ class Claimants:
         return counted + sum(map(self._counted_nowhere, claim.users if claim else ()))
 
     def claim_nodes(self) -> dict[str, str]:
-        """Return the nodes of claims whose devices do not count with a pod."""
+        """Return claim → node, for claims whose devices do not count as part of a pod."""
         named = ((key, self.ledger.entries.get(("allocated", key))) for key in self.ledger.device_users)
         return self.left | {key: entry.node for key, entry in named if entry is not None}
 
     def _counted_nowhere(self, uid: str) -> bool:
-        """Return True for a user, as a claim's status says, without an entry: unknown, ended, or about to be bound."""
+        """Return True for a user in a claim's status without a ledger entry: unknown, ended, or about to be bound."""
         pod = self.pods.get(uid)
         return pod is None or not (pod.uses_node or uid in self.ledger.entries or (pod.waiting and pod.gang))
 
     def _changed(self, nodes: set[str], claims: Collection[str] = ()) -> bool:
-        """Update what a change concerns; return True if that is more than claims."""
+        """Update the affected nodes and pods; return True if nodes are affected."""
         if self.devices.inventory.refresh():
             table = self.ledger.nodes
             self.equip_nodes({*table.index, *self.devices.inventory.nodes, *table.equipped, *nodes})
@@ -146,7 +151,10 @@ class Claimants:
             self._settle(key)
 
     def _settle(self, key: str) -> None:
-        """Have an entry for the devices of a claim, unless they are counted with the pod that it was made for."""
+        """Open or close the ledger entry for a claim's devices.
+
+        There is none if they count with the claim's own pod.
+        """
         claim = self.devices.claims.get(key)
         owner = self.pods.get(claim.owner) if claim else None
         own = [owner.extended_claim, *(ref.key for ref in owner.claims if ref.template)] if owner is not None else []

@@ -1,11 +1,11 @@
-"""Comparisons of queries that are new with the pods and templates that exist, in steps.
+"""Comparisons of new queries with the existing pods and templates, in steps.
 
-A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, which may be all pods
-of the cluster. That is done in *rounds*, one for each namespace that asks, which take turns. So a namespace that asks
-for much delays only itself. A round ends with all pods as if they had come after its queries. Pods whose claims to
-devices changed are updated in rounds, too, as one claim may have any number of users.
+A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, possibly all pods of
+the cluster. So it is compared in *rounds*, one for each asking namespace, which take turns: a namespace with many
+queries delays only itself. After a round all pods are as if they had come after its queries. Pods whose device claims
+changed are also updated in rounds, as one claim may have any number of users.
 
-Work is counted in checks of conditions and marks, not by a clock; a million takes about a second.
+Work is counted in checks of conditions and marks, not in time; a million checks take about a second.
 """
 
 from collections import OrderedDict
@@ -22,14 +22,14 @@ from extender.planner.state.queries import Anchor, Labels, Mark, Query, anchors_
 from extender.planner.state.templates import Templates
 
 BATCH = 500
-"""Looks of one round before the next one has its turn."""
+"""Checks of one round before the next round continues."""
 POD = 5
-"""Looks in which the queries are found that a pod is compared with."""
+"""Cost, in checks, of finding the queries to compare a pod with."""
 CHANGE = 50
 MARK = 5
-"""Looks in which a pod is given another class, and those for each mark that it has."""
+"""Cost, in checks, of giving a pod another class (`CHANGE`), and for each of its marks (`MARK`)."""
 Reclass = Callable[[PodClass, Labels], tuple[PodClass, int]]
-"""Returns the class that pods of this class with these labels have now, and the looks that it took."""
+"""Function to the present class of pods with this class and these labels, and the number of checks it took."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,10 +40,10 @@ class _Round:
 
 @dataclass(eq=False)
 class Comparisons:
-    """`keep` takes a pod with another class, `job_changed` the UID of a Job whose pods will have another class.
+    """Running rounds. `keep` is called with a pod of a new class, `job_changed` with the UID of a Job of such pods.
 
-    `equipped` gives a pod the class that its claims to devices give it now. `released` takes the keys of gangs that may
-    have waited for the round that has ended.
+    `equipped` returns a pod with its class by its present device claims. `released` is called with the keys of gangs
+    that may have waited for a finished round.
     """
 
     classes: ClassTable
@@ -56,11 +56,11 @@ class Comparisons:
 
     def __post_init__(self) -> None:
         self._next: dict[str, list[Query]] = {}
-        """Namespace that asks → queries of its next round, while one is running."""
+        """Asking namespace → queries of its next round, while one is running."""
         self._open: set[Mark] = set()
-        """Of the queries of all rounds."""
+        """Marks of the queries in all rounds."""
         self._rounds: OrderedDict[tuple[str, str], _Round] = OrderedDict()
-        """In the order of their turns."""
+        """Rounds in the order in which they continue."""
         self._unequipped: dict[str, dict[str, None]] = {}
         """Namespace → UIDs of pods whose claims changed."""
         self._held: set[str] = set()
@@ -77,9 +77,9 @@ class Comparisons:
         return frozenset(self._open)
 
     def hold(self, gang: GangView) -> bool:
-        """Return True if not all pods are compared with the gang's demands, or its own claims are not up to date.
+        """Return True if the gang's demands are not compared with all pods yet, or its claims are not up to date.
 
-        It is released when that may have changed.
+        `released` is called when this may have changed.
         """
         self._take_fresh()
         unequipped = self._unequipped.get(gang.group.metadata.namespace, {})
@@ -93,11 +93,11 @@ class Comparisons:
         return held
 
     def relabelled(self, namespace: str) -> None:
-        """Compare the pods of a namespace, whose labels changed, with all queries."""
+        """Compare the pods of a namespace whose labels changed with all queries."""
         self._begin(("labels", namespace), _Round(self._steps(namespace, self._matched_again(namespace))))
 
     def equip(self, uids: Iterable[str]) -> None:
-        """Give these pods, whose claims to devices changed, the classes that they have now."""
+        """Give these pods, whose device claims changed, their present classes."""
         for uid in uids:
             namespace = self.pods.records[uid].namespace
             self._unequipped.setdefault(namespace, {})[uid] = None
@@ -105,8 +105,8 @@ class Comparisons:
                 self._begin(("claims", namespace), _Round(self._equip_steps(namespace)))
 
     def work(self, most: int | None = None) -> None:
-        """Continue for about so many comparisons; None: to the end."""
-        if self._working:  # a change that is made here asks for more of it
+        """Continue for about `most` checks; None: to the end."""
+        if self._working:  # a change made here calls `work` again
             return
         self._working = True
         try:
@@ -140,7 +140,7 @@ class Comparisons:
         self._rounds[key] = begun
 
     def _batch(self) -> int:
-        """Carry on the round whose turn it is; return the looks."""
+        """Continue the next round; return the number of checks."""
         key = next(iter(self._rounds))
         current, spent = self._rounds[key], 0
         for looks in current.steps:
@@ -163,7 +163,7 @@ class Comparisons:
             self.released(held)
 
     def _steps_of(self, queries: list[Query]) -> Iterator[int]:
-        """Compare these queries with the pods and templates of all namespaces where some may match."""
+        """Compare these queries with the pods and templates of all namespaces that they may match."""
         wide = [query for query in queries if query.places is None]
         narrow: dict[str, list[Query]] = {}
         for query in queries:
@@ -179,7 +179,7 @@ class Comparisons:
                 yield from self._steps(namespace, self._adding(namespace, meant))
 
     def _steps(self, namespace: str, reclass: Reclass) -> Iterator[int]:
-        """Give the pods and templates of a namespace the classes that they have now, one a step."""
+        """Give the pods and templates of a namespace their present classes, one per step."""
         for uid in list(self.pods.in_namespace.get(namespace, ())):
             record = self.pods.records.get(uid)
             if record is None:

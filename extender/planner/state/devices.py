@@ -1,8 +1,8 @@
-"""The GPUs of each node one by one, with the shares of pods in them.
+"""The individual GPUs of each node, with the shares that pods have in them.
 
 `shared` is int64 of shape (nodes, devices): thousandths of each device that shares use. Pods with whole GPUs are not in
-it: kubelet chooses their devices, and the number of unused ones follows from the resource arrays. A share whose devices
-are not known (Muster did not bind the pod) counts as devices of its own.
+it: kubelet chooses their devices, and the number of unused devices follows from the resource arrays. A share on unknown
+devices (Muster did not bind the pod) counts as separate devices.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 Order = Callable[[Amounts], NDArray[np.float64] | float]
-"""Thousandths that shares use of each device of one node → the score of each; the highest is taken first."""
+"""Function from the used thousandths of one node's devices to their scores; the highest is taken first."""
 
 
 def _none() -> Amounts:
@@ -30,18 +30,18 @@ class Devices:
     """Arrays by column of a node; all of them grow together."""
 
     memory: Amounts = field(default_factory=_none)
-    """MiB of each device; 0 if it is not known."""
+    """Memory of each device in MiB; 0 if unknown."""
     volcano: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """The node's devices are counted by Volcano's device plugin."""
+    """True if Volcano's device plugin counts the node's devices."""
     divided: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """The node has MIG devices, which take no shares by annotation."""
+    """True if the node has MIG devices, which cannot be shared by annotation."""
     shared: Amounts = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     touched: Amounts = field(default_factory=_none)
-    """Devices of which shares use a part, shape (nodes,)."""
+    """Number of partly or fully shared devices, shape (nodes,)."""
     unknown: Amounts = field(default_factory=_none)
-    """Devices of shares that do not say which."""
+    """Number of devices used by shares on unknown devices."""
     counted: Amounts = field(default_factory=_none)
-    """Amounts of shares in the row of GPUs, in thousandths."""
+    """Sum of shares that the resource row of GPUs includes, in thousandths."""
     pods: Amounts = field(default_factory=_none)
 
     def grow(self, size: int) -> None:
@@ -69,13 +69,13 @@ class Devices:
         return min(share.on(int(self.memory[column])), WHOLE + 1)
 
     def widen(self, devices: int) -> None:
-        """Widen `shared` for nodes with so many devices."""
+        """Widen `shared` for nodes with this number of devices."""
         more = min(devices, GPU_DEVICES.value) - self.shared.shape[1]
         if more > 0:
             self.shared = np.pad(self.shared, ((0, 0), (0, more)))
 
     def add_share(self, share: GpuShare, column: int, devices: tuple[int, ...], sign: int = 1) -> None:
-        """Add a pod's share of these devices (with sign -1: take it off)."""
+        """Add a pod's share of these devices (with sign -1: subtract it)."""
         self.pods[column] += sign
         portion = min(self.portion(share, column), WHOLE)
         if not self.volcano[column]:
@@ -95,7 +95,7 @@ class Devices:
         return left
 
     def _spare(self, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Return the unused devices of each node; negative where more are used than there are."""
+        """Return the unused devices of each node; negative if more are used than exist."""
         rows = np.zeros(free.shape[1], dtype=np.int64)
         if GPU in axis:
             rows += (free[axis[GPU]] + self.counted) // WHOLE
@@ -105,12 +105,12 @@ class Devices:
         return spare
 
     def overfull(self, free: Amounts, axis: Mapping[str, int]) -> NDArray[np.bool_]:
-        """Return True where shares use more than all of a device, or more devices than the node has, by node."""
+        """Return, per node, True if shares exceed a device, or if more devices are used than exist."""
         full: NDArray[np.bool_] = (self.shared > WHOLE).any(axis=1) | ((self.pods > 0) & (self._spare(free, axis) < 0))
         return full
 
     def unused_at(self, free: Amounts, axis: Mapping[str, int], column: int) -> int:
-        """Return the same for one node."""
+        """Return the number of unused devices of one node."""
         return int(self.at([column]).unused(free[:, [column]], axis)[0])
 
     def portions(self, share: GpuShare) -> Amounts:
@@ -121,7 +121,7 @@ class Devices:
         return np.where(known, -(-share.memory * WHOLE // np.maximum(self.memory, 1)), WHOLE + 1)
 
     def room(self, share: GpuShare, unused: Amounts) -> Amounts:
-        """Return the number of pods with this share that the devices of each node take, int64 of shape (nodes,)."""
+        """Return the number of pods with this share that fit on each node's devices, int64 of shape (nodes,)."""
         portions, empty = self.portions(share), np.minimum(unused, GPU_DEVICES.value)
         fits = np.where(self.shared > 0, np.maximum(WHOLE - self.shared, 0) // portions[:, None], 0)
         fresh = WHOLE // portions
@@ -129,7 +129,7 @@ class Devices:
             total: Amounts = fits.sum(axis=1) + fresh * empty
             return total
         low, high = np.zeros(len(portions), np.int64), np.full(len(portions), GPU_DEVICES.value * WHOLE, np.int64)
-        while (low < high).any():  # the most pods so that each finds different devices
+        while (low < high).any():  # the largest number of pods that all find different devices
             middle = (low + high + 1) // 2
             places = np.minimum(fits, middle[:, None]).sum(axis=1) + np.minimum(fresh, middle) * empty
             enough = places >= middle * share.devices
@@ -137,14 +137,15 @@ class Devices:
         return low
 
     def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Return the most pods with this share for the free amount of all GPUs together, int64 of shape (nodes,)."""
+        """Return, per node, how many pods with this share its free GPU amount allows, int64 of shape (nodes,)."""
         room = np.maximum(free[axis[GPU]], 0) // (self.portions(share) * share.devices) if GPU in axis else 0
         return np.where(self.volcano, np.iinfo(np.int64).max, room)
 
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
-        """Return the devices with the highest scores that have room for a pod; None if there are not enough.
+        """Return the devices with the highest scores on which a pod fits; None if there are too few.
 
-        For pods with several devices those that take most such pods come first, so that most pods find devices.
+        For pods with several devices, devices that can hold the most such pods come first, so that as many pods as
+        possible fit.
         """
         if self.divided[column] and not share.by_resource:
             return None
@@ -161,6 +162,6 @@ class Devices:
         return tuple(sorted(int(possible[place]) for place in best[: share.devices]))
 
     def wide(self, column: int) -> int:
-        """Return one more than the number of the highest device of which shares use a part."""
+        """Return one more than the highest number of a shared device."""
         used = np.flatnonzero(self.shared[column])
         return int(used[-1]) + 1 if len(used) else 0

@@ -1,9 +1,9 @@
-"""Devices and claims of the cluster, kept by events; and the needs of pods by their claims.
+"""Devices and claims of the cluster, updated by events, and the needs of pods by their claims.
 
-A claim that has devices takes just those. A claim without takes its demand, on the node of the pod that uses it. A
-pod's own claim (made for it from a template) counts as a part of the pod from the moment that the pod is on a node. Any
-other claim with devices counts by itself. So no device counts twice, and none is left out, such as that of a pod which
-kube-scheduler gave devices and could not bind.
+A claim with devices counts as exactly these. A claim without devices counts as its demand, on the node of the pod that
+uses it. A pod's own claim (created for it from a template) counts as part of the pod once the pod is on a node. Any
+other claim with devices counts separately. So each device counts exactly once, even one that kube-scheduler allocated
+for a pod that it then could not bind.
 
 Devices (`inventory`) change rarely and may change the needs of all pods; claims change often and concern a few pods.
 """
@@ -40,17 +40,17 @@ class ClaimRef:
     """One entry of a pod's spec.resourceClaims."""
 
     key: str = ""
-    """namespace/name of the claim; empty while it has not been made from the template."""
+    """namespace/name of the claim; empty until it is created from the template."""
     template: str = ""
-    """namespace/name of its template; empty if it is not made from one."""
+    """namespace/name of its template; empty without a template."""
     grouped: bool = False
-    """Its pod is in a native PodGroup, whose pods may all have the claim that was made from the template."""
+    """True if its pod is in a native PodGroup, all of whose pods may share the claim created from the template."""
     alone: bool = False
-    """Its pod is placed by a kube-scheduler of Muster's own, for which a pod in a group is a pod like others."""
+    """True if its pod is placed by a kube-scheduler of Muster's own, which does not know groups."""
 
 
 def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
-    """Return the claims of a pod, or of a template of pods; a pod's status names the claims that were made for it."""
+    """Return the claims of a pod or pod template; a pod's status names the claims created for it."""
     if not spec.resource_claims:
         return ()
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses} if pod else {}
@@ -58,7 +58,7 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
     for claim in spec.resource_claims:
         if claim.resource_claim_template_name:
             name = made.get(claim.name, "")
-            if name is not None:  # else none was needed
+            if name is not None:  # without a name no claim was needed
                 key = f"{namespace}/{name}" if name else ""
                 template = f"{namespace}/{claim.resource_claim_template_name}"
                 refs.append(ClaimRef(key, template, grouped=spec.scheduling_group is not None, alone=alone))
@@ -68,38 +68,38 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
 
 
 def extended_claim(pod: Pod) -> str:
-    """Return namespace/name of the claim that kube-scheduler made for a pod's extended resources, or empty."""
+    """Return namespace/name of the claim that kube-scheduler created for a pod's extended resources, or ""."""
     claim = pod.status.extended_resource_claim_status
     return f"{pod.metadata.namespace}/{claim.resource_claim_name}" if claim and claim.resource_claim_name else ""
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatedClaim:
-    """A claim, with the fields that decide."""
+    """A claim, reduced to the fields that matter to planning."""
 
     demand: DeviceDemand
     owner: str
-    """UID of the pod that it was made for; empty if there is none."""
+    """UID of the pod that it was created for; empty if there is none."""
     of_group: bool
-    """It was made for a native PodGroup, all of whose pods may use it."""
+    """True if it was created for a native PodGroup, all of whose pods may use it."""
     going: bool
     allocated: bool
     devices: tuple[DeviceId, ...]
-    """Devices that no other claim may have."""
+    """Devices that it holds exclusively."""
     nodes: NodeSelector | None
     users: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """A pod, or a template of pods, with claims."""
+    """A pod or pod template with claims."""
 
     uid: str = ""
-    """Empty for a template of pods."""
+    """UID of the pod; empty for a template."""
     refs: tuple[ClaimRef, ...] = ()
     extended: str = ""
     on_node: bool = False
-    """It uses a node, so that devices of its own claims count with it."""
+    """True if it uses a node, so that the devices of its own claims count with it."""
 
 
 class DeviceTable:
@@ -111,16 +111,17 @@ class DeviceTable:
         self.on_nodes: dict[str, set[str]] = {}
         """Node → keys of claims that have devices there."""
         self.alike: set[str] = set()
-        """Keys of claims and claim templates whose devices must share an attribute: any device may matter to them."""
+        """Keys of claims and claim templates whose devices must share an attribute; any changed device may affect
+        them."""
         self.reserved: set[str] = set()
-        """Keys of claims of no single pod that are reserved for some pod."""
+        """Keys of shared claims that are reserved for some pod."""
         self.grouped: Counter[ClaimRef] = Counter()
-        """Claims and claim templates that native PodGroups have for all their pods → number of groups; no zeros."""
+        """Claims and claim templates that native PodGroups share among their pods → number of groups; no zeros."""
         self._templates: dict[str, DeviceDemand] = {}
         self._demands: dict[bytes, DeviceDemand] = {}
 
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> str:
-        """Take a claim template; return its key."""
+        """Update a claim template; return its key."""
         key = (new or old or ResourceClaimTemplate()).metadata.key
         demand = self._want(new.spec.spec) if new is not None else None
         before = put_entry(self._templates, key, demand)
@@ -129,7 +130,7 @@ class DeviceTable:
         return key
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> str:
-        """Take a claim; return its key."""
+        """Update a claim; return its key."""
         key = (new or old or ResourceClaim()).metadata.key
         known = _claim(new, self._want(new.spec)) if new is not None else None
         before = put_entry(self.claims, key, known)
@@ -146,7 +147,7 @@ class DeviceTable:
         (self.alike.add if demand and demand.alike else self.alike.discard)(key)
 
     def _want(self, spec: ResourceClaimSpec) -> DeviceDemand:
-        """Return the demand of a claim; thousands of claims of one template are read once."""
+        """Return the demand of a claim; equal claims of one template are read once, as there may be thousands."""
         text = msgspec.msgpack.encode(spec)
         demand = self._demands.get(text)
         if demand is None:
@@ -164,13 +165,13 @@ class DeviceTable:
             self.inventory.uncount(kind, whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
-        """Return the names in the claim's node selector, which devices of one node have."""
+        """Return the names in the claim's node selector, which devices of a single node have."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
 
     def allocated(self, key: str) -> tuple[str, Vector] | None:
-        """Return the node and the devices of a claim, as amounts; None if there are none to count."""
+        """Return the node and the devices (as amounts) of a claim; None if no device of it is counted."""
         claim = self.claims.get(key)
         if claim is None or not claim.devices:
             return None
@@ -179,9 +180,9 @@ class DeviceTable:
         return (first.node, used) if first is not None and first.node and used else None
 
     def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> ClaimNeeds:
-        """Return the needs of a pod by its claims, and the extended resources among the requests of its containers."""
+        """Return the needs of a pod by its claims and by the extended resources in its containers' requests."""
         if not pod.refs and not (self.inventory.classes and any(map(self.inventory.class_of, asked))):
-            return NO_NEEDS  # as for nearly every pod
+            return NO_NEEDS  # true for nearly every pod
         sums = Sums(self.inventory)
         for ref in pod.refs:
             self._add(sums, pod, ref)
@@ -209,7 +210,7 @@ class DeviceTable:
             sums.share(ref.key, claim.demand, grouped=grouped)
 
     def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
-        """Add a claim that is made for the pod from a template; before that it is not known to be the group's."""
+        """Add a claim created for the pod from a template; until it exists, it is unknown if it is the group's."""
         if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
             sums.problems.append(reasons.devices.claim_unmade(template=ref.template))
         elif claim is not None and claim.allocated:

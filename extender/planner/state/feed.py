@@ -1,4 +1,4 @@
-"""The kinds of objects that the planner reads, each with the method of the state that takes it.
+"""The kinds of objects that the planner reads, each with the method of the state that receives it.
 
 The watched cluster (`extender.cluster`), `muster explain` and the files of `muster snapshot` all use this table.
 """
@@ -35,16 +35,16 @@ from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """One kind; `tell(state, old, new)` hands over an object that changed."""
+    """One kind; `tell(state, old, new)` passes a changed object to the state."""
 
     resource: Resource[Any]
     apply: Callable[[PlannerState, Any, Any], bool | None]
     optional: bool = False
-    """Another project's kind: not read where its CRD is not installed."""
+    """True for another project's kind, which is not read if its CRD is not installed."""
     newer: bool = False
-    """A kind of Kubernetes that older API servers do not serve: there are no objects of it then."""
+    """True for a kind of Kubernetes that older API servers do not serve; it then has no objects."""
     pooled: bool = False
-    """Its objects have the label of their node pool, so that the API server selects them."""
+    """True if its objects have a label with their node pool, by which the API server selects them."""
 
 
 FEED = (
@@ -82,7 +82,7 @@ def natives_of(
     workloads: Iterable[Workload],
     namespaces: Iterable[Namespace],
 ) -> list[PodGroup]:
-    """Return those of the native PodGroups that are gangs of Muster's, as the planner takes them by these pods."""
+    """Return the native PodGroups that are gangs of Muster's, which the planner decides by these pods."""
     if not natives:
         return []
     state = PlannerState()

@@ -8,34 +8,35 @@ ACTIVE = frozenset({"Planned", "Binding"})
 
 
 def once_whole(placement: Placement | None) -> bool:
-    """Return True if its gang has started, as the placement says; no members may be left by now."""
+    """Return True if the placement records that its gang has started, even if no members are left."""
     return placement is not None and (placement.status.started or placement.status.phase == "Bound")
 
 
 class GangPhase(Enum):
     """The progress of a gang for the planner; what users read is its state (`muster.api.muster.states`).
 
-    It follows from the number of members with a node (or that succeeded) - none, too few, enough - and from an active
-    placement. A gang has one life after the other: one begins when it starts whole, and ends when no member has a node
-    any more. Within a life members are placed as they come; in the next one it starts whole again.
+    The phase follows from the number of members that have a node or have succeeded (none, too few, enough), and from an
+    active placement. A gang has successive runs. A run begins when all members of the minimum start together, and ends
+    when no member has a node. During a run, further members are placed as they come; the next run starts with the whole
+    minimum again.
     """
 
     WAITING = auto()
-    """No member has a node and no placement is active: the planner looks for room for the whole minimum at once."""
+    """No member has a node and no placement is active: the planner searches nodes for the whole minimum."""
     STARTING = auto()
     """A placement is active, and no member has a node yet: all its slots are placed."""
     ARRIVING = auto()
-    """A placement is active; some members have a node, and still too few to start."""
+    """A placement is active; some members have a node, but still too few to start."""
     STRANDED = auto()
-    """Some members have a node, too few to start, and no placement is active: to be completed at once, or evicted."""
+    """Too few members have a node, and no placement is active: the gang is completed at once, or evicted."""
     WHOLE = auto()
-    """The gang has, or had in this life, its minimum. Until its last member ends, others are placed as they come."""
+    """The gang has, or had in this run, its minimum. Until its last member ends, others are placed as they come."""
     GROWING = auto()
-    """The gang is whole, and a placement is active for members that came later or again."""
+    """The gang is whole, and a placement is active for later or restarted members."""
 
 
 def phase_of(placement: Placement | None, *, alive: bool, whole: bool) -> GangPhase:
-    """Return the phase of a gang that has members on nodes, or not, and its minimum, or not."""
+    """Return the phase of a gang; `alive`: it has members on nodes, `whole`: it has its minimum."""
     active = placement is not None and placement.status.phase in ACTIVE
     if whole:
         return GangPhase.GROWING if active else GangPhase.WHOLE

@@ -1,8 +1,8 @@
 """Views of gangs for the planner: pod sets, slots and phase.
 
-A *slot* is (pod set, rank). It is taken by a pod that is bound or has succeeded, placed (an active placement gives it
-a node, and no pod has taken it), or open. When an object of the gang changes, a new view replaces the old one, which is
-immutable.
+A *slot* is (pod set, rank). It is *taken* if its pod is bound or has succeeded, *placed* if an active placement gives
+it a node and no pod has taken it, else *open*. When an object of the gang changes, a new view replaces the old one,
+which is immutable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,20 +43,21 @@ class GangView:
     pods: list[PodRecord]
     placement: Placement | None
     arrival: int
-    """Number in the order in which gangs were seen; decides between those created in the same second."""
+    """Position in the order in which gangs were first seen; decides between gangs created in the same second."""
     excluded: str = ""
-    """The reason why it cannot be evaluated, in a sentence for its owner; the view then has its PodGroup alone."""
+    """The reason, as a sentence for its owner, why it cannot be evaluated; the view then has only its PodGroup."""
     preempts: bool = True
     """False for a PriorityClass with the preemptionPolicy Never: no pods are evicted for the gang."""
     restarts_whole: bool = False
     """True if its Volcano Job restarts as a whole when one of its pods is evicted."""
     retry_spent: bool = False
-    """True if that uses up one of the few restarts that the Job has."""
+    """True if such a restart uses up one of the Job's limited restarts."""
     compared: bool = field(default=True, init=False)
-    """False while its demands on other pods are still compared with them (`state.comparisons`): it is not placed."""
+    """False while its demands on other pods are still being compared (`state.comparisons`); it is not placed until
+    then."""
     phase: GangPhase = field(init=False)
     guarded: tuple[object, bool] | None = field(default=None, init=False, compare=False)
-    """Whether a PodDisruptionBudget counts a pod of it, and the budgets for which that holds (`state.guards`)."""
+    """The PodDisruptionBudgets last checked, and True if one of them counts a pod of the gang (`state.guards`)."""
 
     def __post_init__(self) -> None:
         alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self._taken_by_set
@@ -65,12 +66,12 @@ class GangView:
 
     @property
     def uid(self) -> str:
-        """UID of the PodGroup, which differs from that of an earlier gang of the same name."""
+        """UID of the PodGroup; an earlier gang of the same name had another one."""
         return self.group.metadata.uid
 
     @property
     def workload(self) -> str:
-        """The gang as its user calls it: `Job train`, the kind and name of its owner, or its own name without one."""
+        """The gang's name for users: kind and name of its owner (`Job train`), or its own name without an owner."""
         owner = self.group.metadata.controller
         return f"{owner.kind} {owner.name}" if owner else f"gang {subject(self.group).metadata.name}"
 
@@ -81,40 +82,43 @@ class GangView:
 
     @property
     def all_classes(self) -> list[PodClass | None]:
-        """The class of each pod set, and of all its waiting pods where they are unlike; each once."""
+        """The distinct classes of all pod sets, and of their waiting pods where these differ."""
         waiting = (pod.cls for pod_set in self.pod_sets if pod_set.mixed for pod in pod_set.waiting.values())
         return list(dict.fromkeys((*self.classes, *waiting)))
 
     @property
     def queue(self) -> str:
-        """Name of its queue, Volcano's default one if it names none."""
+        """Name of its queue; Volcano's default queue if it names none."""
         return self.group.spec.queue or "default"
 
     @property
     def does_again(self) -> list[PodRecord]:
-        """Members that have ended, and come again if a pod is evicted as its Job restarts whole: they hold no room."""
+        """Ended members that run again if a pod is evicted, since the Job then restarts as a whole.
+
+        They hold no capacity.
+        """
         return [pod for pod in self.pods if pod.taken and not pod.alive] if self.restarts_whole else []
 
     @property
     def creator(self) -> str:
-        """The user who created it, by the annotation of its PodGroup; "" if that is not known."""
+        """The user who created it, from its PodGroup's annotation; empty if unknown."""
         return creator_of(self.group.metadata.annotations)
 
     @cached_property
     def preemptable(self) -> bool:
-        """True if neither its PodGroup nor a pod of it forbids its eviction for other gangs."""
+        """True if neither its PodGroup nor any of its pods forbids eviction for other gangs."""
         return preemptable(self.group.metadata) and all(pod.preemptable for pod in self.pods)
 
     @cached_property
     def spends_retries(self) -> bool:
-        """True if its owner counts an eviction as a failure, of which it allows few."""
+        """True if its owner counts an eviction as one of a limited number of failures."""
         return self.retry_spent or any(pod.spends_retries for pod in self.pods)
 
     @cached_property
     def options(self) -> dict[str, str]:
-        """Its annotations about faults of nodes and about spares: those of its PodGroup, else of a pod.
+        """Annotations about node faults and spares, from its PodGroup, else from a pod.
 
-        The native PodGroup of a Job has none of the Job's annotations; admission gives them to the pods.
+        The native PodGroup of a Job lacks the Job's annotations; admission copies them to the pods.
         """
         options = next((pod.about_gang for pod in self.pods if pod.about_gang), {})
         own = self.group.metadata.annotations
@@ -122,14 +126,14 @@ class GangView:
 
     @cached_property
     def framework(self) -> str:
-        """The framework whose world its pods are, by their label; empty without one. It numbers its members."""
+        """The framework that its pods' label names, which numbers its members; empty without one."""
         return next((label for pod in self.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
 
     @cached_property
     def answers(self) -> tuple[NoticeAnswer, ...]:
-        """Return the statements of its members on nodes and its PodGroup on eviction and checkpoints; mostly none.
+        """Answers of its PodGroup and its members on nodes about eviction and checkpoints; usually none.
 
-        Also those that are ending; a pod that an earlier life has left says nothing.
+        Members that are being deleted count too; pods left over from an earlier run do not.
         """
         answers = [pod.answer for pod in self.pods if pod.answer is not None and pod.uses_node]
         of_group = answer_of(self.group.metadata.annotations)
@@ -137,7 +141,10 @@ class GangView:
 
     @cached_property
     def started_s(self) -> float | None:
-        """Start of its life, in seconds since the epoch: when all its pods existed, or its first pod was bound."""
+        """Start of its present run, in seconds since the epoch.
+
+        When all its pods existed, or its first pod was bound.
+        """
         started = readable_time(self.placement.status.started_at if self.placement else "")
         return started or min(
             [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None
@@ -150,17 +157,17 @@ class GangView:
 
     @property
     def min_member(self) -> int:
-        """Members that start together or not at all."""
+        """Number of members that start together or not at all."""
         return self.group.spec.min_member
 
     @cached_property
     def spares_asked(self) -> Mapping[str, int]:
-        """Pod set → nodes' worth of spare slots that it is to keep; empty: the largest one. Nothing for most gangs."""
+        """Pod set ("": the largest one) → requested spare slots, as a number of nodes. Empty for most gangs."""
         return spares_of(self.options)
 
     @cached_property
     def world_ended(self) -> bool:
-        """True if members of its elastic world have succeeded: a member that starts now would be alone."""
+        """True if members of its elastic world have succeeded, so that a new member would run alone."""
         if names.ELASTIC not in self.options or len(self.pod_sets) != 1:
             return False
         [world] = self.pod_sets
@@ -174,17 +181,17 @@ class GangView:
 
     @property
     def indivisible(self) -> bool:
-        """True if its pods may only be evicted together, as the disruption mode of its native PodGroup says."""
+        """True if its pods may only be evicted together, by the disruption mode of its native PodGroup."""
         return self.group.metadata.annotations.get(names.INDIVISIBLE) == "true" and is_native(self.group)
 
     @property
     def declared_s(self) -> float | None:
-        """Expected runtime of pods that do not declare one, in seconds; None if its annotation declares none either."""
+        """Expected runtime, in seconds, of pods that do not declare their own; None without such an annotation."""
         return declared_s(self.group.metadata.annotations)
 
     @cached_property
     def runtime_s(self) -> float | None:
-        """Expected runtime of its longest pod, in seconds; None: without end."""
+        """Expected runtime of its longest pod, in seconds; None: unlimited."""
         declared, longest = self.declared_s, 0.0
         for pod_set in self.pod_sets:
             if pod_set.replicas or pod_set.waiting:
@@ -197,7 +204,7 @@ class GangView:
 
     @cached_property
     def ends(self) -> bool:
-        """True if the end of any pod of it that has a node is known."""
+        """True if the expected end of at least one pod with a node is known."""
         declared, there = self.declared_s, (pod for pod in self.pods if pod.uses_node)
         return self.active or any(pod.runtime.expected_s(declared) is not None for pod in there)
 
@@ -208,32 +215,32 @@ class GangView:
 
     @property
     def taken(self) -> int:
-        """Members that are bound or have succeeded."""
+        """Number of members that are bound or have succeeded."""
         return sum(len(pod_set.taken) for pod_set in self.pod_sets)
 
     @property
     def started(self) -> bool:
-        """True if the gang has (or had, in this life) its minimum; then its members are placed as they come."""
+        """True if the gang has (or had, in this run) its minimum; further members are then placed as they come."""
         return self.phase in _STARTED
 
     @property
     def incomplete(self) -> bool:
-        """True if some members have a node, but there were never enough: this state must not last."""
+        """True if some members have a node, but never enough to start; this state must not last."""
         return self.phase in _INCOMPLETE
 
     @property
     def begun(self) -> bool:
-        """True if any member ever had a node, in this life or an earlier one, as far as that is known."""
+        """True if any member is known to have had a node, in this run or an earlier one."""
         return self.incomplete or self.started or once_whole(self.placement)
 
     @cached_property
     def at_rest(self) -> bool:
-        """True if there is nothing to do for the gang, apart from placing it, until one of its objects changes."""
+        """True if only placing it remains to be done until one of its objects changes."""
         pinned = any(pod.pinned for pod in self.pods)
         return not (self.active or self.incomplete or pinned or self.outgrew_minimum)
 
     def placed_slots(self) -> Iterator[tuple[Slot, str, PodSetView | None]]:
-        """Yield the placed slots, each with its node and, if there is one, its pod set."""
+        """Yield the placed slots, each with its node and its pod set (None if there is no such pod set)."""
         if self.placement is None or not self.active:
             return
         sets = {pod_set.name: pod_set for pod_set in self.pod_sets}
@@ -250,11 +257,11 @@ class GangView:
 
     @property
     def minimums(self) -> dict[str, int]:
-        """Members per pod set that must start; all 0 unless minMember covers their sum (Volcano's gang rule)."""
+        """Pod set → members that must start; all 0 if minMember is below their sum (Volcano's gang rule)."""
         return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
 
     def certainly_needed(self) -> dict[str, int]:
-        """Return the members per pod set that it cannot start without; the rest of minMember may be of any set."""
+        """Members per pod set without which it cannot start; the rest of minMember may come from any set."""
         needed = self.minimums
         if len(self.pod_sets) == 1:
             needed[self.pod_sets[0].name] = self.min_member
@@ -263,16 +270,16 @@ class GangView:
         return {each.name: min(needed[each.name], each.replicas) for each in self.pod_sets}
 
     def satisfied(self, counts: Mapping[str, int]) -> bool:
-        """Return True if so many members per pod set are enough to start."""
+        """Return True if these numbers of members per pod set are enough to start."""
         return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
     def viable(self, counts: Mapping[str, int]) -> bool:
-        """Return True if so many members per pod set are enough to continue, though minimums were raised since."""
+        """Return True if these members per pod set are enough to continue, even if minimums were raised since."""
         least = self._kept or self._today
         return enough(counts, least.min_member, least.min_task_member)
 
     def started_with(self) -> StartedWith:
-        """Return the minimum to record: today's once it has been reached, else at most that recorded or reached."""
+        """Return the minimum to record: the present one once reached, else no more than was recorded or reached."""
         counts = self._taken_by_set
         if self.satisfied(counts):
             return self._today
@@ -280,13 +287,13 @@ class GangView:
 
     @property
     def floor(self) -> StartedWith:
-        """The minimum to start, or once it has started, to continue; members above it are growth."""
+        """The minimum to start, or to continue once it has started; members above it are growth."""
         today = StartedWith(min_member=self.min_member, min_task_member=self.minimums)
         return (self._kept if self.started else None) or today
 
     @property
     def outgrew_minimum(self) -> bool:
-        """True if another minimum is to be recorded."""
+        """True if the recorded minimum must be updated."""
         known = self.placement.status.started_with if self.placement else None
         return known is not None and self.phase is GangPhase.WHOLE and known != self.started_with()
 
@@ -301,13 +308,13 @@ class GangView:
 
     @property
     def _kept(self) -> StartedWith | None:
-        """The minimum that is recorded, as far as it is not above today's; None if there is none."""
+        """The recorded minimum, limited to the present one; None if there is none."""
         known = self.placement.status.started_with if self.placement and once_whole(self.placement) else None
         return None if known is None else lower(self._today, known)
 
     @property
     def gated_by_others(self) -> list[PodRecord]:
-        """Its pods that wait for scheduling gates that are not Muster's."""
+        """Its pods that wait for scheduling gates other than Muster's."""
         return [pod for pod in self.pods if pod.waiting and pod.other_gates]
 
     @property
@@ -316,18 +323,21 @@ class GangView:
         return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
 
     def waits_until(self, now: float) -> str:
-        """Return when it may be placed again, RFC 3339; empty: `now`, in seconds. Pods that were missing end it."""
+        """Return the earliest time of its next placement (RFC 3339); empty: now.
+
+        The arrival of missing pods ends the wait.
+        """
         until = self.placement.status.not_before if self.placement else ""
         over = is_over(parse_time(until) or 0.0, now, MAX_BACK_OFF_S)
         return "" if over or self.started or (self.has_pods and not self.was_not_bound) else until
 
     @property
     def was_not_bound(self) -> bool:
-        """True if its last placement ended since pods that exist were not bound."""
+        """True if its last placement ended because existing pods were not bound."""
         why = self.placement.status.why if self.placement else None
         return why is not None and why.code == reasons.placements.NOT_BOUND
 
     def next_epoch(self) -> int:
-        """Return an epoch later than that of every placement and pin so far."""
+        """Return an epoch after those of all earlier placements and pins."""
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1

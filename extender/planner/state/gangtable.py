@@ -1,8 +1,8 @@
-"""PodGroups, their Placements and Jobs, and the views of gangs that are made of them.
+"""PodGroups, their Placements and Jobs, and the views of gangs that are built from them.
 
-A gang of a thousand pods brings thousands of events. So an event only marks the gang as `dirty`, and `look` makes its
-view when that is read. A PodGroup or Placement that is older than the known one is ignored. The planner knows its own
-writes as soon as the API server has confirmed them, and the watch may show an earlier version afterwards.
+A gang of a thousand pods brings thousands of events. So an event only marks the gang as `dirty`, and `check` builds its
+view when it is needed. A PodGroup or Placement that is older than the known version is ignored. The planner knows its
+own writes as soon as the API server has confirmed them, while the watch may still deliver an earlier version.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ T = TypeVar("T", bound=Object)
 
 
 def version(text: str) -> int:
-    """Return a resourceVersion as a number; the API server promises that they can be compared since 1.35."""
+    """Return a resourceVersion as a number; since Kubernetes 1.35 they can be compared."""
     return whole_number(text) or 0
 
 
@@ -43,7 +43,7 @@ def is_older(item: Object, known: Object) -> bool:
 
 
 def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
-    """Raise LimitError for a gang with a number over its limit: admission was bypassed."""
+    """Raise LimitError for a gang that exceeds a limit, which happens only if admission was bypassed."""
     words = reasons.aside
     asked = [(words.MIN_MEMBER, group.spec.min_member, PODS), (words.PODS, len(pods), PODS)]
     if job:
@@ -59,17 +59,17 @@ def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: P
 class Priorities:
     """The PriorityClasses of the cluster, and the priorities of gangs.
 
-    A gang has the priority of its PodGroup, as far as its pods have it. A PodGroup names its PriorityClass itself. That
-    of a pod is checked by the API server: by ResourceQuotas, which may allow a namespace some pods of a class or none,
-    and by other admission plugins. So a gang has no more than the highest of its pods. Before they exist, of the
-    templates of its Job; and with neither, no more than a pod of no class.
+    A gang has the priority of its PodGroup, but no more than the highest of its pods. A PodGroup may name any
+    PriorityClass, while the API server checks a pod's class. ResourceQuotas may allow a namespace few pods of a class
+    or none, and other admission plugins check it too. Before its pods exist, the templates of its Job limit the
+    priority; without either, the priority of a pod without a class.
     """
 
     def __init__(self) -> None:
         self._classes: dict[str, PriorityClass] = {}
 
     def update_class(self, name: str, new: PriorityClass | None) -> None:
-        """Take a class that changed; None if it is gone."""
+        """Update a PriorityClass; None: it is gone."""
         put_entry(self._classes, name, new)
 
     def of_gang(self, name: str, pods: Sequence[PodRecord], templates: Iterable[Template]) -> tuple[int, bool]:
@@ -93,7 +93,7 @@ class Priorities:
         return known is None or known.preemption_policy != "Never"
 
     def _of_pod(self, pod: PodRecord) -> int:
-        """Return what the API server wrote into the pod, or would have written into one of a file."""
+        """Return the priority that the API server wrote into the pod, or would write into one from a file."""
         return self._of_new_pod(pod.priority_class) if pod.priority is None else pod.priority
 
     def _of_new_pod(self, name: str) -> int:
@@ -109,24 +109,25 @@ class GangTable:
     def __init__(self, templates: Templates) -> None:
         self.groups: dict[str, PodGroup] = {}
         self.placements: dict[str, Placement] = {}
-        """The one that counts: an object, or a note in the PodGroup."""
+        """Key of a gang → its valid placement: an object, or a note in the PodGroup."""
         self._objects: dict[str, Placement] = {}
         self._notes: dict[str, Placement] = {}
         self.jobs: dict[str, Job] = {}
-        """Without the parts of their templates that are not read."""
+        """UID → Job, without the unread parts of its templates."""
         self.priorities = Priorities()
         self.views: dict[str, GangView] = {}
-        """As of the last `look`."""
+        """Key of a gang → its view, as of the last `check`."""
         self.dirty: set[str] = set()
-        """Keys of gangs that changed since then."""
+        """Keys of gangs that have changed since their last view."""
         self._templates = templates
         self._of_job: dict[tuple[str, str], str] = {}
-        """Namespace and UID of a Job → key of its gang: a PodGroup elsewhere may name it as its owner, too."""
+        """Namespace and UID of a Job → key of its gang. The namespace matters: a PodGroup elsewhere may also name the
+        Job as its owner."""
         self._arrivals: dict[str, int] = {}
         self._counter = count()
 
     def on_group(self, old: PodGroup | None, new: PodGroup | None) -> str | None:
-        """Take a PodGroup that changed; return the key of the gang, None if nothing follows from it."""
+        """Update a PodGroup; return the key of its gang, None if nothing follows from the change."""
         key = _take_in(self.groups, old, new)
         if key is None:
             return None
@@ -144,7 +145,7 @@ class GangTable:
         return key
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> str | None:
-        """Take a Placement that changed; return the key of its gang, None if nothing follows from it."""
+        """Update a Placement; return the key of its gang, None if nothing follows from the change."""
         item = new or old
         key = _take_in(self._notes if item is not None and is_noted(item) else self._objects, old, new)
         if key is not None:
@@ -152,7 +153,7 @@ class GangTable:
         return key
 
     def on_job(self, old: Job | None, new: Job | None) -> str | None:
-        """Take a Job that changed; return the key of its gang, None if nothing follows from it."""
+        """Update a Job; return the key of its gang, None if nothing follows from the change."""
         job = new or old or Job()
         planned = planned_job(new) if new is not None else None
         known = put_entry(self.jobs, job.metadata.uid, planned)
@@ -162,7 +163,7 @@ class GangTable:
         return self.of_job(job)
 
     def _choose(self, key: str) -> None:
-        """Choose the later one of an object and a note; of equal ones the object, which was made of the note."""
+        """Choose the later of object and note; if they are equal, the object, which was created from the note."""
         one, note = self._objects.get(key), self._notes.get(key)
         chosen = one or note
         if one is not None and note is not None:
@@ -171,7 +172,7 @@ class GangTable:
         put_entry(self.placements, key, chosen)
 
     def placement_of(self, key: str) -> Placement | None:
-        """Return the placement of a gang; not one that was made for another PodGroup of its name."""
+        """Return the placement of a gang, unless it was made for an earlier PodGroup of the same name."""
         placement, group = self.placements.get(key), self.groups.get(key)
         same = placement and group and placement.spec.pod_group_uid == group.metadata.uid
         return placement if same else None
@@ -192,7 +193,7 @@ class GangTable:
         return job is not None and SUCCEEDED in job.status.controlled_resources
 
     def certainly_started(self, key: str, pods: PodTable) -> bool | None:
-        """Return `GangView.started` as of now; None if only a view knows."""
+        """Return the present `GangView.started`; None if only a view can answer."""
         if pods.alive[key] and once_whole(self.placement_of(key)):
             return True
         group, known = self.groups.get(key), self.views.get(key)
@@ -207,10 +208,10 @@ class GangTable:
         return True if all_seen or _named_for_one_life(group) else None
 
     def check(self, key: str, pods: list[PodRecord], aside: str) -> bool:
-        """Give these members of a gang their slots and make its view; return True if other slots may be placed.
+        """Give these members of a gang their slots and build its view; return True if other slots may be placed.
 
-        That is so if its pods have other classes, were given slots, or can be evaluated, or no more. `aside` is the
-        reason to set the gang aside; another one may turn up here.
+        This is the case if pods changed their class, got slots, or became (in)evaluable. `aside` is a known reason to
+        exclude the gang; this method may find another.
         """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)
@@ -222,7 +223,7 @@ class GangTable:
         slotless = any(pod.slot is None for pod in pods)
         try:
             view = None if aside else self._view(key, group, pods, arrival)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one gang must not end the others
+        except Exception as error:  # noqa: BLE001 - an error in one gang must not affect the others
             view, aside = None, reasons.aside.error_text(error)
         if view is None:
             view = GangView(key, group, 0, [], [], None, arrival, excluded=aside)
@@ -259,7 +260,7 @@ def _said(job: Job) -> tuple[object, object]:
 
 
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
-    """Put an object into a table, or remove one that is gone; return its key, None if that is known already."""
+    """Put an object into a table, or remove a deleted one; return its key, None if the change is already known."""
     item = new or old
     if item is None:
         return None
@@ -269,22 +270,23 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
         if known is None or known.metadata.uid != item.metadata.uid:
             return None
     elif known is not None and new is not known and (is_older(new, known) or new == known):
-        return None  # Muster's own writes come twice, as the answer and by the watch
+        return None  # Muster's own writes arrive twice, as response and by the watch
     put_entry(table, key, new)
     return key
 
 
 def _named_for_one_life(group: PodGroup) -> bool:
-    """Return True if all pods that name the PodGroup are of its owner: none, or one that its name implies."""
+    """Return True if all pods that name the PodGroup belong to its owner: it has none, or its name implies it."""
     owner = group.metadata.controller
     return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
 
 
 def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
-    """Return the pods without those that certainly belong to another owner of the name of the PodGroup's owner.
+    """Return the pods without those that certainly belong to an earlier or later owner of the same name.
 
-    A workload that is deleted and created again has, for a while, pods of both lives, and the PodGroup of one of them.
-    New pods must not be planned as replacements in a gang that is about to be deleted, nor old ones count for the next.
+    A workload that is deleted and created again has, for a while, pods of both incarnations, and the PodGroup of one of
+    them. New pods must not be planned as replacements in a gang that is about to be deleted, and old pods must not
+    count for the new gang.
     """
     owner, kind = group.metadata.controller, row_of(group.metadata.controller)
     if owner is None:
@@ -294,7 +296,7 @@ def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
 
 
 def _uid_of(pod: PodRecord, owner: OwnerReference, label: str) -> str:
-    """Return the UID that the pod knows the owner of its gang by; empty if it does not say."""
+    """Return the UID of the gang's owner as the pod knows it; empty if it does not."""
     if pod.controller == f"{owner.kind}/{owner.name}":
         return pod.controller_uid
     return pod.labels.get(label, "") if label else ""

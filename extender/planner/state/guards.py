@@ -1,7 +1,7 @@
-"""What keeps pods of a gang from being evicted for others: its marks, its own budget, and PodDisruptionBudgets.
+"""Protection of a gang's pods from eviction for others: its marks, its own budget, and PodDisruptionBudgets.
 
-What cannot be taken back may not be borrowed. A gang that may not be evicted as a whole is held to what its queue
-deserves (`fairshare.refusals`), and victim searches count with the same rules (`victims.pieces`).
+Capacity that cannot be reclaimed may not be borrowed. So a gang that may not be evicted as a whole is limited to its
+queue's deserved amount (`fairshare.refusals`), and victim searches use the same rules (`victims.pieces`).
 """
 
 from collections import defaultdict
@@ -40,10 +40,11 @@ class Guards:
         ]
 
     def can_be_taken_back(self, gang: GangView) -> bool:
-        """Return True if all pods of a gang may be evicted for others, so that it may have what others are due.
+        """Return True if all pods of a gang may be evicted for others, so that it may borrow capacity owed to others.
 
-        A gang with `preemptable: "false"` or a budget of its own (jdb-*) may not. Nor may one with a pod that a
-        PodDisruptionBudget counts. What that allows now does not matter: evicted pods that wait keep it from more.
+        This excludes gangs with `preemptable: "false"` or a budget of their own (jdb-*), and gangs with a pod that a
+        PodDisruptionBudget counts. The evictions that this budget allows now do not matter: once evicted pods wait, it
+        allows no more.
         """
         if not gang.preemptable or not _lets_all_go(gang):
             return False
@@ -60,7 +61,10 @@ class Guards:
 
 
 def own_allowance(gang: GangView, alive: int) -> int | None:
-    """Return how many of its `alive` pods the gang's own budget (annotations jdb-*) lets go; None without one."""
+    """Return how many of its `alive` pods the gang's own budget (annotations jdb-*) lets be evicted; None.
+
+    No budget.
+    """
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)
@@ -70,7 +74,7 @@ def own_allowance(gang: GangView, alive: int) -> int | None:
 
 
 def _lets_all_go(gang: GangView) -> bool:
-    """Return True unless the gang's own budget keeps some of its pods, however many of them run."""
+    """Return True if the gang's own budget, if any, lets all of its pods be evicted, however many run."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return _number(said[JDB_MIN_AVAILABLE], gang, up=True) <= 0
@@ -78,7 +82,7 @@ def _lets_all_go(gang: GangView) -> bool:
 
 
 def _number(text: str, gang: GangView, *, up: bool) -> int:
-    """Return a number of pods, or a percentage of the gang's; an unreadable one protects every pod."""
+    """Return the number of pods for a number or a percentage of the gang; an unreadable text protects every pod."""
     size, number = _size(gang), whole_number(text.removesuffix("%"))
     if number is None:
         return size if up else 0
@@ -88,5 +92,5 @@ def _number(text: str, gang: GangView, *, up: bool) -> int:
 
 
 def _size(gang: GangView) -> int:
-    """Return the number of its pods, at least one."""
+    """Return the number of the gang's pods, at least 1."""
     return max(1, sum(pod_set.replicas for pod_set in gang.pod_sets))

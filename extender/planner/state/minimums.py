@@ -1,4 +1,4 @@
-"""The minResources of PodGroups against the limits of queues.
+"""The minResources of PodGroups, as charged against the limits of queues.
 
 A PodGroup may ask for more than its members do: Spark's has the resources of all executors, and one member, the driver.
 While such a gang has any pod, it is charged its minResources at least. So its further pods find the quota that it was
@@ -16,7 +16,7 @@ from muster.workloads.table import holds_min_resources
 
 
 def min_resources(gang: GangView) -> Vector:
-    """Return the minResources of the PodGroup; unreadable ones are quarantined elsewhere, and count as none here."""
+    """Return the minResources of the PodGroup; empty if unreadable (such gangs are excluded elsewhere)."""
     try:
         return vector(gang.group.spec.min_resources or {})
     except ValueError:
@@ -24,7 +24,7 @@ def min_resources(gang: GangView) -> Vector:
 
 
 def floor_of(gang: GangView) -> Vector:
-    """Return the least that the gang is charged while it has pods; empty: what these use."""
+    """Return the least charge of a gang while it has pods; empty: it is charged what they use."""
     if gang.independent or not holds_min_resources(gang.group.metadata):
         return {}
     floor = min_resources(gang)
@@ -36,7 +36,7 @@ def floor_of(gang: GangView) -> Vector:
 
 
 class MinResources:
-    """The gangs with minResources by key: the least that each is charged, and what its pods use, without claims."""
+    """Gangs with minResources, by key: their least charge, and the use of their pods without claims."""
 
     def __init__(self) -> None:
         self._floors: dict[str, Vector] = {}
@@ -57,29 +57,29 @@ class MinResources:
         return iter(self._floors)
 
     def put(self, gang: str, floor: Vector, used: Vector) -> None:
-        """Take the least that a gang is charged, and what it uses; without a floor the gang is forgotten."""
+        """Set the least charge and the use of a gang; without a floor the gang is forgotten."""
         if floor:
             self._floors[gang], self._used[gang] = floor, used
         elif gang in self._floors:
             del self._floors[gang], self._used[gang]
 
     def used(self, gang: str) -> Vector:
-        """Return what the pods of a gang with minResources use."""
+        """Return the use of a gang's pods, for a gang with minResources."""
         return self._used[gang]
 
     def rest(self, gang: str) -> Vector:
-        """Return what the gang is charged above the use of its pods."""
+        """Return the part of the gang's charge above the use of its pods."""
         return subtract(self._charge(gang, self._used[gang]), self._used[gang]) if gang in self else {}
 
     def growth(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Return the growth of the gang's charge if it gets these amounts more (with sign -1: less)."""
+        """Return the growth of the gang's charge if it gets these further amounts (with sign -1: loses them)."""
         if gang not in self:
             return scale(amounts, sign)
         used = self._used[gang]
         return subtract(self._charge(gang, add(used, scale(amounts, sign))), self._charge(gang, used))
 
     def count(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Count what the pods of a gang get (with sign -1: lose); return the growth of its charge."""
+        """Add amounts to the use of a gang's pods (with sign -1: subtract them); return the growth of its charge."""
         growth = self.growth(gang, amounts, sign)
         if gang in self:
             self._used[gang] = add(self._used[gang], scale(amounts, sign))

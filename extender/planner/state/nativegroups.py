@@ -1,9 +1,10 @@
-"""Native PodGroups, and which of them are gangs of Muster's: those with a pod that names a scheduler of Muster's.
+"""Native PodGroups; the ones with a pod that names one of Muster's schedulers are gangs of Muster's.
 
-The API does not say whose a group is; its pods do. Until one is seen a group has no owner, and is left alone. A gang
-has another name than its group, and where a PodGroup of Volcano's has that name, that is the gang, and is excluded.
+The API does not tell which scheduler a group belongs to; only its pods do. Until a pod is seen, Muster does not touch
+the group. A gang has another name than its group; if a Volcano PodGroup of that name exists, this is the gang, and it
+is excluded.
 
-Groups of groups (CompositePodGroup) that bind their parts to each other are not planned: the parts are excluded.
+Groups of groups (CompositePodGroup) with constraints across their parts are not planned: the parts are excluded.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -21,15 +22,15 @@ from muster.api.muster.native import as_group, binds_parts, held_queue, is_nativ
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 MOST_LEVELS = 8
-"""Groups of groups that are looked at above a group; the API has four levels at most."""
+"""Most groups of groups that are checked above a group; the API allows four levels."""
 
 
 @dataclass(slots=True, eq=False)
 class NativeGroups:
-    """Groups by the key of their gang. `gangs` are those of the state, into which `put` puts one or takes it out.
+    """Native groups by the key of their gang. `gangs` are the state's gangs; `put` adds or removes one.
 
     `changed` marks a gang whose reason in `aside` (by key) has changed. `namespace_queue` returns a namespace's queue.
-    `claims_changed` hears which claims a group had and has for its pods in common.
+    `claims_changed` gets the claims that a group's pods shared before and share now.
     """
 
     gangs: Mapping[str, PodGroup]
@@ -45,12 +46,12 @@ class NativeGroups:
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
     """Key of a Workload → keys of gangs."""
     _reported: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
-    """Key of a gang → its first pod by age, by which it is Muster's, and the queue that this pod names."""
+    """Key of a gang → its oldest pod, which makes it Muster's, and the queue that this pod names."""
     _podless: set[str] = field(default_factory=set)
-    """Keys of gangs all of whose pods are gone; a later group of the name has no owner again."""
+    """Keys of gangs without pods; a later group of the same name is Muster's only once it has a pod."""
 
     def on_group(self, old: NativePodGroup | None, new: NativePodGroup | None) -> bool:
-        """Take a group that changed; return True if that is news about a gang."""
+        """Update a group; return True if this changes a gang."""
         meta = (new or old or NativePodGroup()).metadata
         key = f"{meta.namespace}/{native_gang(meta.name)}"
         known = self.groups.get(key)
@@ -71,12 +72,12 @@ class NativeGroups:
         return self.settle(key)
 
     def on_written(self, new: NativePodGroup) -> bool:
-        """Take a group that Muster wrote, unless the watch has shown meanwhile that it is gone."""
+        """Update a group that Muster wrote, unless the watch has reported its deletion since."""
         known = self.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
         return known is not None and known.metadata.uid == new.metadata.uid and self.on_group(known, new)
 
     def on_workload(self, old: Workload | None, new: Workload | None) -> bool:
-        """Take a Workload, whose labels may name the queue of its groups; return True if that is news."""
+        """Update a Workload, whose labels may name the queue of its groups; return True if this changes a gang."""
         meta = (new or old or Workload()).metadata
         known = put_entry(self._workloads, meta.key, Object(metadata=new.metadata) if new else None)
         before, after = (queue_of(each) if each else "" for each in (known, new))
@@ -84,7 +85,7 @@ class NativeGroups:
         return bool([key for key in keys if self.settle(key)])
 
     def on_composite(self, old: CompositePodGroup | None, new: CompositePodGroup | None) -> bool:
-        """Take a group of groups; return True if that is news about a gang."""
+        """Update a group of groups; return True if this changes a gang."""
         meta = (new or old or CompositePodGroup()).metadata
         known = put_entry(self._composites, meta.key, new)
         if known is not None and new is not None and known.spec == new.spec:
@@ -97,12 +98,12 @@ class NativeGroups:
         return bool([key for key in parts if self.settle(key)])
 
     def on_namespace(self, namespace: str) -> bool:
-        """Take a namespace whose queue changed; return True if that is news about a gang."""
+        """Update a namespace whose queue changed; return True if this changes a gang."""
         keys = [key for key, group in self.groups.items() if group.metadata.namespace == namespace]
         return bool([key for key in keys if self.settle(key)])
 
     def on_pod(self, record: PodRecord) -> None:
-        """Take a pod, by which the group of its gang may become Muster's."""
+        """Note a pod, which may make the group of its gang Muster's."""
         if record.gang is None or not record.ours:
             return
         self._podless.discard(record.gang)
@@ -114,14 +115,14 @@ class NativeGroups:
             self.settle(record.gang)
 
     def without_pods(self, key: str) -> None:
-        """Take that no pod of a gang is left; its group stays Muster's."""
+        """Note that a gang has no pods left; its group stays Muster's."""
         if key in self.groups:
             self._podless.add(key)
         else:
             self._reported.pop(key, None)
 
     def settle(self, key: str) -> bool:
-        """Have the gang of a group as the group is now; return True if that is news."""
+        """Update the gang of a group to the group's present content; return True if this changes it."""
         group, known = self.groups.get(key), self.gangs.get(key)
         if known is not None and is_native(known) and (group is None or group.metadata.uid != known.metadata.uid):
             self.put(known, None)
@@ -134,15 +135,15 @@ class NativeGroups:
         return self.put(known, gang) or excluded
 
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
-        """Return the gang of a group; None while it has no owner, or is another pool's.
+        """Return the gang of a group; None until it is known to be Muster's, or if it belongs to another pool.
 
-        It stays Muster's once Muster has said its phase, and with it the pool.
+        It stays Muster's once Muster has written its phase, which also records the pool.
         """
         gang = as_group(group, self._queue(key, group))
         return gang if key in self._reported or (gang.status.phase and pool_of_group(group) == self.pool) else None
 
     def _obstacle(self, group: NativePodGroup, foreign: PodGroup | None) -> str:
-        """Return the reason why the gang cannot be evaluated, in a sentence; empty if it can."""
+        """Return the reason, as a sentence, why the gang cannot be evaluated; empty if it can."""
         if foreign is not None:
             one, other = POD_GROUPS.group, NATIVE_POD_GROUPS.group
             return reasons.aside.same_name(name=foreign.metadata.name, one=one, native=group.metadata.name, other=other)
@@ -165,7 +166,10 @@ class NativeGroups:
         return True
 
     def _queue(self, key: str, group: NativePodGroup) -> str:
-        """Return its queue: by its nodes, the group, its Workload, its pods (as their Job has it), its namespace."""
+        """Return its queue, from (in order).
+
+        Its nodes, the group, its Workload, its pods (as in their Job), its namespace.
+        """
         if held := held_queue(group):
             return held
         workload = self._workloads.get(_workload_of(group))
@@ -175,7 +179,7 @@ class NativeGroups:
 
 
 def _workload_of(group: NativePodGroup | None) -> str:
-    """Return the key of the Workload of which a group was made; empty without one."""
+    """Return the key of the Workload from which a group was created; empty without one."""
     reference = group.spec.workload_ref if group is not None else None
     if group is None or reference is None or not reference.workload_name:
         return ""
@@ -183,7 +187,7 @@ def _workload_of(group: NativePodGroup | None) -> str:
 
 
 def _claims_of(group: NativePodGroup | None) -> frozenset[ClaimRef]:
-    """Return the claims that pods of a group share, and the templates of those that are made for it."""
+    """Return the claims that pods of a group share, and the templates of claims that are created for it."""
     if group is None:
         return frozenset()
     claims, namespace = group.spec.resource_claims, group.metadata.namespace

@@ -1,7 +1,7 @@
 """Demands of a pod on the pods around it: (anti-)affinity and topology spread, as queries.
 
 The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
-the API server adds to the selectors of a new pod. Here they are added again, as templates need it.
+the API server adds to the selectors of a new pod. This module adds them too, as templates lack them.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,14 +25,14 @@ from muster.resources.labels import Requirement, Requirements
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinityRule:
-    """No pod of the query in the same domain."""
+    """Rule that no pod matching the query is in the same domain."""
 
     query: Query
     topology_key: str
 
     @property
     def mark(self) -> Mark:
-        """The mark of pods with this rule: its query, its topology key, and the query in words."""
+        """The mark of pods with this rule: its query, its topology key, and the query as text."""
         return ("apart", self.query.mark, self.topology_key, str(self.query))
 
 
@@ -42,18 +42,18 @@ class Spread:
 
     topology_key: str
     query: Query | None
-    """None if it counts no pods: a selector that is missing or empty."""
+    """The pods that it counts; None if the selector is missing or empty, so that it counts none."""
     max_skew: int
     min_domains: int
     honor_affinity: bool
     honor_taints: bool
     empty_selector: bool
-    """An empty selector counts no existing pod, but the one to be placed."""
+    """True for an empty selector, which counts no existing pods, but the pod to be placed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AffinityPreference:
-    """Pods of the query in the same domain are welcome (weight 1 to 100) or unwelcome (-100 to -1)."""
+    """Preference for (weight 1 to 100) or against (-100 to -1) pods of the query in the same domain."""
 
     query: Query
     topology_key: str
@@ -65,18 +65,18 @@ class Neighbours:
     """All demands of one pod."""
 
     together: Query | None = None
-    """Pods that match every affinity term; each of `together_keys` must have one in the same domain."""
+    """Pods that match every affinity term; for each of `together_keys` one must be in the same domain."""
     together_keys: tuple[str, ...] = ()
     apart: tuple[AntiAffinityRule, ...] = ()
     spreads: tuple[Spread, ...] = ()
     preferences: tuple[AffinityPreference, ...] = ()
-    """Preferences, which only score nodes."""
+    """Preferences, which affect only the scores of nodes."""
 
     def __bool__(self) -> bool:
         return bool(self.together or self.apart or self.spreads)
 
     def shape(self) -> list[object]:
-        """Return a value for the key of a class, equal for equal demands."""
+        """A value for the key of a class, equal for equal demands."""
         return [
             self.together.mark if self.together else None,
             self.together_keys,
@@ -87,12 +87,12 @@ class Neighbours:
 
     @property
     def queries(self) -> list[Query]:
-        """Those of the demands that must be met."""
+        """Queries of the demands that must be met."""
         asked = (self.together, *(rule.query for rule in self.apart), *(spread.query for spread in self.spreads))
         return [query for query in asked if query is not None]
 
     def restrict_own_kind(self, matched: Marks) -> bool:
-        """Return True if a pod with these marks, once placed, changes where the next of its kind can be."""
+        """Return True if placing a pod with these marks can change the nodes allowed for the next pod of its kind."""
         return any(query.mark in matched for query in self.queries)
 
 
@@ -100,7 +100,7 @@ NONE = Neighbours()
 
 
 def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """Return the demands of a pod with this spec, namespace and labels, without those for which there is no query.
+    """Return the demands of a pod with this spec, namespace and labels; demands without a query are left out.
 
     Raises LimitError for more terms, or conditions in them, than a pod may have.
     """
@@ -139,10 +139,10 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 
 
 def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """Return the demands of a pod on a node that concern others: pods that it keeps away, as far as its limits allow.
+    """Return the demands of a pod on a node that affect others: the pods that it keeps away, within its limits.
 
-    Its other requests were decided by the scheduler that bound it. It is not refused for its terms, as its room is
-    used.
+    The scheduler that bound it has decided its other requests. It is not refused for its terms, as it already uses the
+    node.
     """
     _, far = _affinities(spec)
     parts, left = {}, CONDITIONS.value
@@ -176,7 +176,7 @@ _NOTHING = (Requirement("", "In", frozenset()),)
 
 
 def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodSelector:
-    wanted: Requirements = _NOTHING  # no selector matches no pod
+    wanted: Requirements = _NOTHING  # without a selector no pod matches
     if term.label_selector is not None:
         wanted = (
             requirements(term.label_selector)
@@ -193,12 +193,12 @@ def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodSelector:
 
 
 def _own(keys: Iterable[str], operator: str, labels: Labels) -> Requirements:
-    """Return conditions with the pod's own values; a label that the pod lacks makes none."""
+    """Return conditions with the pod's own values; a label that the pod lacks gives no condition."""
     return tuple(Requirement(key, operator, frozenset((labels[key],))) for key in keys if key in labels)
 
 
 def _spread_part(spread: TopologySpreadConstraint, namespace: str, labels: Labels) -> PodSelector | None:
-    """Return the pods that a constraint counts; None for a selector that is missing or empty."""
+    """Return the pods that a constraint counts; None if its selector is missing or empty."""
     if spread.label_selector is None:
         return None
     wanted = requirements(spread.label_selector) + _own(spread.match_label_keys, "In", labels)

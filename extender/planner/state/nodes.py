@@ -1,8 +1,8 @@
-"""Nodes by resources as integer arrays, kept by events.
+"""Nodes by resources as integer arrays, updated by events.
 
 `allocatable` and `used` are int64 of shape (resources, nodes): resource-major, so that one requested resource over all
-nodes is one contiguous row. cpu is in milli-CPU, everything else in base units. What uses a node stands in the ledger
-(`extender.planner.ledger`); here it is added up.
+nodes is one contiguous row. cpu is in milli-CPU, everything else in base units. The ledger records the users of each
+node (`extender.planner.ledger`); this table sums them up.
 
 Only resources that nodes offer have a row: a pod that requests another one fits nowhere. Rows and columns grow by
 doubling; free ones are all 0.
@@ -34,7 +34,7 @@ ROWS = 4
 
 
 class NodeTable:
-    """The columns of nodes; `users` yields node and class of each ledger entry, of known nodes or not."""
+    """The columns of nodes; `users` yields node and class of each ledger entry, for known and unknown nodes."""
 
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users
@@ -47,17 +47,17 @@ class NodeTable:
         self.changed: Amounts = np.zeros(0, dtype=np.int64)
         self.generation = 0
         self.version = 0
-        """Grows with every change of any array."""
+        """Number that grows with every change of an array."""
         self.pod_counts = PodCounts()
         self.devices = Devices()
         self.rules = DEFAULT_RULES
-        """Rules for suspect nodes; set before there are nodes."""
+        """Rules for suspect nodes; they are set before the first node."""
         self.faults: dict[str, Fault] = {}
-        """Node → what is wrong with it; healthy ones are left out."""
+        """Node → its fault; healthy nodes are left out."""
         self._devices: dict[str, Vector] = {}
-        """Node → amounts of its devices that pods claim; nodes without any are left out."""
+        """Node → amounts of claimable devices; nodes without any are left out."""
         self._offered: Counter[str] = Counter()
-        """Resource → nodes that offer it; each has a row."""
+        """Resource → number of nodes that offer it; each resource has a row."""
         self._offers: dict[str, Vector] = {}
         """Node → amounts that it offers, devices included."""
         self._most: dict[str, Vector] = {}
@@ -65,14 +65,14 @@ class NodeTable:
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
-        """Class → amounts of its pods on any node, along the axis as it is now."""
+        """Class → amounts of its pods on any node, along the present axis."""
         self._shared = False
         self._sorted: list[tuple[Key, int]] = []
-        """Natural key of the name and column of each known node, in that order."""
+        """Sort key (by name) and column of each known node, in that order."""
         self._order: Amounts | None = None
 
     def knows(self, node: Node) -> bool:
-        """Return True if the node is as before in all fields that matter to scheduling, unlike heartbeats."""
+        """Return True if no field that matters to scheduling has changed, as with heartbeats."""
         column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
         return old is not None and (
@@ -86,7 +86,7 @@ class NodeTable:
     def put_node(self, node: Node) -> None:
         """Add or update a node, which must be empty (see `Ledger.put_node`)."""
         name = node.metadata.name
-        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise: before anything is changed
+        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise, so it comes before any change
         self._own()
         self._offer(name, amounts)
         column = self.index.get(name)
@@ -102,9 +102,9 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the amounts of devices of a node, which must be empty (see `Ledger.equip`), and may not be known yet.
+        """Set the amounts of devices of a node, which must be empty (see `Ledger.equip`) and may still be unknown.
 
-        `changed` stays, as the Node did not change.
+        `changed` is not updated, as the Node itself did not change.
         """
         put_entry(self._devices, name, devices or None)
         column = self.index.get(name)
@@ -144,12 +144,12 @@ class NodeTable:
 
     @property
     def suspects(self) -> Amounts:
-        """Return the columns of the suspect nodes, which get nothing new."""
+        """Return the columns of suspect nodes, which get no new pods."""
         suspects = [self.index[name] for name, fault in self.faults.items() if fault.kind == "suspect"]
         return np.array(suspects, dtype=np.int64)
 
     def count(self, node: str, cls: PodClass, devices: tuple[int, ...], marks: tuple[Mark, ...], sign: int) -> None:
-        """Add (with sign -1: take off) the amounts of one pod of this class on a node, if that is known."""
+        """Add the amounts of one pod of this class on a node if the node is known (with sign -1: subtract them)."""
         self.version += 1
         column = self.index.get(node)
         if column is None:
@@ -162,7 +162,7 @@ class NodeTable:
             self.pod_counts.add(marks, column, sign)
 
     def part_of(self, node: str, cls: PodClass) -> tuple[int, Amounts] | None:
-        """Return the column of a node, and the amounts of a pod of this class there; None if it is not known."""
+        """Return the column of a node, and the amounts of a pod of this class there; None for an unknown node."""
         column = self.index.get(node)
         return None if column is None else (column, self.row_on(cls, column))
 
@@ -176,16 +176,16 @@ class NodeTable:
         row = self._rows.get(cls)
         if row is None:
             row = self.row_of(self.taken(cls, column))
-            if cls.gpu is None:  # else it depends on the node
+            if cls.gpu is None:  # otherwise the amounts depend on the node
                 self._rows[cls] = row
         return row
 
     def taken(self, cls: PodClass, column: int | None) -> Vector:
-        """Return the amounts of a pod of this class on a node (None: one that is not known yet); not to be changed."""
+        """Return the amounts of a pod of this class on a node (None: an unknown node); not to be changed."""
         return cls.requests if column is None else taken_on(cls, self.devices, column)
 
     def charged(self, cls: PodClass, node: str) -> Vector:
-        """Return what a queue is charged for a pod of this class on a node: of no resource more than the node offers.
+        """Return a queue's charge for a pod of this class on a node: of each resource at most what the node offers.
 
         kube-scheduler binds no pod beyond that, but others may, and a pod may be resized. What the node offered before
         counts: while a device plugin restarts, there are no devices, but the pods have theirs. Not to be changed.
@@ -205,7 +205,7 @@ class NodeTable:
         return row_along(self.axis, self.used.shape[0], vector)
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return `axis` and `index` as they are now; they are not changed afterwards and may not be changed."""
+        """Return the present `axis` and `index`; nobody changes them afterwards, and callers must not either."""
         self._shared = True
         return self.axis, self.index
 
@@ -216,12 +216,15 @@ class NodeTable:
         return self._order
 
     def _own(self) -> None:
-        """Leave maps that were shared as they are, and continue with copies."""
+        """Leave shared maps unchanged, and continue with copies."""
         if self._shared:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 
     def _offer(self, name: str, resources: Vector) -> None:
-        """Set what a node offers; new resources get a row, those that no node offers any more lose it."""
+        """Set the amounts that a node offers.
+
+        New resources get a row, and resources that no node offers lose theirs.
+        """
         before = self._offers.get(name, {})
         put_entry(self._offers, name, resources or None)
         most = maximum(self._most.get(name, before), resources)
@@ -240,7 +243,7 @@ class NodeTable:
         self._rows.clear()
 
     def _add_rows(self, resources: list[str]) -> None:
-        """Add rows for resources that no node offered so far, with the amounts of ledger entries that request them."""
+        """Add rows for resources that no node has offered so far, with the amounts from ledger entries."""
         while len(self._free_rows) < len(resources):
             rows = self.used.shape[0]
             pad = ((0, rows), (0, 0))
@@ -275,12 +278,12 @@ class NodeTable:
 
 
 def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
-    """Return the amounts of a pod of this class on the node in a column; a GPU's memory depends on the node."""
+    """Return the amounts of a pod of this class on the node in a column; GPU memory depends on the node."""
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}
 
 
 def natural(name: str) -> Key:
-    """Return a sort key of names by which node-2 comes before node-10."""
+    """Return a sort key for names that puts node-2 before node-10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", name) if part)

@@ -1,8 +1,8 @@
-"""Ledger entries of placed slots: from the writing of a placement to the binding of its pods no pod uses the room.
+"""Ledger entries of placed slots, which hold capacity from the writing of a placement to the binding of its pods.
 
-Where a member is to come again on another node (it is moved, or repaired), no other gang gets that node. This holds
-while it still runs on the old one, for as long as its notice lasts. Its queue counts it once: with the old node until
-it leaves. The same holds for other GPUs of its node where it shares them.
+If a member is to restart on another node (it is moved or repaired), no other gang gets that capacity. This also holds
+while the member still runs on its old node during its notice. Its queue is charged once: for the old node until the
+member leaves. The same applies to other GPUs of its node if it shares GPUs.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class PlacedSlot(NamedTuple):
 
 
 class PlacedSlots:
-    """Opens and closes the entries of placed slots, by gang."""
+    """Owner of the ledger entries of placed slots, by gang."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -36,7 +36,7 @@ class PlacedSlots:
         return key in self._active
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Keep entries for exactly the placed slots of a gang; none if it is gone or has no active placement."""
+        """Set the entries to exactly the placed slots of a gang; none if it is gone or has no active placement."""
         known, placement = self._active.pop(key, None), gang.placement if gang is not None and gang.active else None
         before = {_holder(known, slot) for slot, _ in slots_of(known)} if known is not None else set()
         if gang is not None and placement is not None:
@@ -53,10 +53,10 @@ class PlacedSlots:
             self._ledger.close(holder)
 
     def _class_of(self, placement: Placement, slot: Slot, pod_set: PodSetView | None) -> PodClass | None:
-        """Return the class of the pod that the slot is for; None if there will be none.
+        """Return the class of the pod for which the slot is placed; None if there will be no pod.
 
-        Where no template says it, a pod that is gone is expected back from its owner as it was, until its placement
-        ends. One that is pinned to another node has to be made again, and no other gang may take its room meanwhile.
+        Without a template, the owner is expected to re-create a lost pod unchanged, until its placement ends. A pod
+        that is pinned to another node must be re-created, and no other gang may take its capacity meanwhile.
         """
         if pod_set and (slot.rank < pod_set.replicas or slot.rank in pod_set.waiting):
             return pod_set.class_of(slot.rank)
@@ -66,7 +66,7 @@ class PlacedSlots:
         return known.cls if known is not None else None
 
     def pod_changed(self, key: str, record: PodRecord) -> None:
-        """Follow a pod that changed, and waits or runs: its slot is placed until the pod has that node."""
+        """Update the entry for a changed pod that waits or runs: its slot stays placed until the pod has that node."""
         placement, slot = self._active.get(key), record.slot
         if placement is None or slot is None:
             return
@@ -88,17 +88,17 @@ def _holder(placement: Placement, slot: Slot) -> PlacedSlot:
 
 
 def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
-    """Return True if a pod is on this node of its slot, and on the GPUs that it is to share there, if any."""
+    """Return True if a pod is on its slot's node, and on the GPUs planned for it there, if any."""
     if pod.node != node or not pod.devices:
         return pod.node == node
     return devices_of(placement, slot) in {(), pod.devices}
 
 
 def _coming_again(gang: GangView) -> Iterator[tuple[PodRecord, Slot, str]]:
-    """Yield the members whose slots are taken and which are to come again, each with its slot and its next node.
+    """Yield the members that hold a slot and are to restart, each with its slot and its next node.
 
-    Those are the ones that run elsewhere, and where the gang's own members are evicted for the placement, those
-    that do again what they have ended.
+    These members run on another node than the placement's. If the gang's own members are evicted for the placement,
+    ended members that run again are included.
     """
     taken = [pod for pod in gang.pods if pod.taken]
     if gang.placement is None or not gang.active or not taken:

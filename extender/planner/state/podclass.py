@@ -1,7 +1,8 @@
 """Pod classes: pods of the same shape are planned as one.
 
-The shape is everything that decides on which nodes a pod can be: requests, selectors, affinity, tolerations, host
-ports, claims, and its demands on other pods. It also has the demands of other pods that it meets (its marks).
+The shape consists of all fields that decide on which nodes a pod can run: requests, selectors, affinity, tolerations,
+host ports, claims, and demands on other pods. A class also has the demands of other pods that its pods match (its
+marks).
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,15 +53,15 @@ class PodClass:
     matched: Marks = NO_MARKS
     """Marks of the queries of other pods that match pods of this class."""
     marks: tuple[Mark, ...] = ()
-    """Marks that its pods are counted under on their nodes."""
+    """Marks under which its pods are counted on their nodes."""
     shape: bytes = b""
     """The key without `matched`."""
     needs: ClaimNeeds = NO_NEEDS
-    """Needs by its claims to devices; `requests` has the amounts of it."""
+    """Device needs of its claims; `requests` includes their amounts."""
     asked: Vector = field(default_factory=dict)
-    """The requests without its needs."""
+    """The requests without the device needs."""
     plain: bytes = b""
-    """The shape without its needs."""
+    """The shape without the device needs."""
 
     @property
     def required_node_affinity(self) -> NodeSelector | None:
@@ -74,26 +75,26 @@ class PodClass:
         return conditions_of(self.node_selector, self.affinity.node_affinity if self.affinity else None)
 
     def counted_under(self, *, leaving: bool) -> tuple[Mark, ...]:
-        """Return the marks of a pod of this class; fewer for one that is being deleted."""
+        """Return the marks of a pod of this class; a pod that is being deleted has fewer."""
         return tuple(mark for mark in self.marks if mark[0] != "staying") if leaving else self.marks
 
     @property
     def dynamic(self) -> bool:
-        """True if a pod that is placed changes where the next of this class can be, beyond its own node."""
+        """True if placing a pod can change the allowed nodes for the next pod of this class, beyond its own node."""
         return self.neighbours.restrict_own_kind(self.matched)
 
 
 class ClassTable:
-    """Interns pod classes: equal shapes are the same object, which lives as long as it is used."""
+    """Interning of pod classes: equal shapes share one object, which lives while it is used."""
 
     def __init__(self) -> None:
         self.queries = QueryTable()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._by_raw_key: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
-        """A class of each shape, without regard to demands of other pods on it."""
+        """Raw key of a shape → its class, regardless of the demands of other pods."""
 
     def of_pod(self, pod: Pod) -> PodClass:
-        """Return the class of an existing pod; those made from a template like others cost little."""
+        """Return the class of an existing pod; cheap for pods made from the same template."""
         meta, raw = pod.metadata, raw_key(pod)
         known = self._by_raw_key.get(raw) if raw is not None else None
         if known is not None:
@@ -104,7 +105,7 @@ class ClassTable:
         return cls
 
     def worked_out(self, pod: Pod) -> PodClass:
-        """Return the same, made from all of the pod, whether or not there was one like it."""
+        """Return the class computed from the whole pod, without the cache of similar pods."""
         meta = pod.metadata
         return self.of_spec(
             pod.spec,
@@ -129,10 +130,10 @@ class ClassTable:
         taken: Vector | None = None,
         demands: PodTerms = PodTerms.ALL,
     ) -> PodClass:
-        """Return the class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
+        """Return the class of a pod or template with this spec; `pin` is the node to which Muster pinned it.
 
-        `taken` are the amounts of a pod on a node, where they are other than those of its spec. Raises LimitError for
-        too many terms, conditions or tolerations, unless the pod is on a node: its room is used, with any terms.
+        `taken` are the amounts of a pod on a node if they differ from its spec. Raises LimitError for too many terms,
+        conditions or tolerations, unless the pod is on a node, whose capacity it already uses.
         """
         requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
@@ -192,7 +193,7 @@ class ClassTable:
         return self.marked(bare, cls.matched)
 
     def of_amounts(self, amounts: Mapping[str, int]) -> PodClass:
-        """Return the class with these amounts alone, for holders of room that are no pods."""
+        """Return the class with only these amounts, for ledger entries that are not pods."""
         key = b"\0amounts " + msgspec.msgpack.encode(sorted(amounts.items()))
         known = self._classes.get(key)
         if known is None:
@@ -200,23 +201,23 @@ class ClassTable:
         return known
 
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:
-        """Return the class of the same pods with the demands of other pods that they meet now."""
+        """Return the class of the same pods with the demands of other pods that they match now."""
         matched = self.queries.matching(namespace, labels)
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def also_matched(self, cls: PodClass, found: Iterable[Mark]) -> PodClass:
-        """Return the class of the same pods that meet these demands, too; it forgets those that no pod has any more."""
+        """Return the class of the same pods with these demands matched too; demands that no pod has are dropped."""
         matched = Marks(sorted({*self.queries.still(cls.matched), *found}))
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def marked(self, cls: PodClass, matched: Marks) -> PodClass:
-        """Return the class like this one that meets exactly these demands of other pods."""
+        """Return the class like this one that matches exactly these demands of other pods."""
         key = cls.shape + blake2b(msgspec.msgpack.encode(matched), digest_size=16).digest() if matched else cls.shape
         known = self._classes.get(key)
         if known is None:
             rules = (rule.mark for rule in cls.neighbours.apart)
             ports = (("port", *port) for port in cls.host_ports)
             own = tuple(dict.fromkeys((*rules, *ports)))
-            marks = (*matched, *own) if own else matched  # the same object: there may be a thousand of them
+            marks = (*matched, *own) if own else matched  # reuse the object: it may hold a thousand marks
             known = self._classes[key] = replace(cls, key=key, matched=matched, marks=marks)
         return known

@@ -1,4 +1,4 @@
-"""The number of pods on every node that match a query, or have a rule or a host port: pods per mark."""
+"""Numbers of pods per node and mark; a mark stands for a matching query, a rule or a host port."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ class PodCounts:
         self._tallies: dict[Mark, _Tally] = {}
 
     def grow(self, size: int) -> None:
-        """Grow to so many nodes."""
+        """Grow to this number of nodes."""
         for tally in self._tallies.values():
             tally.counts = np.pad(tally.counts, (0, size - self._size))
             tally.shared = False
         self._size = size
 
     def add(self, marks: Iterable[Mark], column: int, pods: int) -> None:
-        """Count so many more (or fewer) pods with these marks on the node in `column`."""
+        """Add a number of pods (or subtract it, if negative) with these marks on the node in `column`."""
         for mark in marks:
             tally = self._tallies.get(mark)
             if tally is None:
@@ -46,7 +46,7 @@ class PodCounts:
                 del self._tallies[mark]
 
     def share(self) -> dict[Mark, Counts]:
-        """Return the counts as they are now; they are not changed afterwards and may not be changed."""
+        """Return the present counts; nobody changes them afterwards, and callers must not either."""
         for tally in self._tallies.values():
             tally.shared = True
         return {mark: tally.counts for mark, tally in self._tallies.items()}

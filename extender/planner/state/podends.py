@@ -6,18 +6,18 @@ from muster.api.kubernetes.meta import ObjectMeta
 DEFAULT_GRACE_S = 30.0
 """Kubernetes' default for the grace period of a pod."""
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
-"""Reasons of the kubelet, and of the node controller, for the end of a pod that may well have run on."""
+"""Reasons of the kubelet and the node controller for ending a pod that could have continued."""
 
 
 def grace_s(pod: Pod) -> float:
-    """Return the grace period in seconds: of its deletion where that was requested, else of its spec."""
+    """Return the grace period in seconds: the one requested at its deletion, else the one in its spec."""
     meta, of_spec = pod.metadata, pod.spec.termination_grace_period_seconds
     asked = meta.deletion_grace_period_seconds if meta.deletion_timestamp else None
     return float(next((each for each in (asked, of_spec) if each is not None), DEFAULT_GRACE_S))
 
 
 def failed_by_itself(pod: Pod) -> bool:
-    """Return True for a pod that has failed, and not because of a disruption."""
+    """Return True for a pod that has failed for another reason than a disruption."""
     status = pod.status
     if status.phase != "Failed" or pod.metadata.deletion_timestamp is not None or status.reason in _DISRUPTED:
         return False

@@ -1,11 +1,11 @@
-"""Records of pods: of a pod of some 15 KiB only the fields that decide are kept.
+"""Records of pods: of about 15 KiB per pod, only the fields that matter to planning are kept.
 
-A bound pod is charged as it was when it was first seen with its node, until it ends. Its labels and annotations are its
-owner's, and a policy of the API server (`muster-pods`) keeps those by which it is charged. Where it is not installed,
-or may be bypassed, or a write comes between the binding and its news, the planner still holds on to what it bound.
-A pod that names another queue, gang, slot or device, asks for a smaller part of a GPU, or cannot be read any more,
-gives nothing back that it uses. And a part of a GPU that was not assigned takes nothing: a pod that was on a node from
-the beginning was bound by no scheduler.
+Until it ends, a bound pod is charged as it was when it was first seen with its node. Its owner may change its labels
+and annotations. A policy of the API server (`muster-pods`) protects those that affect the charge. The policy may be
+missing or bypassed, or a write may come between the binding and the news of it; the planner then still charges what it
+bound. A bound pod gives nothing back by naming another queue, gang, slot or device, by asking for a smaller part of a
+GPU, or by becoming unreadable. And an unassigned part of a GPU takes nothing: no scheduler bound a pod that was on a
+node from the beginning.
 """
 
 from sys import intern
@@ -33,11 +33,14 @@ from muster.workloads.charges import marked, own_queue
 from muster.workloads.table import PART_LABELS, gang_of, slot_of, task_of
 
 ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
-"""Annotations about a gang that a pod may have for it."""
+"""Annotations about a gang that its pods may have."""
 
 
 class PodRecord(Struct, eq=False, gc=False):
-    """The fields of a pod that decide, made again when it changes; in no reference cycle, it needs no collection."""
+    """The fields of a pod that matter to planning, re-created when it changes.
+
+    Not garbage-collected: it is in no cycle.
+    """
 
     uid: str
     namespace: str
@@ -45,15 +48,15 @@ class PodRecord(Struct, eq=False, gc=False):
     cls: PodClass
     labels: dict[str, str]
     node: str
-    """The node that it is bound to (or that Muster binds it to); empty if there is none."""
+    """The node to which it is bound, or to which Muster is binding it; empty if there is none."""
     phase: str
     scheduler_name: str
     ours: bool
-    """kube-scheduler asks Muster about it: by its scheduler's name, or by the markers that it carries."""
+    """True if kube-scheduler asks Muster about it, because of its schedulerName or its markers."""
     system: bool
-    """It is in kube-system, or of a priority class system-*-critical."""
+    """True if it is in kube-system or has a priority class system-*-critical."""
     priority: int | None
-    """As the API server wrote it; None in files that it has not seen."""
+    """Priority from the API server; None in a file that the API server has not seen."""
     priority_class: str
     preempts: bool
     """False with the preemptionPolicy Never."""
@@ -62,72 +65,73 @@ class PodRecord(Struct, eq=False, gc=False):
     since: float | None
     """Start time (kubelet accepted it), in seconds since the epoch."""
     bound_at: float | None
-    """Time of its binding by its condition, in seconds since the epoch."""
+    """Time of its binding from its condition, in seconds since the epoch."""
     gang: str | None
     """Key (`namespace/name`) of its PodGroup."""
     slot: Slot | None
-    """None until the state has given one to a pod that does not name its own."""
+    """Its slot; None until the state assigns one to a pod that does not name its own."""
     controller: str
-    """Kind and name of its controller; empty if it has none. A successor of that name takes over its pods' slots."""
+    """Kind and name of its controller; empty if it has none. A later controller of that name takes over the slots."""
     controller_uid: str
     terminating: bool
     gone_by: str
     """End of the grace period of a pod that is being deleted (RFC 3339)."""
     grace_s: float
-    """Its grace period in seconds: of its deletion where that was requested, else of its spec."""
+    """Its grace period in seconds: the one requested at its deletion, else the one in its spec."""
     gated: bool
     other_gates: tuple[str, ...]
-    """Scheduling gates that are not Muster's."""
+    """Scheduling gates other than Muster's."""
     epoch: int | None
     pin: str
     refused: bool
-    """kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, and not in Muster's words)."""
+    """True if kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, not written by
+    Muster)."""
     asks: bool
-    """Muster wrote that reason on a gated pod, so that autoscalers see it."""
+    """True if Muster wrote that reason into the gated pod, so that autoscalers see it."""
     says: str
-    """The message that Muster wrote in that condition, without its first word; empty if none."""
+    """The message that Muster wrote into that condition, without its first word; empty if none."""
     evictable: str
-    """What it allows autoscalers about its eviction; empty if nothing."""
+    """Value of its annotation that allows or forbids autoscalers its eviction; empty if none."""
     evictable_by_us: bool
-    """Muster wrote that, as the pod's queue demands."""
+    """True if Muster wrote that annotation, as the pod's queue demands."""
     queue: str
-    """The queue that it names; that of its gang counts first."""
+    """The queue that it names; the queue of its gang takes precedence."""
     preemptable: bool
     spends_retries: bool
-    """Its eviction counts towards the backoffLimit of its Job of Kubernetes, unlike that of pods that never restart."""
+    """True if its eviction counts towards the backoffLimit of its Kubernetes Job."""
     runtime: Runtime
     claims: tuple[ClaimRef, ...]
     extended_claim: str
-    """The claim that kube-scheduler made for its extended resources; empty if there is none."""
+    """The claim that kube-scheduler created for its extended resources; empty if there is none."""
     topology: PodTopology | None
     devices: tuple[int, ...]
-    """Numbers of the GPUs of its node that it shares; empty if it shares none, or they are not known."""
+    """Numbers of the GPUs of its node that it shares; empty if it shares none, or if they are unknown."""
     answer: NoticeAnswer | None
     """The notice of its eviction, and its answer; None without any such annotation."""
 
     trouble: str
-    """Why kube-scheduler could not bind it to its node, in the API server's words; empty if it has not failed."""
+    """The API server's message when kube-scheduler failed to bind it to its node; empty without a failure."""
     task: str
-    """The task that it names without an index; the planner gives it a rank there. Empty for all others."""
+    """The task of a pod that names a task but no index; the planner assigns its rank. Empty for other pods."""
     creator: str
-    """As its annotation says; "" for pods that other controllers make, whose annotations are of a template."""
+    """The user in its annotation; empty for pods of other controllers, whose annotations come from a template."""
     about_gang: dict[str, str] | None
-    """Its annotations about its gang; None without any, as almost always."""
+    """Its annotations about its gang; None if it has none, as most pods."""
     failed: bool
-    """It has failed by itself: it was neither evicted nor deleted before its end."""
+    """True if it failed by itself: it was neither evicted nor deleted before its end."""
     waiting: bool = False
-    """It exists, wants to run, and has no node."""
+    """True if it exists, has not ended, and has no node."""
     pinned: bool = False
-    """It waits and has a pin to one node, which cannot be changed any more."""
+    """True if it waits and is pinned to a node; the pin cannot be changed."""
     taken: bool = False
-    """Its slot is taken: it is bound and alive, or has succeeded."""
+    """True if its slot is taken: it is bound and alive, or has succeeded."""
     alive: bool = False
-    """It is on a node, has not ended, and is not being deleted."""
+    """True if it is on a node, has not ended, and is not being deleted."""
     uses_node: bool = False
-    """It is on a node and has not ended, so that its room is not free."""
+    """True if it is on a node and has not ended, so that its capacity is not free."""
 
     def __post_init__(self) -> None:
-        """Set the flags once, as every look at a gang reads them."""
+        """Set the flags once, as every evaluation of a gang reads them."""
         self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
         self.pinned = self.waiting and bool(self.pin) and not self.gated
         self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
@@ -136,19 +140,19 @@ class PodRecord(Struct, eq=False, gc=False):
 
     @property
     def shares_claims(self) -> bool:
-        """True if it uses a claim to devices that other pods may use too.
+        """True if it uses a device claim that other pods may use too.
 
-        kube-scheduler refuses it while another pod's binding allocates the claim, and tries again afterwards: such a
-        refusal means nothing.
+        kube-scheduler refuses it while another pod's binding allocates the claim, and tries again afterwards, so such a
+        refusal is ignored.
         """
         return any(not ref.template or ref.grouped for ref in self.claims)
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
-    """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch reports it.
+    """Create the record of a pod; `assumed` is the node to which Muster has just bound it, before the watch reports it.
 
-    A pod of another pool than this one, on a node that has come from there, is one of a foreign scheduler. It uses its
-    room, and has no gang here.
+    A pod of another pool, on a node that came from there, counts as a foreign scheduler's: it uses the node's capacity,
+    and has no gang here.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels
@@ -209,7 +213,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
 
 
 def _trouble(scheduled: ReportedCondition | None) -> str:
-    """Return why a binding failed: kube-scheduler reports it in the pod's condition."""
+    """Return the reason why a binding failed, from the pod's condition."""
     failed = scheduled is not None and scheduled.status == "False" and scheduled.reason == "SchedulerError"
     return scheduled.message[:_TROUBLE_CHARS] if failed and scheduled is not None else ""
 
@@ -220,23 +224,23 @@ def preemptable(meta: ObjectMeta) -> bool:
 
 
 def of_the_system(namespace: str, priority_class: str) -> bool:
-    """Return True for a pod in kube-system, or of a priority class of Kubernetes' own."""
+    """Return True for a pod in kube-system, or with one of Kubernetes' own priority classes."""
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
 
 
 _TROUBLE_CHARS = 200
-"""The most of a message that is kept of each pod."""
+"""Longest part of a message that is kept per pod, in characters."""
 _RUNNING = frozenset({"", "Pending", "Running"})
 
 
 def keeps_running(before: PodRecord, after: PodRecord) -> bool:
-    """Return True if a pod that was bound still is, to that node, and has not ended."""
+    """Return True if a bound pod is still on the same node and has not ended."""
     same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
     return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _RUNNING
 
 
 def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
-    """Return True if a pod that keeps running has the same ledger entry."""
+    """Return True if a running pod still has the same ledger entry."""
     return keeps_running(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
         after.queue,
         after.devices,
@@ -246,7 +250,7 @@ def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
 
 
 def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
-    """Return the pod as it asks for its part of GPUs; a bound one asks for what it was bound with."""
+    """Return the pod with its request for parts of GPUs; a bound pod keeps the request with which it was bound."""
     meta = pod.metadata
     if known is not None and _still_there(known, pod):
         asking = asking_for(known.cls.gpu, meta.annotations)
@@ -258,9 +262,9 @@ def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
 
 
 def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
-    """Return the record with the queue, gang, slot and devices that a bound pod was bound with.
+    """Return the record; a bound pod keeps the queue, gang, slot and devices with which it was bound.
 
-    A gang that it gets later counts: the controller makes one for pods whose owner names none.
+    A gang that it gets later is accepted: the controller creates one for pods whose owner names none.
     """
     if known is None or not known.node or known.node != record.node:
         return record
@@ -273,7 +277,7 @@ def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
 
 
 def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
-    """Return the record of a bound pod that cannot be read any more, as far as it counts; None of any other."""
+    """Return the charged fields of a bound pod that has become unreadable; None for any other pod."""
     if known is None or not _still_there(known, pod):
         return None
     meta = pod.metadata
@@ -288,5 +292,5 @@ def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
 
 
 def _still_there(known: PodRecord, pod: Pod) -> bool:
-    """Return True for a pod on the node that it is known to be on; the news of a binding may not have come yet."""
+    """Return True for a pod that is on its known node; the watch may not have reported its binding yet."""
     return bool(known.node) and pod.spec.node_name in {"", known.node}

@@ -1,4 +1,4 @@
-"""The pod sets of a gang: their slots and the pods that have them, and their minimums by Volcano's rule."""
+"""The pod sets of a gang: their slots, the pods that hold them, and their minimums by Volcano's rule."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _AGE = attrgetter("created", "name")
 
 
 def enough(counts: Mapping[str, int], least: int, minimums: dict[str, int]) -> bool:
-    """Return True if so many members per pod set reach the minimum of all together and those per pod set that count."""
+    """Return True if `counts` members per pod set reach the total minimum and the pod sets' minimums that count."""
     return sum(counts.values()) >= least and all(
         counts.get(name, 0) >= minimum for name, minimum in counting(least, minimums).items()
     )
@@ -36,7 +36,7 @@ def counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
 
 
 def lower(today: StartedWith, known: StartedWith) -> StartedWith:
-    """Return the lower of both minimums, for each pod set of `today`."""
+    """Return the lower of both minimums, in total and for each pod set of `today`."""
     tasks = {name: min(least, known.min_task_member.get(name, 0)) for name, least in today.min_task_member.items()}
     return StartedWith(min_member=min(today.min_member, known.min_member), min_task_member=tasks)
 
@@ -55,25 +55,25 @@ class PodSetView:
 
     name: str
     cls: PodClass | None
-    """None while there is neither a pod nor a template."""
+    """Class of its pods; None while there is neither a pod nor a template."""
     replicas: int
     minimum: int
     taken: dict[int, str] = field(default_factory=dict)
     """Rank → node ("" for a pod that succeeded and is gone)."""
     alive: int = 0
-    """Taken slots whose pods have not ended."""
+    """Number of taken slots whose pods have not ended."""
     failed: set[int] = field(default_factory=set)
-    """Ranks whose pod failed and still exists; its owner decides if another one comes."""
+    """Ranks whose pod failed and still exists; its owner decides about a replacement."""
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
-    """Pods may be made from a template, so a slot needs no pod yet."""
+    """True if pods can be created from a template, so that a slot needs no pod yet."""
     born_gated: bool = False
-    """Pods made from the template wait for gates that are not Muster's, so a slot needs a pod all the same."""
+    """True if the template has gates other than Muster's, so that a slot needs an existing pod after all."""
     unit: int = 1
     """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
-    """Nearness that the template asks for; see `planner.topology.requests`."""
+    """Topology request of the template; see `planner.topology.requests`."""
     labels: dict[str, str] | None = None
     """Labels of the template; None without one."""
     mixed: bool = False
@@ -88,12 +88,12 @@ class PodSetView:
             self.gone += 1
 
     def class_of(self, rank: int) -> PodClass | None:
-        """Return the class of the pod with this rank, whether it exists or not."""
+        """Return the class of the pod with this rank, which need not exist."""
         pod = self.waiting.get(rank) if self.mixed else None
         return pod.cls if pod else self.cls
 
     def classes_of(self, ranks: Sequence[int]) -> dict[PodClass, int]:
-        """Return the classes of the pods with these ranks, each with their number; unknown pods are left out."""
+        """Return class → number of the pods with these ranks; unknown pods are left out."""
         if not self.mixed:
             return {self.cls: len(ranks)} if self.cls is not None else {}
         found: dict[PodClass, int] = {}
@@ -103,10 +103,10 @@ class PodSetView:
         return found
 
     def open_slots(self, *, begun: bool) -> Sequence[int]:
-        """Return the ranks of open slots, in order; a range where no pod is known, as thousands of gangs may wait.
+        """Return the ranks of open slots, in order; a range if no pod is known, to save memory.
 
-        Once the gang has begun, only pods that exist count: its owner decides if one comes again. A pod with a gate
-        that is not Muster's could not run.
+        Once the gang has begun, only existing pods count, since its owner decides about replacements. Pods with foreign
+        gates do not count, as they could not run.
         """
         if self.template and not begun and not self.born_gated:
             gated = {rank for rank, pod in self.waiting.items() if pod.other_gates}
@@ -121,9 +121,9 @@ class PodSetView:
 
 
 def _part(pods: list[PodRecord]) -> None:
-    """Take the slots of members that have the same as a member of another controller: indexes count in each of them.
+    """Clear duplicate slots: members of different controllers may have the same index.
 
-    Members on a node or pinned to one keep theirs, then the oldest.
+    Members on a node or pinned to one keep their slot, then the oldest.
     """
     holders: dict[Slot, PodRecord] = {}
     if len({pod.controller for pod in pods}) == 1:
@@ -134,7 +134,7 @@ def _part(pods: list[PodRecord]) -> None:
 
 
 def give_slots(pods: list[PodRecord]) -> None:
-    """Give members without a slot the first free ranks of their task, the oldest first; a later one may be older."""
+    """Assign the first free ranks of their task to members without a slot, the oldest member first."""
     _part(pods)
     without = [pod for pod in pods if pod.slot is None]
     occupied = {pod.slot for pod in pods if pod.slot and _holds_slot(pod)}
@@ -149,7 +149,7 @@ def give_slots(pods: list[PodRecord]) -> None:
 
 
 def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templates: Templates) -> list[PodSetView]:
-    """Make the pod sets of a gang whose pods all have slots."""
+    """Build the pod sets of a gang whose pods all have slots."""
     pod_sets = _job_sets(group, job, templates) if job else {}
     for name, minimum in group.spec.min_task_member.items() if job is None else ():
         pod_sets[name] = PodSetView(name, None, 0, minimum)  # its pods may come later
@@ -185,7 +185,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
 
 
 def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
-    """Put a pod on its slot, in a pod set that is made if there is none."""
+    """Put a pod on its slot; create its pod set if necessary."""
     if pod.slot is None:
         return
     name, rank = pod.slot.pod_set, pod.slot.rank
@@ -204,5 +204,5 @@ def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
 
 
 def _holds_slot(pod: PodRecord) -> bool:
-    """Return False for a pod that failed or is being deleted, whose slot the next one gets."""
+    """Return False for a pod that failed or is being deleted; its replacement gets the slot."""
     return pod.taken or pod.waiting

@@ -1,6 +1,6 @@
-"""The parts of a pod's class, read from the pod (see `planner.state.podclass`).
+"""The fields of a pod's class, read from the pod (see `planner.state.podclass`).
 
-Muster's pin is taken off, so that a gated pod and its pinned twin are alike.
+Muster's pin is removed, so that a pod has the same class before and after it is pinned.
 """
 
 from collections.abc import Mapping
@@ -21,47 +21,47 @@ from muster.workloads.charges import asks
 from muster.workloads.table import gang_of
 
 MOST_KEY_BYTES = 16 * 1024
-"""Length of a raw key; usual ones are some hundred bytes, but a pod may have a million."""
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - Kubernetes' word for every address of a node
+"""Longest raw key; it usually has some hundred bytes, but a pod may have a million."""
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - means every address of a node
 Port = tuple[str, str, int]
 """Address, protocol and number of a host port."""
 
 
 class PodTerms(Enum):
-    """The terms of a pod on other pods that its class has."""
+    """The part of a pod's terms about other pods that its class includes."""
 
     ALL = auto()
-    """It is planned, or a member of a gang."""
+    """All terms, for a pod that is planned or is a gang's member."""
     RULES = auto()
-    """It is on a node, where its required anti-affinity keeps others away; all else has been decided."""
+    """Only required anti-affinity, for a pod on a node: it keeps others away, the rest is decided."""
     NONE = auto()
-    """Another scheduler has it, and it is nowhere yet."""
+    """No terms, for another scheduler's pod without a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """A volume claim that a pod mounts; that of an ephemeral volume is made for the pod once it exists."""
+    """A volume claim that a pod mounts; for an ephemeral volume, the claim is created after the pod."""
 
     key: str
     ephemeral: bool = False
 
 
 def pin_of(meta: ObjectMeta) -> str:
-    """Return the node that Muster pinned a pod to; empty if it did not."""
+    """Return the node to which Muster pinned a pod; empty if it is not pinned."""
     return meta.annotations.get(names.NODE, "")
 
 
 def demands_of(pod: Pod) -> PodTerms:
-    """Return the terms of a pod that count."""
+    """Return which terms of a pod count."""
     if asks(pod.spec) or gang_of(pod) is not None:
         return PodTerms.ALL
     return PodTerms.RULES if pod.spec.node_name else PodTerms.NONE
 
 
 def raw_key(pod: Pod) -> bytes | None:
-    """Return a key by which pods are of one class if they have the same; it costs a fifth of making the class.
+    """Return a key; pods with equal keys have the same class. It costs a fifth of computing the class.
 
-    None if it cannot be written (numbers that leave 64 bits), or is too long to be kept beside the class.
+    None if it cannot be encoded (numbers beyond 64 bits), or is too long to be stored.
     """
     spec, meta = pod.spec, pod.metadata
     pin = pin_of(meta)
@@ -98,11 +98,12 @@ def _asked(containers: list[Container]) -> list[object]:
 def asked_of(
     spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
 ) -> tuple[Vector, GpuShare | None]:
-    """Return the amounts of a pod, and its share of GPUs, which needs annotations.
+    """Return the amounts of a pod, and its share of GPUs, which is read from annotations.
 
-    A share counts among the GPUs, so that queues, quotas and victims count it. One by memory depends on the node, so
-    that it is not in these amounts (see `NodeTable.taken`). Nor are markers, which kube-scheduler ignores too. One that
-    cannot be read is none of a pod on a node (`taken`), whose other amounts are used all the same; else a ValueError.
+    A share counts among the GPUs, so that queues, quotas and victims include it. A share by memory depends on the node,
+    so it is not in these amounts (see `NodeTable.taken`). Markers are left out too, as kube-scheduler ignores them. An
+    unreadable share is ignored for a pod on a node (`taken`), whose other amounts count; otherwise it raises
+    ValueError.
     """
     amounts = pod_requests(spec) if taken is None else taken
     requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}
@@ -118,7 +119,7 @@ def asked_of(
 
 
 def host_ports(spec: PodSpec) -> tuple[Port, ...]:
-    """Return the host ports of the pod's containers and sidecars; with hostNetwork all their ports."""
+    """Return the host ports of the pod's containers and sidecars; with hostNetwork, all of their ports."""
     sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
     found = {
         (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port or port.container_port)
@@ -130,7 +131,7 @@ def host_ports(spec: PodSpec) -> tuple[Port, ...]:
 
 
 def claims_of(spec: PodSpec, namespace: str, pod_name: str) -> tuple[ClaimUse, ...]:
-    """Return the volume claims that the pod mounts; a template's ephemeral volumes have none yet."""
+    """Return the volume claims that the pod mounts; ephemeral volumes of a template have no claims yet."""
     claims = []
     for volume in spec.volumes:
         if "persistentVolumeClaim" in volume:

@@ -1,4 +1,4 @@
-"""The records of all pods, found by UID and by gang, and what is added up of them by gang and by queue."""
+"""The records of all pods, by UID and by gang, and sums of them by gang and by queue."""
 
 from collections import Counter
 
@@ -16,30 +16,30 @@ class PodTable:
 
     def __init__(self) -> None:
         self.records: dict[str, PodRecord] = {}
-        """By UID."""
+        """UID → record."""
         self.taken: Counter[str] = Counter()
-        """Key of a gang → pods that are bound or have succeeded, at least its taken slots; no zeros."""
+        """Key of a gang → number of bound or succeeded pods, at least that of its taken slots; no zeros."""
         self.slots: dict[str, Counter[str]] = {}
-        """Key of a gang → pod set → taken slots, each once, without those of pods that were given none yet."""
+        """Key of a gang → pod set → number of distinct taken slots; pods without an assigned slot do not count."""
         self.alive: Counter[str] = Counter()
-        """Key of a gang → pods that use a node; no zeros."""
+        """Key of a gang → number of pods that use a node; no zeros."""
         self.ending: dict[str, PodRecord] = {}
-        """Pods of no gang that are on a node and declare a runtime, by UID."""
+        """UID → record of pods without a gang that are on a node and declare a runtime."""
         self.asked: dict[str, dict[str, int]] = {}
-        """Queue → amounts that its pods of no gang wait for; no zeros."""
+        """Queue → amounts for which its pods without a gang wait; no zeros."""
         self.leaving: dict[str, PodRecord] = {}
-        """Pods that are being deleted and still use a node, by UID."""
+        """UID → record of pods that are being deleted and still use a node."""
         self.reported: dict[str, PodRecord] = {}
-        """Pods of gangs on a node that have an eviction notice, by UID."""
+        """UID → record of gangs' pods on a node with an eviction notice."""
         self.in_namespace: dict[str, set[str]] = {}
         """Namespace → UIDs."""
         self._members: dict[str, dict[str, PodRecord]] = {}
         self._slot_of: dict[str, tuple[str, Slot]] = {}
-        """UID → gang and slot of the pods that have taken one."""
+        """UID → gang and slot of a pod that has taken a slot."""
         self._sitting: Counter[tuple[str, Slot]] = Counter()
 
     def of_gang(self, key: str) -> list[PodRecord]:
-        """Return the pods of a gang, in the order in which they were first seen."""
+        """Return the pods of a gang in the order in which they were first seen."""
         return list(self._members.get(key, {}).values())
 
     def members(self, key: str) -> int:
@@ -51,7 +51,7 @@ class PodTable:
         return (gang, slot) in self._sitting
 
     def put(self, record: PodRecord) -> PodRecord | None:
-        """Put a record; return the one that it replaces."""
+        """Store a record; return the previous one."""
         known = self._replace(record.uid, record)
         uid, in_use = record.uid, record.uses_node
         self.in_namespace.setdefault(record.namespace, set()).add(uid)
@@ -74,14 +74,14 @@ class PodTable:
         return known
 
     def bound(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> PodRecord | None:
-        """Return the record of a pod as bound to this node; None if it is gone, or bound already."""
+        """Return the record of a pod, bound to this node; None if the pod is gone or already bound."""
         record = self.records.get(uid)
         if record is None or record.node:
             return None
         return replace(record, node=node, gated=False, devices=devices or record.devices)
 
     def _replace(self, uid: str, record: PodRecord | None) -> PodRecord | None:
-        """Count a pod as it is now (None: it is gone) in place of what it was; return its former record."""
+        """Replace a pod's record in all sums (None: the pod is gone); return the former record."""
         known = put_entry(self.records, uid, record)
         for each, sign in ((known, -1), (record, 1)):
             if each is not None:
@@ -97,7 +97,7 @@ class PodTable:
         return known
 
     def _ask(self, record: PodRecord, sign: int) -> None:
-        """Count (with sign -1: count no more) what a pod of no gang waits for."""
+        """Add the request of a waiting pod without a gang (with sign -1: subtract it)."""
         if record.gang or not (record.ours and record.waiting) or record.gated or record.other_gates:
             return
         queue = record.queue or names.DEFAULT_QUEUE

@@ -1,4 +1,4 @@
-"""Node pool of a pod or a Volcano Job without a label of its own. Pure."""
+"""The node pool of pods and Volcano Jobs, which have no pool label. Pure."""
 
 from collections.abc import Container
 
@@ -11,15 +11,15 @@ from muster.workloads.table import gang_of
 
 
 def job_belongs(job: Job, pool: str) -> bool:
-    """Return True for a Volcano Job whose gang is of the pool; its scheduler cannot change."""
+    """Return True for a Volcano Job whose gang belongs to the pool; the Job's scheduler cannot change."""
     return (pool_of_scheduler(scheduler_of(job.spec)) or DEFAULT_POOL) == pool
 
 
 def pod_belongs(pod: Pod, pool: str, nodes: Container[str], groups: Container[str]) -> bool:
-    """Return True for a pod of the pool's scheduler, and for any on one of the pool's `nodes`.
+    """Return True for a pod of the pool's scheduler, and for any pod on one of the pool's `nodes`.
 
-    So is one of a foreign scheduler in a gang of the pool (`groups`: keys of those). In the default pool it is also one
-    that asks Muster by its markers, or that has no node yet.
+    A foreign scheduler's pod in a gang of the pool (`groups`: their keys) belongs to it too. To the default pool also
+    belong pods that ask Muster by their markers, and pods without a node.
     """
     of, node = pool_of_scheduler(pod.spec.scheduler_name), pod.spec.node_name
     if of == pool or (node and node in nodes):

@@ -1,7 +1,7 @@
 """Queries: label selectors over pods, and the queries that a pod matches.
 
 A *query* is the selector of an affinity term or a spread constraint: pods in some namespaces with some labels. Queries
-are interned and die with the last pod class that has them. Each has a *mark*; a pod class carries the marks of all
+are interned, and freed with the last pod class that has them. Each has a *mark*; a pod class carries the marks of all
 queries that its pods match, so that counting pods per mark (`planner.state.podcounts`) needs no labels.
 """
 
@@ -24,19 +24,19 @@ Labels = Mapping[str, str]
 
 
 def requirements(selector: LabelSelector) -> Requirements:
-    """Return the conditions of a selector; without any it matches everything."""
+    """Return the conditions of a selector; without conditions it matches everything."""
     equal = (Requirement(key, "In", frozenset((value,))) for key, value in selector.match_labels.items())
     rest = (Requirement(one.key, one.operator, frozenset(one.values)) for one in selector.match_expressions)
     return tuple(sorted({*equal, *rest}, key=str))
 
 
 Anchor = tuple[str, str | None] | None
-"""A label that every matching pod has, with its value if that is certain; None if there is none."""
+"""A label that every matching pod has, with its value if that is fixed; None if there is no such label."""
 
 Account = tuple[str, bool]
-"""Namespace whose pods ask, and True for queries about its own pods alone."""
+"""Asking namespace, and True for queries that concern only its own pods."""
 _BY_LABELS: Account = "", False
-"""Counts queries that depend on the labels of namespaces."""
+"""Key of the count of queries that depend on namespace labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class PodSelector:
     namespace_labels: Requirements | None = None
 
     def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
-        """Return True if it may match pods of this namespace, which has these labels."""
+        """Return True if it may match pods of this namespace with these labels."""
         return namespace in self.namespaces or (
             self.namespace_labels is not None and all(one.holds(namespace_labels) for one in self.namespace_labels)
         )
 
     @property
     def conditions(self) -> int:
-        """The work of a comparison: its conditions on labels, and the names of namespaces that it lists."""
+        """Cost of a comparison: the number of its conditions on labels and of its listed namespaces."""
         return len(self.labels) + len(self.namespaces) + len(self.namespace_labels or ())
 
 
@@ -63,7 +63,7 @@ class PodSelector:
 class Query:
     """Pods that match every part, interned by `QueryTable`: compare queries by identity.
 
-    The mark of a query that leaves out pods which are being deleted begins with "staying", that of others with "all".
+    The mark of a query begins with "staying" if it leaves out pods that are being deleted, else with "all".
     """
 
     key: bytes
@@ -71,26 +71,26 @@ class Query:
     parts: tuple[PodSelector, ...]
     account: Account
     places: frozenset[str] | None
-    """Namespaces outside of which no pod matches; None: any namespace, by its labels."""
+    """The only namespaces in which pods can match; None: any namespace, by its labels."""
     anchor: Anchor
     work: int
-    """Conditions that a comparison may look at, and one."""
+    """Cost of a comparison: 1, plus the conditions that it may check."""
     topology_keys: set[str] = field(default_factory=set)
-    """Of the rules with this query."""
+    """Topology keys of the rules with this query."""
 
     def takes(self, topology_key: str) -> bool:
-        """Return True for a topology key of a rule with this query, unless it has too many others."""
+        """Return True if a rule with this topology key may use the query, unless it already has too many keys."""
         if len(self.topology_keys) < TOPOLOGY_KEYS.value:
             self.topology_keys.add(topology_key)
         return topology_key in self.topology_keys
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
-        """Return True if it matches a pod with these labels in this namespace."""
+        """Return True if the query matches a pod with these labels in this namespace."""
         if self.anchor is not None:
             key, value = self.anchor
             if key not in labels or (value is not None and labels[key] != value):
                 return False
-        for part in self.parts:  # `all` takes twice as long
+        for part in self.parts:  # `all()` would take twice as long
             for one in part.labels:
                 if not one.holds(labels):
                     return False
@@ -99,7 +99,7 @@ class Query:
         return True
 
     def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
-        """Return True if it may match pods of this namespace, which has these labels."""
+        """Return True if it may match pods of this namespace with these labels."""
         return all(part.reaches(namespace, namespace_labels) for part in self.parts)
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ def anchors_of(labels: Labels) -> list[Anchor]:
 
 
 class Marks(tuple[Mark, ...]):
-    """Marks in order, as a set of an eighth of the memory: ten thousand pods may each have a thousand."""
+    """A set of marks, sorted: it needs an eighth of a set's memory, and ten thousand pods may have a thousand each."""
 
     __slots__ = ()
 
@@ -125,27 +125,27 @@ NO_MARKS = Marks()
 
 
 class QueryTable:
-    """All queries in use, found by namespace and by a label that their pods must have.
+    """All queries in use, indexed by namespace and by a label that their pods must have.
 
-    Those that the pods of one namespace ask are limited in number: each is compared with pods, also of others.
+    The number of queries per asking namespace is limited: each is compared with pods, including other namespaces' pods.
     """
 
     def __init__(self) -> None:
         self.namespaces: dict[str, Labels] = {}
         self.fresh: list[Query] = []
-        """New queries, with which known pods have not been compared."""
+        """New queries that have not been compared with known pods."""
         self._queries: WeakValueDictionary[bytes, Query] = WeakValueDictionary()
         self._known: dict[Mark, tuple[tuple[Account, ...], tuple[str | None, ...], Anchor]] = {}
-        """The accounts, the namespaces and the anchor by which a query is in the index."""
+        """Mark → accounts, namespaces and anchor with which the query is in the index."""
         self._gone: deque[Mark] = deque()
-        """Of queries that no pod has any more, and that are still in the index."""
+        """Marks of queries that no pod has any more but that are still in the index."""
         self._index: dict[str | None, dict[Anchor, dict[Mark, ref[Query]]]] = {}
-        """Namespace (None: those of any) → anchor → queries."""
+        """Namespace (None: any namespace) → anchor → mark → query."""
         self._asked: Counter[Account] = Counter()
         self._numbers = count(1)
 
     def on_namespace(self, name: str, labels: Labels | None) -> bool:
-        """Take the labels of a namespace (None: it is gone); return True if that may change matches of a query."""
+        """Update the labels of a namespace (None: it is gone); return True if matches of a query may change."""
         if labels is None:
             self.namespaces.pop(name, None)
         elif self.namespaces.get(name) == labels:
@@ -156,11 +156,11 @@ class QueryTable:
         return bool(self._asked[_BY_LABELS])
 
     def near(self, namespace: str) -> int:
-        """Return about how many queries a pod of this namespace is compared with."""
+        """Return the approximate number of queries with which a pod of this namespace is compared."""
         return sum(len(queries) for place in (namespace, None) for queries in self._index.get(place, {}).values())
 
     def intern(self, parts: Iterable[PodSelector], owner: str, *, staying: bool = False) -> Query | None:
-        """Return the query of a pod in namespace `owner` with these parts; None if the namespace asks too many others.
+        """Return the query of a pod in namespace `owner` with these parts; None if the namespace has too many queries.
 
         `staying` leaves out pods that are being deleted.
         """
@@ -201,12 +201,12 @@ class QueryTable:
         return list(self._queries.values())
 
     def still(self, marks: Iterable[Mark]) -> Iterator[Mark]:
-        """Yield those of these marks whose queries pod classes still have."""
+        """Yield the marks whose queries pod classes still have."""
         self._sweep()
         return (mark for mark in marks if mark in self._known)
 
     def _enter(self, query: Query) -> None:
-        """Enter a query into the index; its end is only noted, as the planner's thread may be the last that has it."""
+        """Add a query to the index. When it is freed, possibly in the planner's thread, this is only recorded."""
         mark, anchor = query.mark, query.anchor
         by_labels = any(part.namespace_labels for part in query.parts)
         accounts = (query.account, _BY_LABELS) if by_labels else (query.account,)
@@ -219,7 +219,7 @@ class QueryTable:
             self._index.setdefault(place, {}).setdefault(anchor, {})[mark] = weak
 
     def _sweep(self) -> None:
-        """Remove the queries that no pod has any more."""
+        """Remove queries that no pod has any more from the index."""
         while self._gone:
             mark = self._gone.popleft()
             accounts, places, anchor = self._known.pop(mark)
@@ -235,12 +235,12 @@ class QueryTable:
 
 
 def _places(parts: tuple[PodSelector, ...]) -> frozenset[str] | None:
-    """Return the namespaces of the part that is in the fewest."""
+    """Return the namespaces of the part with the fewest."""
     return min((part.namespaces for part in parts if part.namespace_labels is None), key=len, default=None)
 
 
 def _anchor(parts: tuple[PodSelector, ...]) -> Anchor:
-    """Return a label that all pods of the parts have, if possible with its only value."""
+    """Return a label that all pods of the parts have, preferably one with a fixed value."""
     having = [one for part in parts for one in part.labels if one.operator in {"In", "Exists"}]
     pairs = ((one.key, next(iter(one.values))) for one in having if one.operator == "In" and len(one.values) == 1)
     keys = ((one.key, None) for one in having)

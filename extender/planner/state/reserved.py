@@ -1,8 +1,8 @@
-"""Room that is reserved for gangs at the head of their queue, and that pods without a gang leave free.
+"""Capacity that is reserved for the first waiting gangs of queues; pods without a gang must leave it free.
 
-The planner reserves it in every cycle; the verbs ask while kube-scheduler waits for their answer. Pods that end before
-the head can start may use it. It is a part of the ledger (`extender.planner.ledger`) with arrays of its own: room that
-pods will have given back by then is subtracted, which changes with time.
+The planner renews the reservations in every cycle; the verbs read them while kube-scheduler waits for an answer. Pods
+that end before the gang can start may use the capacity. It belongs to the ledger (`extender.planner.ledger`) but has
+arrays of its own: amounts that running pods will have given back by then are subtracted, and these change with time.
 """
 
 from collections.abc import Sequence
@@ -16,23 +16,25 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReservedRoom:
-    """Room on nodes that is reserved for one gang."""
+    """Capacity on nodes that is reserved for one gang."""
 
     at: float | None
-    """Expected start of the gang, in seconds since the epoch; None if that is not known."""
+    """Expected start of the gang, in seconds since the epoch; None if unknown."""
     columns: NDArray[np.int64]
-    """Ascending."""
+    """Columns of the reserved nodes, ascending."""
     need: Amounts
-    """Room that it needs there, int64 of shape (resources, columns)."""
+    """Amounts that the gang needs on these nodes, int64 of shape (resources, columns)."""
     gained: Amounts
-    """Room that pods will have given back there by then, of the same shape."""
+    """Amounts that running pods will have given back there by then, of the same shape."""
     only: str = field(default="", kw_only=True)
-    """The queue whose pods and gangs alone leave it free; empty: all do."""
+    """The only queue whose pods and gangs must leave it free; empty: all queues must."""
 
     def changed(self, column: int, row: Amounts | None) -> bool:
-        """Subtract room that was given back from `gained` (None: the node is gone); return True if that matters.
+        """Subtract amounts that were given back from `gained` (None: the node is gone).
 
-        Room of a pod that was not expected to end is subtracted too: too much is reserved until the next cycle.
+        Return True if anything changed.
+
+        Amounts of a pod that was not expected to end are subtracted too, so too much is reserved until the next cycle.
         """
         place = int(np.searchsorted(self.columns, column))
         if place == len(self.columns) or self.columns[place] != column:
@@ -46,7 +48,7 @@ class ReservedRoom:
 
 
 def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
-    """Return columns, and the room to leave free there: the sum of the needs, less the least that is gained."""
+    """Return columns and the amounts to leave free there: the sum of the needs, minus the least gain."""
     columns = np.unique(np.concatenate([room.columns for room in rooms]))
     needed = np.zeros((resources, len(columns)), dtype=np.int64)
     gained = np.full_like(needed, np.iinfo(np.int64).max)
@@ -58,22 +60,22 @@ def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np
 
 
 class ReservedRooms:
-    """Reserved rooms of the last cycle, less the room given back since its snapshot."""
+    """Reservations of the last cycle, minus amounts given back since its snapshot."""
 
     def __init__(self) -> None:
         self._rooms: list[ReservedRoom] = []
         self._start_s = 0.0
         self._since: list[tuple[int, Amounts | None]] | None = None
-        """Columns and room given back there since the snapshot of the running cycle; None between cycles."""
+        """Columns, and amounts given back there since the running cycle's snapshot; None between cycles."""
         self._views: dict[tuple[int, ...], tuple[NDArray[np.int64], Amounts]] = {}
-        """By the places of the rooms that are left free."""
+        """Positions of the applicable reservations → columns, and amounts to leave free."""
 
     def snapshot_taken(self) -> None:
-        """Start to collect changes: the cycle reserves by the amounts of now."""
+        """Start to collect changes, as the cycle reserves by the amounts of this moment."""
         self._since = []
 
     def replace(self, rooms: Sequence[ReservedRoom], start_s: float) -> None:
-        """Take the rooms that a cycle reserves; `start_s` is the time that a pod may need until it runs."""
+        """Replace the reservations by those of a cycle; `start_s` is the longest time until a pod runs."""
         self._rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
         self._start_s = start_s
         self._views = {}
@@ -82,7 +84,7 @@ class ReservedRooms:
             self.changed(column, row)
 
     def changed(self, column: int, row: Amounts | None) -> None:
-        """Subtract the amounts in `row` of a pod that left this node; None: the node is gone, with its reservations."""
+        """Subtract the amounts `row` of a pod that left this node; None: the node is gone, with its reservations."""
         if self._since is not None:
             self._since.append((column, row))
         if sum(room.changed(column, row) for room in self._rooms):
@@ -91,9 +93,9 @@ class ReservedRooms:
     def amounts(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], now: float, runtime_s: float | None, queue: str = ""
     ) -> Amounts | None:
-        """Return the room to leave free of these resources on these nodes, int64 of shape (rows, columns); None: none.
+        """Return the amounts of resources to leave free on nodes, int64 of shape (rows, columns); None if nothing.
 
-        `runtime_s` is the expected runtime of the asking pod from `now` on; None: without end. `queue` is its queue. A
+        `runtime_s` is the expected runtime of the asking pod from `now` on (None: unlimited), `queue` its queue. A
         column may be -1.
         """
         end = None if runtime_s is None else now + self._start_s + runtime_s

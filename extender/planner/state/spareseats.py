@@ -1,8 +1,8 @@
-"""Ledger entries of spares: the slots that a gang keeps for members that it loses, as its placement says.
+"""Ledger entries of spare slots, which a gang keeps for members that it may lose; its placement lists them.
 
-They count on their node and in the gang's queue as members do. This lasts from the writing of the placement until the
-gang has taken the slot, has ended or keeps others. No other gang is placed there, but those that borrow them. A slot
-that is lent counts in the queue alone, as the borrower's pods count on the node.
+Spare slots count on their node and in the gang's queue as members do, from the writing of the placement until the gang
+takes the slot, ends, or keeps other spares. Only gangs that borrow them are placed there. A lent slot counts only in
+the queue, as the borrower's pods count on the node.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ SpareRunOfClass = tuple[SpareSeats, PodClass]
 SpareRunKey = tuple[str, str, str]
 """UID of the gang that keeps spare slots, pod set and node."""
 MOST_LOANS = 1_024
-"""Loans of one gang that are read; more of them no gang needs."""
+"""Most loans of one gang that are read; no gang needs more."""
 
 
 def runs(gang: GangView) -> bool:
@@ -31,7 +31,7 @@ def runs(gang: GangView) -> bool:
 
 
 def spare_runs_of(gang: GangView) -> list[SpareRunOfClass]:
-    """Return the spare slots that count: none of a gang without members and without an active placement."""
+    """Return the spare slots that count; none if the gang has neither members nor an active placement."""
     placement = gang.placement
     if placement is None or not placement.spec.spares or not (gang.active or runs(gang)):
         return []
@@ -45,7 +45,7 @@ def spare_runs_of(gang: GangView) -> list[SpareRunOfClass]:
 
 
 def loans_of(gang: GangView) -> list[Loan]:
-    """Return the spare slots of others on which the gang runs, or is about to."""
+    """Return the borrowed spare slots on which the gang runs, or will run."""
     placement = gang.placement
     if placement is None or not placement.spec.borrows or not (gang.active or runs(gang)):
         return []
@@ -53,7 +53,7 @@ def loans_of(gang: GangView) -> list[Loan]:
 
 
 def lent(loans: Iterable[Loan]) -> Counter[SpareRunKey]:
-    """Return how many of the spare slots are lent."""
+    """Return the number of lent spare slots, by gang, pod set and node."""
     found: Counter[SpareRunKey] = Counter()
     for loan in loans:
         found[loan.lender, loan.pod_set, loan.node] += loan.count
@@ -61,7 +61,7 @@ def lent(loans: Iterable[Loan]) -> Counter[SpareRunKey]:
 
 
 def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> dict[str, Vector]:
-    """Return queue → amounts that gangs in it, or below it, keep for members that they lose."""
+    """Return queue → amounts of spare slots of gangs in it or below it."""
     found: dict[str, Vector] = {}
     for gang in gangs:
         for seats, cls in spare_runs_of(gang):
@@ -74,7 +74,7 @@ def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> di
 
 
 class SpareEntries:
-    """Opens and closes the entries of spares, by gang."""
+    """Owner of the ledger entries of spare slots, by gang."""
 
     def __init__(self, ledger: Ledger, classes: ClassTable) -> None:
         self._ledger = ledger
@@ -90,7 +90,7 @@ class SpareEntries:
         self._lent: Counter[SpareRunKey] = Counter()
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Have entries for the spares of a gang, less what is lent, and only those; None: it is gone."""
+        """Set the entries to exactly the spare slots of a gang, except lent ones; None: the gang is gone."""
         loans = loans_of(gang) if gang is not None else []
         before = put_entry(self._loans, key, loans or None) or []
         if loans != before:
@@ -110,7 +110,7 @@ class SpareEntries:
         self._write(key)
 
     def _write(self, key: str) -> None:
-        """Make the entries of a gang again."""
+        """Write the entries of a gang again."""
         for holder in self._open.pop(key, ()):
             self._ledger.close(holder)
         uid, runs = self._kept.get(key, ("", []))

@@ -1,12 +1,11 @@
-"""The cluster as the planner knows it, kept by events.
+"""The cluster as the planner knows it, updated by events.
 
-Every `on_*` method takes one object that changed (None: gone) and costs only what changed. Objects that Muster wrote
-itself are handed in as soon as the API server has confirmed them, before the watch reports the same. An older version
-that arrives later is ignored.
+Every `on_*` method takes one changed object (None: gone), and its cost depends only on the change. Objects that Muster
+wrote are passed in as soon as the API server has confirmed them, before the watch reports them. An older version that
+arrives later is ignored.
 
-Nodes and the ledger are up to date after each event, and so are the matches of pods with demands that have been
-compared. Views of gangs (`planner.state.views`) are not. It is used on one loop (`extender.cluster`); nothing here
-blocks.
+After each event, nodes and ledger are up to date, and so are the matches of pods with compared demands; views of gangs
+(`planner.state.views`) are not. The state is used on one loop (`extender.cluster`); no code here blocks.
 """
 
 from collections.abc import Iterator
@@ -32,7 +31,7 @@ class PlannerState(Views):
     """The state of a cluster, with one method for each kind of object that changes it."""
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
-        """Take a node; return True if the change matters to scheduling, which a heartbeat does not."""
+        """Update a node; return True if the change matters to scheduling, unlike a heartbeat."""
         name = (new or old or Node()).metadata.name
         self.aside.nodes.pop(name, "")
         if new is not None:
@@ -40,7 +39,7 @@ class PlannerState(Views):
                 return False
             try:
                 self.ledger.put_node(new)
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with one node must not end the others
+            except Exception as error:  # noqa: BLE001 - an error in one node must not affect the others
                 self.aside.nodes[name] = reasons.aside.error_text(error)
             else:
                 self.claimants.equip_nodes({name})
@@ -52,10 +51,10 @@ class PlannerState(Views):
         return True
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
-        """Take a pod of any scheduler; return True if there may be something to decide.
+        """Update a pod of any scheduler; return True if the planner may have something to decide.
 
-        There is not for a new member that is pinned as its placement says, nor for a pod that keeps running on its
-        node.
+        It has nothing to decide for a new member that is pinned as its placement plans, or for a pod that keeps running
+        on its node.
         """
         if new is None:
             if old is not None:
@@ -70,7 +69,7 @@ class PlannerState(Views):
             there = as_charged(known, new)
             record = record_of(there, self.classes.of_pod(there), known.node if known else "", self.pool)
             record = self.claimants.equipped(charged(known, record))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one pod must not end the others
+        except Exception as error:  # noqa: BLE001 - an error in one pod must not affect the others
             if left := unread(known, new):
                 self._keep_pod(left)
             else:
@@ -82,7 +81,7 @@ class PlannerState(Views):
         return not (keeps_running(known, record) if known else self._is_expected(record))
 
     def _is_expected(self, record: PodRecord) -> bool:
-        """Return True for a new member that is pinned as its gang's placement says."""
+        """Return True for a new member that is pinned as its gang's placement plans."""
         placement = self.placement_of(record.gang) if record.gang and not record.gated else None
         if placement is None or record.slot is None or placement.status.phase not in ACTIVE:
             return False
@@ -92,14 +91,15 @@ class PlannerState(Views):
         )
 
     def on_pod_written(self, new: Pod) -> None:
-        """Take a pod that Muster wrote, unless the watch has shown meanwhile that it is gone."""
+        """Update a pod that Muster wrote, unless the watch has reported its deletion since."""
         if new.metadata.uid in self.pods:
             self.on_pod(None, new)
 
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
-        """Take a pod that Muster has just bound, before the watch reports it.
+        """Update a pod that Muster has just bound, before the watch reports it.
 
-        Return True if there may be something to decide: its gang has its minimum now, or no placed slot is left.
+        Return True if the planner may have something to decide: the gang has reached its minimum, or has no placed slot
+        left.
         """
         record = self.pod_table.bound(uid, node, devices)
         if record is None:
@@ -114,7 +114,7 @@ class PlannerState(Views):
         return self.pod_table.taken[record.gang] == least
 
     def ending(self) -> Iterator[PodRecord]:
-        """Yield the pods of no gang that are on a node, or just being bound to one, and declare a runtime."""
+        """Yield the pods without a gang that are on a node, or being bound to one, and declare a runtime."""
         yield from self.pod_table.ending.values()
         for holder in self.ledger.assumed:
             record = self.pod_table.records.get(str(holder))
@@ -122,7 +122,7 @@ class PlannerState(Views):
                 yield replace(record, node=self.ledger.entries[holder].node)
 
     def on_pod_group(self, old: PodGroup | None, new: PodGroup | None) -> bool:
-        """Take a PodGroup; return True if that is news."""
+        """Update a PodGroup; return True if this changes the state."""
         key = (new or old or PodGroup()).metadata.key
         known = self.groups.get(key)
         if new is not None and known is not None and is_native(known):
@@ -131,18 +131,18 @@ class PlannerState(Views):
         return (key in self.native.groups and self.native.settle(key)) or news
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
-        """Take a PodGroup that Muster wrote, unless the watch has shown meanwhile that it is gone; True if news."""
+        """Update a PodGroup that Muster wrote, unless its deletion was reported since; return True if it was new."""
         known = self.groups.get(new.metadata.key)
         if known is None or known.metadata.uid != new.metadata.uid:
             return False
         return self.on_pod_group(known, new)
 
     def on_native_written(self, new: NativePodGroup) -> bool:
-        """Take a native PodGroup that Muster wrote, unless the watch has shown meanwhile that it is gone."""
+        """Update a native PodGroup that Muster wrote, unless the watch has reported its deletion since."""
         return self.native.on_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
-        """Take a placement, as Muster wrote it or edited; return True if that is news."""
+        """Update a placement, written by Muster or edited by others; return True if this changes the state."""
         if new is not None:
             self.failures.remember(new.metadata.key, new.status.avoided)
         key = self._gangs.on_placement(old, new)
@@ -150,13 +150,13 @@ class PlannerState(Views):
         return key is not None
 
     def on_job(self, old: Job | None, new: Job | None) -> bool:
-        """Take a Volcano Job with the templates of its pods; return True if that is news."""
+        """Update a Volcano Job with its pod templates; return True if this changes the state."""
         key = self._gangs.on_job(old, new)
         self._gang_changed(key)
         return key is not None
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Take a queue of any pool."""
+        """Update a queue of any pool."""
         name = (new or old or Queue()).metadata.name
         before = _limits(self.queues.get(name))
         self.access.on_queue(old, new)
@@ -164,12 +164,12 @@ class PlannerState(Views):
             self.ledger.queues.limits_changed()
 
     def on_priority_class(self, old: PriorityClass | None, new: PriorityClass | None) -> None:
-        """Take a priority class; gangs have its value from their next change on."""
+        """Update a priority class; gangs use its value from their next change on."""
         name = (new or old or PriorityClass()).metadata.name
         self._gangs.priorities.update_class(name, new)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Take a namespace; return True if its labels matter to an affinity term, or to the queues of its pods."""
+        """Update a namespace; return True if its labels matter to an affinity term, or to the queues of its pods."""
         name = (new or old or Namespace()).metadata.name
         of_queues = self.access.on_namespace(old, new)
         of_terms = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
@@ -182,5 +182,5 @@ class PlannerState(Views):
 
 
 def _limits(queue: Queue | None) -> object:
-    """Return what decides about the limits of a queue and of those below it."""
+    """Return the fields that determine the limits of a queue and of the queues below it."""
     return queue and (queue.spec.parent, queue.spec.capability, limits_of(queue.metadata.annotations))

@@ -1,4 +1,4 @@
-"""Objects that the planner looks up by name as they are: quotas, budgets, topologies and volumes."""
+"""Objects that the planner only looks up by name: quotas, budgets, topologies and volumes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ class Volumes:
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     classes: dict[str, StorageClass] = field(default_factory=dict)
     exclusive: set[str] = field(default_factory=set)
-    """Keys of claims that one pod at a time may use (ReadWriteOncePod)."""
+    """Keys of claims that only one pod at a time may use (ReadWriteOncePod)."""
     generation: int = 0
-    """Grows with every change that matters to scheduling."""
+    """Number that grows with every change that matters to scheduling."""
 
     def copy(self) -> "Volumes":
         """Return a copy of the tables."""
@@ -31,7 +31,7 @@ class Volumes:
 
 
 class Tables:
-    """The part of the state that needs nothing but names. What changes where pods fit gives `nodes` a new version."""
+    """Tables of objects by name. A change that affects where pods fit gives `nodes` a new version."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
@@ -43,12 +43,12 @@ class Tables:
         self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
         self.hyper_nodes: dict[str, HyperNode] = {}
         self.hyper_nodes_version = 0
-        """Grows with every HyperNode that is added or removed, and every change of a spec."""
+        """Number that grows with every added or removed HyperNode and every changed spec."""
         self.topologies: dict[str, Topology] = {}
-        """Kueue's, by name; none where it is not installed."""
+        """Kueue's Topologies by name; empty if Kueue is not installed."""
 
     def on_resource_quota(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
-        """Take a quota of a namespace."""
+        """Update a ResourceQuota."""
         meta = (new or old or ResourceQuota()).metadata
         quotas = self.quotas.setdefault(meta.namespace, {})
         put_entry(quotas, meta.name, new)
@@ -56,11 +56,11 @@ class Tables:
             del self.quotas[meta.namespace]
 
     def on_budget(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        """Take a disruption budget."""
+        """Update a PodDisruptionBudget."""
         put_entry(self.disruption_budgets, (new or old or PodDisruptionBudget()).metadata.key, new)
 
     def on_hyper_node(self, old: HyperNode | None, new: HyperNode | None) -> bool:
-        """Take a HyperNode; return True if the change matters to scheduling, which its status does not."""
+        """Update a HyperNode; return True if the change matters to scheduling, unlike one of its status."""
         known = put_entry(self.hyper_nodes, (new or old or HyperNode()).metadata.name, new)
         matters = (known.spec if known else None) != (new.spec if new else None)
         self.hyper_nodes_version += matters
@@ -68,30 +68,30 @@ class Tables:
         return matters
 
     def on_topology(self, old: Topology | None, new: Topology | None) -> None:
-        """Take a Topology of Kueue's."""
+        """Update a Topology of Kueue's."""
         put_entry(self.topologies, (new or old or Topology()).metadata.name, new)
         self.nodes.version += 1
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
-        """Take a volume claim with its access modes and its volume; return True if the change matters to scheduling."""
+        """Update a volume claim (access modes, volume); return True if the change matters to scheduling."""
         key = (new or old or PersistentVolumeClaim()).metadata.key
         exclusive, volumes = new is not None and READ_WRITE_ONCE_POD in new.spec.access_modes, self._own_volumes()
         (volumes.exclusive.add if exclusive else volumes.exclusive.discard)(key)
         return self._put_volume(volumes.claims, key, new, _decisive)
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """Take a persistent volume, whose node affinity and labels decide where it can be used; answer as above."""
+        """Update a persistent volume, whose node affinity and labels restrict its use; return the same."""
         name = (new or old or PersistentVolume()).metadata.name
         volumes = self._own_volumes().volumes
         return self._put_volume(volumes, name, new, lambda volume: (volume.spec, volume.metadata.labels))
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """Take a storage class, whose binding mode decides if a claim waits for a pod; answer as above."""
+        """Update a storage class, whose binding mode decides if a claim waits for a pod; return the same."""
         name = (new or old or StorageClass()).metadata.name
         return self._put_volume(self._own_volumes().classes, name, new, lambda each: (each.volume_binding_mode,))
 
     def share_volumes(self) -> Volumes:
-        """Return the volumes as they are now; they are not changed afterwards and may not be changed."""
+        """Return the present volumes; nobody changes them afterwards, and callers must not either."""
         self._shared = True
         return self.volumes
 

@@ -1,4 +1,4 @@
-"""Templates of the pods of Volcano Jobs: one class per task, before the pods exist, kept until the job changes.
+"""Pod templates of Volcano Jobs: one class per task, before the pods exist, cached until the Job changes.
 
 The state keeps only those fields of a Job that planning uses, up to a limit (`planned_job`).
 """
@@ -29,7 +29,7 @@ from muster.volcano.tasks import EVICTIONS, max_retry
 from muster.workloads.table import PART_LABELS
 
 UNREADABLE = "unreadable"
-"""In place of a template that cannot be read, the reason, for the gang that is excluded when it is evaluated."""
+"""Key that holds, instead of an unreadable template, the reason for which its gang is excluded."""
 
 
 @dataclass(slots=True)
@@ -39,11 +39,11 @@ class Template:
     task: TaskSpec
     namespace: str
     labels: dict[str, str]
-    """Those of the template, and those that every pod of a task gets."""
+    """Labels of the template, and labels that every pod of a task gets."""
     cls: PodClass
     other_gates: tuple[str, ...] = ()
     claims: tuple[ClaimRef, ...] = ()
-    """Claims to devices; those that are made for each pod have no name yet."""
+    """Device claims; claims that are created for each pod have no name yet."""
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
     priority_class: str = ""
@@ -51,7 +51,7 @@ class Template:
 
 
 class Templates:
-    """Templates by job, made when they are first read."""
+    """Templates by Job, created when they are first read."""
 
     def __init__(self, classes: ClassTable, devices: DeviceTable) -> None:
         self._classes = classes
@@ -60,12 +60,12 @@ class Templates:
         self.in_namespace: dict[str, set[str]] = {}
         """Namespace → UIDs of jobs whose templates were read."""
         self._users: dict[str, set[str]] = {}
-        """Key of a claim or claim template → UIDs of these jobs that name it."""
+        """Key of a claim or claim template → UIDs of such jobs that name it."""
         self._refused: dict[str, str] = {}
-        """UID of a job → why its templates are not read."""
+        """UID of a job → reason why its templates are not read."""
 
     def templates_of(self, job: Job) -> list[Template]:
-        """Return the templates of a job. Raises LimitError, without another look until the job changes."""
+        """Return the templates of a job. Raises LimitError; it is then not read again until the job changes."""
         uid = job.metadata.uid
         known = self._known.get(uid)
         if known is not None:
@@ -91,7 +91,7 @@ class Templates:
         discard(self.in_namespace, namespace, uid)
 
     def known(self, uid: str) -> list[Template]:
-        """Return the templates of a job, if they were read."""
+        """Return the templates of a job; empty if they were not read."""
         return self._known.get(uid, [])
 
     def equip_again(self, keys: Collection[str] | None = None) -> list[str]:
@@ -142,22 +142,22 @@ def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:
 
 
 def planned_job(job: Job) -> Job:
-    """Return a copy of a Job with the parts of its templates that are planned by."""
+    """Return a copy of a Job with only those parts of its templates that planning uses."""
     tasks = [replace(task, template=_planned_or_reason(task.template)) for task in job.spec.tasks]
     volumes = [replace(volume, volume_claim=None) for volume in job.spec.volumes]
     return replace(job, spec=replace(job.spec, tasks=tasks, volumes=volumes))
 
 
 def restarts_whole(job: Job) -> bool:
-    """Return True if a policy of the Job restarts all of it when a pod is evicted, as that of a TrainJob's Job does."""
+    """Return True if a policy of the Job restarts the whole Job when a pod is evicted, as a TrainJob's Job does."""
     policies = (policy for policy in job.spec.policies if policy.action == "RestartJob")
     return any({policy.event, *policy.events} & {"PodEvicted", "*"} for policy in policies)
 
 
 def spends_retries(job: Job) -> bool:
-    """Return True if a restart after an eviction uses up one of the Job's few: it has no budget of its own for others.
+    """Return True if a restart after an eviction uses up a limited retry, as the Job has no separate budget for it.
 
-    A TrainJob's Job that is not restarted when it fails has so many that evictions do not matter.
+    A TrainJob's Job that is not restarted on failure has so many retries that evictions do not matter.
     """
     return restart_budget(job.metadata.annotations) is None and max_retry(job.spec) < EVICTIONS
 

@@ -1,8 +1,8 @@
-"""The views of gangs, made of objects that changed, and the ledger entries that follow from them.
+"""The views of gangs, built from changed objects, and the ledger entries that follow from them.
 
-An event only marks a gang, since a gang of a thousand pods brings thousands of events: `refresh` makes the views. So
-the placed slots of members that failed or are gone are up to date after the next view. Everything else is after
-each event, apart from demands that are still compared with the pods that exist (`planner.state.comparisons`).
+An event only marks a gang, since a gang of a thousand pods brings thousands of events; `refresh` builds the views. So
+the placed slots of failed or lost members are up to date only after the next view. Everything else is up to date after
+each event, except demands that are still being compared with existing pods (`planner.state.comparisons`).
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 
 MAX_COMPARISONS = 4
-"""Looks at one gang in one refresh; a gang whose templates cannot all be read changes again with each look."""
+"""Most evaluations of one gang in one refresh; a gang with unreadable templates changes again with each evaluation."""
 
 
 class Views(Tables):
@@ -52,12 +52,12 @@ class Views(Tables):
         pool: str = DEFAULT_POOL,
         rules: FaultRules = DEFAULT_RULES,
     ) -> None:
-        """Make an empty state of a node pool: what it is given of other pools is not planned.
+        """Create an empty state of a node pool; objects of other pools are not planned.
 
-        Nodes are suspect by the `rules`.
+        `rules` decide which nodes are suspect.
 
-        It compares new queries with pods at once (`looks` is None), or at most about so often in one event. Then it
-        calls `later` for what is left, and `compare` continues with it.
+        New queries are compared with all pods at once (`comparisons` is None), or with about `comparisons` checks per
+        event. Then `later` is called, and `compare` continues with the rest.
         """
         self._comparisons, self._later = comparisons, later
         self._released = False
@@ -69,25 +69,25 @@ class Views(Tables):
         self.devices = DeviceTable()
         self.pool = pool
         self.queues: Mapping[str, Queue] = self.access.queues
-        """By name, those of the pool."""
+        """Name → queue of the pool."""
         self.pod_table = PodTable()
         self.pods: Mapping[str, PodRecord] = self.pod_table.records
-        """By UID, pods of all schedulers, with a gang or without."""
+        """UID → pod of any scheduler, with or without a gang."""
         self._templates = Templates(self.classes, self.devices)
         self._gangs = GangTable(self._templates)
         self.groups: Mapping[str, PodGroup] = self._gangs.groups
-        """By key (`namespace/name`), in any phase."""
+        """Key (`namespace/name`) → PodGroup in any phase."""
         self.placements: Mapping[str, Placement] = self._gangs.placements
-        """By key; one may have been made for a PodGroup that is gone, see `placement_of`."""
+        """Key → placement, possibly of an earlier PodGroup (see `placement_of`)."""
         self.jobs: Mapping[str, Job] = self._gangs.jobs
-        """Volcano Jobs by UID, by which a PodGroup names its owner."""
+        """UID (as in a PodGroup's owner reference) → Volcano Job."""
         self._placed_slots = PlacedSlots(self.ledger)
         self._spares = SpareEntries(self.ledger, self.classes)
         self.failures = Failures()
         self._unfollowed: set[str] = set()
-        """Keys of gangs whose pods failed or are gone, maybe all of them: the next view has their placed slots."""
+        """Keys of gangs with failed or lost pods, whose placed slots the next view updates."""
         self.answers = Answers()
-        """Answers of filter about pods without a gang that are not bound yet."""
+        """Filter answers for pods without a gang that are not bound yet."""
         self.claimants = Claimants(
             self.devices, self.ledger, self.classes, self._templates, self.pod_table.records,
             equip=self._equip, job_changed=self._job_changed,
@@ -105,10 +105,10 @@ class Views(Tables):
         )  # fmt: skip
 
     def refresh(self) -> None:
-        """Give every member its slot, and make the views of the gangs that changed."""
+        """Give every member its slot, and build the views of changed gangs."""
         work: Counter[str] = Counter()
         while due := next((key for key in self._gangs.dirty if work[key] < MAX_COMPARISONS), None):
-            work[due] += 1  # a template may bring demands that pods of this gang or another meet
+            work[due] += 1  # a template may bring demands that pods of this or another gang match
             self._check(due)
             if self._comparisons is None or not self._gangs.dirty:
                 self._compare()
@@ -116,7 +116,7 @@ class Views(Tables):
             self._hold(key)
 
     def refresh_gang(self, key: str) -> None:
-        """Do so for one gang, if it changed."""
+        """Refresh one gang, if it changed."""
         if key not in self._gangs.dirty and key in self._gangs.views:
             return
         self._check(key)
@@ -124,7 +124,7 @@ class Views(Tables):
         self._hold(key)
 
     def compare(self, comparisons: int) -> bool:
-        """Compare new queries with pods, about so often; return True if there may be something to decide."""
+        """Continue the comparison of queries with pods; return True if the planner may have something to decide."""
         self._released = False
         self.comparisons.work(comparisons)
         return self._released or not self.comparisons.pending
@@ -149,7 +149,7 @@ class Views(Tables):
             self.ledger.reserve(key, floor_of(view))
 
     def _hold(self, key: str) -> None:
-        """Have a gang wait for the comparison of its demands."""
+        """Let a gang wait for the comparison of its demands."""
         view = self._gangs.views.get(key)
         if view is not None:
             view.compared = not self.comparisons.hold(view)
@@ -161,7 +161,7 @@ class Views(Tables):
                 self._later()
 
     def refreshed(self, key: str) -> GangView | None:
-        """Return one gang, as it is now."""
+        """Refresh and return one gang."""
         self.refresh_gang(key)
         return self.gang(key)
 
@@ -174,7 +174,10 @@ class Views(Tables):
         return self._gangs.views.get(key)
 
     def started(self, key: str) -> bool:
-        """Return `GangView.started` as of now; the gang is refreshed only if the number of its pods does not decide."""
+        """Return the present `GangView.started`.
+
+        The gang is refreshed only if the number of its pods does not decide it.
+        """
         certainly = self._gangs.certainly_started(key, self.pod_table)
         if certainly is not None:
             return certainly
@@ -186,11 +189,11 @@ class Views(Tables):
         return self._gangs.some_done(key)
 
     def placement_of(self, key: str) -> Placement | None:
-        """Return the placement of a gang; not one that was made for another PodGroup of its name."""
+        """Return the placement of a gang, unless it was made for an earlier PodGroup of the same name."""
         return self._gangs.placement_of(key)
 
     def touch_all(self) -> None:
-        """Have the next refresh make every view again, e.g. after becoming the leader."""
+        """Let the next refresh build every view again, e.g. after becoming the leader."""
         self._gangs.dirty.update(self.groups)
 
     def _gang_changed(self, key: str | None) -> None:
@@ -199,11 +202,11 @@ class Views(Tables):
             self._follow_placement(key)
 
     def _job_changed(self, uid: str) -> None:
-        """Mark the gang of a Job whose pods will be of another class."""
+        """Mark the gang of a Job whose pods will have another class."""
         self._gang_changed(self._gangs.of_job(self.jobs[uid]))
 
     def _follow_placement(self, key: str) -> None:
-        """Have entries for the slots of the gang's active placement, and only those."""
+        """Set the ledger entries to exactly the slots of the gang's active placement."""
         placement = self.placements.get(key)
         active = placement is not None and placement.status.phase in ACTIVE
         if active:
