@@ -1,7 +1,7 @@
-"""Amounts that every queue of a tree uses and waits for, each with all below it; changed as a cycle places and evicts.
+"""Amounts that queues use and wait for, including all queues below; a cycle's placements and evictions change them.
 
-`allocated` counts for shares: pods that are being deleted are not in it any more, while `used`, which counts for
-limits, has them until they are gone. `committed` cannot be given to other queues: it is used or guaranteed.
+`allocated` counts for shares and excludes pods that are being deleted. `used` counts for limits and includes them until
+they are gone. `committed` cannot be given to other queues: it is used or guaranteed.
 """
 
 from collections import Counter
@@ -29,17 +29,17 @@ class Allocations:
 
     tree: QueueTree
     total: Amounts
-    """Room of the usable nodes for all queues, shape (resources,)."""
+    """Capacity of the usable nodes for all queues, shape (resources,)."""
     used: Amounts
     allocated: Amounts
     fixed: Amounts
-    """The part of `allocated` of gangs that cannot be taken back (`state.guards`)."""
+    """The part of `allocated` that belongs to gangs that cannot be evicted (`state.guards`)."""
     request: Amounts
     left: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of claim and queue: all pods of the queue that use the claim are to be evicted."""
+    """Pairs of claim and queue for which all of the queue's pods that use the claim are to be evicted."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
-    """By queue, grows with every change of its amounts."""
+    """Per queue, a number that grows with every change of its amounts."""
 
     def __post_init__(self) -> None:
         for table in (self.used, self.allocated, self.fixed, self.request):
@@ -57,9 +57,10 @@ class Allocations:
     def place(
         self, row: int, amounts: Amounts, sign: int = 1, *, fixed: bool = False, others: Sharing | None = None
     ) -> None:
-        """Add these amounts to a queue and all above it (with sign -1: take them off).
+        """Add these amounts to a queue and all queues above it (with sign -1: subtract them).
 
-        With `others` they are the devices of a claim, and count in no queue above one of these.
+        With `others`, the amounts are the devices of a claim; they do not count in queues above `others`, which already
+        have them.
         """
         chain = self._chain(row, others and others.used)
         for each in chain:
@@ -82,9 +83,9 @@ class Allocations:
         return [each for each in self.tree.chains[row] if each not in known]
 
     def growth(self, row: int, amounts: Amounts, new: Iterable[Sharing] = ()) -> list[tuple[int, Amounts]]:
-        """Return the growth of `committed` at each queue from `row` upwards, if it got these amounts.
+        """Return the growth of `committed` at each queue from `row` upwards if the queue got these amounts.
 
-        They have the devices of `new` claims, which other queues may use already.
+        The amounts include the devices of `new` claims, which other queues may already use.
         """
         result = []
         delta, chains = amounts, [(sharing.devices, self._chain(row, sharing.used)) for sharing in new]
@@ -99,7 +100,7 @@ class Allocations:
         return result
 
     def _inside(self, row: int) -> Amounts:
-        """Return the sum of what is committed to the queues below, and what the queue's own pods use."""
+        """Return the sum of the amounts committed to the queues below and used by the queue's own pods."""
         children = list(self.tree.children[row])
         inside: Amounts = self.used[row] - self.used[children].sum(axis=0) + self.committed[children].sum(axis=0)
         return inside
@@ -122,16 +123,16 @@ class _Waiting:
     view: GangView
     queue: str
     amounts: Shares
-    """Floats: sums over all gangs may leave 64 bits."""
+    """The amounts as floats: sums over all gangs may exceed 64 bits."""
     barred: bool
     """True if its namespace may not use its queue, so its demand does not count."""
 
 
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
-    """Return the amounts of pods that are to be evicted, each with the row of its queue: they are as good as gone.
+    """Return the amounts of pods that are to be evicted, with the rows of their queues.
 
-    And the claims that only such pods of a queue use, each with the queue.
-    Members that move are left out: their next slots count for the queue when they have left.
+    Return also pairs of a claim and a queue whose only users of the claim are such pods.
+    Moving members are left out: their next slots count for the queue once they have left.
     """
     if not snapshot.awaited:
         return [], set()
@@ -164,11 +165,11 @@ def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> Non
 
 
 _SUMS = 10
-"""Sums for queues that are gone, beyond as many as there are queues."""
+"""Number of kept sums of deleted queues, in addition to the number of queues."""
 
 
 class Accounts:
-    """Makes the allocations of snapshots, at the cost of gangs with other views than in the last one."""
+    """Computes allocations of snapshots, at a cost proportional to the gangs that changed since the last one."""
 
     def __init__(self) -> None:
         self._tree: QueueTree | None = None
@@ -245,7 +246,7 @@ class Accounts:
 
     def _total(self, snapshot: Snapshot) -> Amounts:
         generation, known = self._usable
-        if generation > snapshot.generation:  # the nodes of another cluster
+        if generation > snapshot.generation:  # nodes of another cluster
             generation, known = 0, known[:0]
         if generation != snapshot.generation:
             known = np.pad(known, (0, len(snapshot.nodes) - len(known)))
@@ -256,7 +257,7 @@ class Accounts:
 
 
 def _usable(node: Node | None) -> bool:
-    """Return True if the node alone keeps no pods away."""
+    """Return True if nothing about the node itself keeps pods away."""
     return node is not None and not node.spec.unschedulable and not any(t.key in _LOST for t in node.spec.taints)
 
 

@@ -1,4 +1,4 @@
-"""Usage budgets of queues: how much of each is used in its period, and which of the enforced ones are spent."""
+"""Usage budgets of queues: the usage of each in its period, and the enforced budgets that are spent."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -15,23 +15,23 @@ from muster.volcano.queuelimits import UsageBudget
 
 @dataclass(frozen=True, slots=True)
 class BudgetStanding:
-    """The usage of a queue's budgets in the current periods, with the queues below it."""
+    """The usage of a queue's budgets in the current periods, including the queues below it."""
 
     ratios: Mapping[UsageBudget, float]
     """Usage by budget, for budgets with known usage."""
     known: bool
-    """False if there is one without usage that can be believed: that is not enforced then, unless it is left out."""
+    """False if a budget's usage is unknown or implausible; it is then not enforced, unless `left_out`."""
     enforced: bool
     left_out: bool = False
-    """True if its usage was too long to be published: with less than it has used its budgets would be wrong."""
+    """True if its usage did not fit into the published data; budgets cannot be compared with incomplete usage."""
 
 
 def spent_budgets(
     snapshot: Snapshot, now: float, usage: PublishedUsage | None
 ) -> dict[str, list[tuple[UsageBudget, float]]]:
-    """Return queue → enforced budgets that are used up, with the end of their periods, the last one first.
+    """Return queue → enforced budgets that are used up, with the end of their periods, the latest end first.
 
-    Those of queues that are left out end with infinity.
+    For queues that are left out, the end is infinite.
     """
     found: dict[str, list[tuple[UsageBudget, float]]] = {}
     for name, state in budgets_of(snapshot, now, usage).items():
@@ -77,7 +77,7 @@ def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> 
 
 
 def _left_out(snapshot: Snapshot, usage: PublishedUsage | None) -> set[str]:
-    """Return the queues whose usage is missing in what is published, with those above them."""
+    """Return the queues whose usage is missing from the published data, and the queues above them."""
     limits = snapshot.limited.limits
     names = usage.left_out if usage is not None else ()
     if "" in names:
@@ -86,7 +86,7 @@ def _left_out(snapshot: Snapshot, usage: PublishedUsage | None) -> set[str]:
 
 
 def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[str, str]]:
-    """Return what each queue itself holds of these resources, pods that are being deleted included."""
+    """Return the amounts of these resources that each queue itself holds, including pods that are being deleted."""
     held: Counter[tuple[str, str]] = Counter()
     for queue, use in snapshot.queue_use.items():
         for amounts in (use.staying, use.leaving):

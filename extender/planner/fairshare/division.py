@@ -1,12 +1,12 @@
-"""Splits one resource among the queues below one parent; the formulas are KAI-Scheduler's (resource_division.go).
+"""Division of one resource among the queues of one parent, by KAI-Scheduler's formulas (resource_division.go).
 
 Every queue first gets its quota (`deserved`), limited by its demand. The rest goes to queues of the highest priority
 that want more, by weight, in whole units, and then to the next priority. `rounding` chooses between two ways:
 
 * `kai` gives the same numbers as KAI-Scheduler, including its quirks. Quotas that exceed the total are given in full.
   Units that remain after rounding are distributed after all priorities, so a lower priority may get units that belong
-  to a higher one. Such a unit may be more than was asked for.
-* `exact` never gives more than there is or is asked for, and finishes one priority before the next begins: quotas that
+  to a higher one. So a queue may get more than it asked for.
+* `exact` never gives more than exists or is requested, and finishes one priority before the next begins. Quotas that
   exceed the total shrink in proportion, guarantees last.
 """
 
@@ -27,7 +27,7 @@ class QueueClaim:
     """Its quota; `inf` means the total."""
     weight: float = 1.0
     request: float = 0.0
-    """Used and waited for."""
+    """Sum of the used and the awaited amounts."""
     limit: float = inf
     priority: int = 0
     usage: float = 0.0
@@ -39,14 +39,14 @@ class QueueClaim:
 
     @property
     def requestable(self) -> float:
-        """The most that it may get."""
+        """The largest amount that it may get."""
         return min(self.limit, self.request)
 
 
 def divide(
     total: float, claims: Sequence[QueueClaim], rounding: Rounding = "exact", usage_weight: float = 1.0
 ) -> list[float]:
-    """Return the fair share of each claim, in their order; `usage_weight` (KAI's kValue) weighs past usage."""
+    """Return the fair share of each claim, in order; `usage_weight` (KAI's kValue) weighs past usage."""
     by_age = sorted(range(len(claims)), key=lambda index: claims[index].born)
     split = _kai if rounding == "kai" else _exact
     shares = split(total, [claims[index] for index in by_age], usage_weight)
@@ -67,7 +67,7 @@ def _buckets(claims: Sequence[QueueClaim]) -> list[list[int]]:
 
 
 def _pulls(claims: Sequence[QueueClaim], members: Sequence[int], usage_weight: float) -> dict[int, float]:
-    """Return each claim's weight for the rest: its weight minus excess past usage."""
+    """Return each claim's weight in the division of the rest: its weight minus excess past usage."""
     weights = fsum(claims[index].weight for index in members)
     if weights <= 0:
         return dict.fromkeys(members, 0.0)
@@ -144,13 +144,16 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
             for index, amount in given.items():
                 fair[index] += amount
                 wants[index] -= amount
-            # claims without a pull, by their past usage, come when the others have enough
+            # claims whose past usage leaves no weight get what the others leave
             hungry = [index for index in hungry if wants[index] > 0 and pulls[index] == 0 and claims[index].weight]
     return fair
 
 
 def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
-    """Shrink quotas that exceed the total: guarantees first, the rest in proportion to what is deserved beyond them."""
+    """Shrink quotas that exceed the total.
+
+    Guarantees are met first, the rest shrinks in proportion to the quotas beyond them.
+    """
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:
         given = _fill(total, dict(enumerate(kept)), dict(enumerate(kept)))

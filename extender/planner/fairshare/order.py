@@ -1,8 +1,8 @@
 """The order of queues, each with its best gang: KAI-Scheduler's eight rules (queue_order.go), as a sort key.
 
-1 a queue within its fair share, 2 one that stays within what it deserves. Then 3 the higher priority, 4 one that does
-not use what it has no share of. Then 5 the smaller dominant share with the gang, 6 without it, 7 the weaker queue, 8
-the older.
+In order: (1) queues within their fair share, (2) queues that stay within their deserved amount, (3) the higher
+priority, (4) queues that use no resource without having a share of it. Then (5) the smaller dominant share with the
+gang, (6) the smaller one without it, (7) the smaller share, (8) the older queue.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from math import inf
 Row = Sequence[float]
 Key = tuple[bool, bool, int, bool, float, float, "Weight"]
 NO_SHARE = 1000.0
-"""Weight of a unit that a queue uses without any share of the resource."""
+"""Weight of a unit that a queue uses of a resource of which it has no share."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """The last two rules: the smaller share, if it is not larger in any resource.
+    """Sort key of the last two rules: first the smaller share, if it is not larger in any resource.
 
     Then the age, with the name as tie-breaker.
     """
@@ -36,12 +36,12 @@ class Weight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeighedQueue:
-    """The amounts of one queue, each sequence by the resources that count (`QueueTree.weighed`)."""
+    """The amounts of one queue; each sequence follows the resources that count (`QueueTree.weighed`)."""
 
     allocated: Row
     fair: Row
     quota: Row
-    """Deserved; `inf` for resources that no queue has a quota of."""
+    """Deserved amounts; `inf` for resources of which no queue has a quota."""
     limit: Row
     total: Row
     priority: int = 0

@@ -1,22 +1,22 @@
 """Rules for reclaiming capacity from other queues.
 
-KAI-Scheduler's (reclaimable/), and a comparison that excludes cycles.
+They are KAI-Scheduler's (reclaimable/), plus a comparison that prevents cycles.
 
-A reclaim is judged chunk by chunk (pods that are evicted together), by what the losing queue has *before* the chunk is
-gone. So evicting a whole gang may take its queue below its share. At the end the queues are compared.
+A reclaim is judged chunk by chunk (pods that are evicted together), by the losing queue's amounts *before* the chunk is
+evicted. So evicting a whole gang may take its queue below its share. At the end the queues are compared.
 
 KAI compares the gaining queue with the losing ones at every level (`strict`), which lets queues reclaim from each other
-by turns. By default a reclaim is accepted in one of two cases:
+in turns. By default a reclaim is accepted in one of two cases:
 
-* The gaining queue has no more than it deserves afterwards, at each level (it is `owed`). A gang of the losing queue
-  that goes as a whole may take that queue below what it deserves.
-* A potential of each level is lowered: first the lacking parts of what its queues deserve, sorted from the largest
-  down, then their saturations (allocated by fair), sorted likewise.
+* The gaining queue has no more than it deserves afterwards, at each level (it is `owed`). Evicting a whole gang may
+  take the losing queue below its deserved amount.
+* The potential of each level falls. It consists of the lacking parts of deserved amounts, sorted from the largest down,
+  and then of the saturations (allocated divided by fair share), sorted likewise.
 
-Queues never reclaim from each other in turns: who loses has more than its share, or, where the other is owed, than it
-deserves. While shares and gangs stay the same no reclaim raises the sum of what queues have above their share, and
-those that are not owed lower it. Between two of them each one that is owed lowers the sum of what queues have above
-what they deserve. Only new gangs or other shares raise these sums.
+So queues never reclaim from each other in turns. The losing queue has more than its share or, if the other is owed,
+more than it deserves. Let A be the sum of the queues' amounts above their shares, D the sum of their amounts above what
+they deserve. While shares and gangs stay the same, no reclaim raises A, and each reclaim that is not owed lowers it.
+Between two of these, each owed reclaim lowers D. Only new gangs or other shares raise A or D.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An evictable unit: the row of its queue, and the capacity that it frees; none if its pods are only moved."""
+    """An evictable unit: the row of its queue, and the amounts that it frees; 0 if its pods are only moved."""
 
     row: int
     amounts: Amounts
@@ -50,11 +50,11 @@ class ReclaimRules:
 
     @property
     def allocatable(self) -> Shares:
-        """Return the amounts that each queue may have before others: its fair share or quota, within its limit."""
+        """The amounts that each queue may have before other queues: its fair share or quota, within its limit."""
         return np.minimum(self.tree.limit, np.maximum(self.tree.deserved, self.fair))
 
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:
-        """Return True if the queue stays within its fair share, and gangs not preemptable within what it deserves."""
+        """Return True if the queue stays within its fair share, and `fixed` gangs within its deserved amount."""
         asked = amounts > 0
         then = self.allocated[row] + amounts
         quota = np.where(self.tree.quoted, self.tree.deserved[row], 0.0)
@@ -63,7 +63,10 @@ class ReclaimRules:
         return not fixed or bool((self.fixed[row] + amounts <= self.tree.quota[row])[asked].all())
 
     def validate(self, row: int, amounts: Amounts, losses: Sequence[Loss], *, fixed: bool, strict: bool) -> bool:
-        """Return True if the queue in `row` may have these amounts for these chunks; `strict` is KAI's comparison."""
+        """Return True if the queue in `row` may gain these amounts for these losses.
+
+        `strict` selects KAI's comparison.
+        """
         after = self.allocated.copy()
         may = self.allocatable
         for loss in losses:
@@ -88,12 +91,12 @@ class ReclaimRules:
         return owed or self._lowered(row, touched, after, involved)
 
     def owed(self, row: int, amounts: Amounts) -> bool:
-        """Return True if the queue, with these amounts more, has no more than it deserves."""
+        """Return True if the queue would have no more than it deserves with these further amounts."""
         counts = self.tree.quoted & (amounts > 0)
         return bool(counts.any()) and bool((self.allocated[row] + amounts <= self.tree.quota[row])[counts].all())
 
     def above(self, row: int, amounts: Amounts) -> list[int]:
-        """Return the queues that may lose some of these resources to the queue in `row`, by what they have."""
+        """Return the queues whose amounts allow them to lose some of these resources to the queue in `row`."""
         may, asked, found = self.allocatable, amounts > 0, list[int]()
         for other in range(1, len(self.tree.names)):
             gains, loses = self.tree.fork(row, other)
@@ -116,7 +119,7 @@ class ReclaimRules:
         return self.owed(gains, amounts) and bool((left[loses] > self.tree.quota[loses])[taken].any())
 
     def _levels(self, row: int, touched: Iterable[int]) -> list[tuple[int, int]]:
-        """Return the gaining and the losing queue right below each common ancestor."""
+        """Return the gaining and the losing queue directly below each common ancestor."""
         return sorted({self.tree.fork(row, other) for other in touched})
 
     def _compared(self, row: int, touched: Iterable[int], after: Amounts, involved: Amounts) -> bool:

@@ -1,9 +1,8 @@
-"""Refusals of a queue: over a limit, into guarantees of other queues, over its quota with gangs not preemptable.
+"""Refusals of a queue: over a limit, into other queues' guarantees, or over its quota with non-preemptable gangs.
 
-Each queue from the gang's own up to the root is checked, only for the requested resources. Limits by GPU model
-refuse nodes instead: those of a model that is used up are no candidates (docs/queues.md). The label
-`nvidia.com/gpu.product` of a node says its model. Amounts are thousandths of nvidia.com/gpu; devices that are claimed
-otherwise do not count.
+Each queue from the gang's own up to the root is checked, only for the requested resources. Limits by GPU model refuse
+nodes instead: nodes of a used-up model are not candidates (docs/queues.md). A node's label `nvidia.com/gpu.product`
+names its model. Amounts are thousandths of nvidia.com/gpu; devices claimed in other ways do not count.
 """
 
 import math
@@ -48,7 +47,7 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
 def over_guarantee(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return the guarantee of others that the queue in `row` would take; `new` claims are new to it."""
+    """Return the other queues' guarantee that the queue in `row` would use; it does not use the `new` claims yet."""
     tree = allocations.tree
     if not tree.guaranteed:
         return None
@@ -56,7 +55,7 @@ def over_guarantee(
     for each, delta in allocations.growth(row, amounts, new):
         limit = tree.limit[each] if each else np.minimum(tree.limit[0], allocations.total)
         committed = allocations.committed[each]
-        binds = committed > allocations.used[each]  # else room alone decides
+        binds = committed > allocations.used[each]  # else the free capacity alone decides
         over = asked[(binds & (delta > 0) & (committed + delta > limit))[asked]]
         if len(over):
             return _excess(GUARANTEED, tree.names[each], axis, int(over[0]), amounts, committed, limit)
@@ -66,7 +65,7 @@ def over_guarantee(
 def over_quota(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return what the queue (or one above) deserves if gangs that are not preemptable would exceed it."""
+    """Return the deserved amount, of the queue or one above, that non-preemptable gangs would exceed."""
     tree, quota = allocations.tree, allocations.tree.quota
     counted = [(sharing.devices, above(tree, sharing.fixed)) for sharing in new]
     for each in tree.chains[row][:-1]:
@@ -82,10 +81,10 @@ def over_quota(
 
 
 def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
-    """Return the keys of gangs that, with those of `held` that started before, have more than a queue deserves.
+    """Return the keys of gangs that, together with earlier ones in `held`, use more than a queue deserves.
 
-    Gangs that cannot be taken back get no more than that. So they were marked after their start, or the queue deserves
-    less by now.
+    Gangs that cannot be evicted get no more than that at their start. So these were marked later, or the queue now
+    deserves less.
     """
     fixed, tree = allocations.fixed, allocations.tree
     left = {row: tree.quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > tree.quota[row]).any())}
@@ -120,9 +119,9 @@ class ModelLimits:
         self._limits, self._causes, self._nodes = snapshot.limited.limits, causes, len(snapshot.nodes)
         self._column = snapshot.axis.get(GPU, -1)
         self._of: dict[str, NDArray[np.bool_]] = {}
-        """Model → its nodes."""
+        """Model → mask of its nodes."""
         self._used: Counter[tuple[str, str]] = Counter()
-        """Thousandths of GPUs by queue, with those below it, and model."""
+        """Queue (including queues below it) and model → thousandths of GPUs."""
         models = {model for bounds in self._limits.bounds.values() for model in bounds.annotated.by_model}
         if not models:
             return
@@ -135,7 +134,7 @@ class ModelLimits:
                 self.place(queue, snapshot.index[node], gpus)
 
     def __bool__(self) -> bool:
-        """Return True if some queue has a limit."""
+        """Return True if any queue has a limit."""
         return bool(self._of)
 
     def place(self, queue: str, column: int, gpus: int) -> None:
@@ -146,11 +145,11 @@ class ModelLimits:
                     self._used[bounds.queue, model] += gpus
 
     def gpus(self, amounts: NDArray[np.int64]) -> int:
-        """Return the GPUs in amounts along the axis of the session."""
+        """Return the GPUs in amounts that follow the session's axis."""
         return int(amounts[self._column]) if self._column >= 0 else 0
 
     def codes(self, queue: str, cls: PodClass) -> Codes | None:
-        """Return the code of refusal per node for one pod more; None if no limit is about it."""
+        """Return each node's refusal code for one more pod; None if no limit concerns it."""
         wanted = cls.requests.get(GPU, 0)
         limited = [bounds for bounds in self._limits.above(queue) if bounds.annotated.by_model]
         if not limited or not wanted:

@@ -1,6 +1,7 @@
-"""Claims to devices that pods of several queues use: their devices count once in a queue above these.
+"""Device claims that pods of several queues use: in a queue above these, the devices must count once.
 
-What a queue uses has the devices of its claims. So the sums of the queues above have them once for each queue below.
+The amounts of a queue include its claims' devices. So the sums in queues above would count shared devices once per
+queue below.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,30 +18,33 @@ class Sharing(NamedTuple):
     claim: str
     devices: Amounts
     used: tuple[int, ...]
-    """All: they count for limits."""
+    """Rows of all queues that use it; they count for limits."""
     allocated: tuple[int, ...]
-    """Those of which some pods stay: they count for shares."""
+    """Rows of queues in which some users stay; they count for shares."""
     fixed: tuple[int, ...]
-    """Of these, those whose gang is not preemptable."""
+    """Among these, rows of queues with a non-preemptable user."""
 
 
 def sharing_of(
     tree: QueueTree, claim: str, uses: Mapping[str, ClaimUse], devices: Amounts, left: Collection[tuple[str, str]],
     held: Collection[str],
 ) -> Sharing:  # fmt: skip
-    """Return who uses a claim; `left`: pairs of claim and queue whose pods all go; `held`: gangs not preemptable."""
+    """Return the users of a claim; `left`: pairs of claim and queue without remaining users; `held`.
+
+    Non-preemptable gangs.
+    """
     stays = {queue: use for queue, use in uses.items() if not use[0] and (claim, queue) not in left}
     fixed = [queue for queue, use in stays.items() if use[1] in held]
     return Sharing(claim, devices, *(tuple(map(tree.row, names)) for names in (uses, stays, fixed)))
 
 
 def above(tree: QueueTree, rows: Iterable[int]) -> set[int]:
-    """Return these queues and all above them."""
+    """Return the rows of these queues and of all queues above them."""
     return {each for row in rows for each in tree.chains[row]}
 
 
 def count_once(tree: QueueTree, table: Amounts, devices: Amounts, rows: Iterable[int]) -> None:
-    """Take devices off each queue where those of several queues below it come together."""
+    """Subtract devices that a queue counts more than once, through several queues below it."""
     known = set[int]()
     for row in rows:
         shared = next((each for each in tree.chains[row] if each in known), None)

@@ -1,8 +1,8 @@
 """The fair share of every queue of a tree, and the past usage that lowers it.
 
 The share of a parent is divided among its children, resource by resource. Usage is a mean with a half-life, in units
-of the resource: a queue that has always used 8 GPUs has a mean of 8. It is kept by names, since rows and columns come
-and go, and stands in Queue.status between two lives of the process.
+of the resource: a queue that has always used 8 GPUs has a mean of 8. It is stored by name, since rows and columns
+change, and is kept in Queue.status across restarts of the process.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector
 
 NOTHING = 1e-3
-"""Means below it, in units of the resource, are dropped."""
+"""Smallest mean that is kept, in units of the resource."""
 
 
 @dataclass(slots=True)
@@ -31,12 +31,12 @@ class UsageBook:
     means: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
-        """Load the mean of a queue at an earlier moment, as if it had used nothing since."""
+        """Load a queue's mean of an earlier moment, as if it had used nothing since."""
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 
     def load_all(self, queues: Mapping[str, Queue], now: float) -> None:
-        """Take the means in the status of all queues; unreadable ones count as none."""
+        """Load the means in the status of all queues; unreadable ones are ignored."""
         for name, queue in queues.items():
             with suppress(ValueError, OverflowError):
                 if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
@@ -47,7 +47,7 @@ class UsageBook:
         return {name: round(amount) for name, amount in self.means.get(queue, {}).items() if round(amount)}
 
     def advance(self, now: float, allocated: Mapping[str, Vector]) -> None:
-        """Advance to a later moment, as if the current allocations had been constant since the last one."""
+        """Advance to a later moment, assuming that the current allocations held since the previous one."""
         if self.at is not None and now > self.at:
             factor = 0.5 ** ((now - self.at) / self.half_life_s)
             for queue in self.means.keys() | allocated.keys():
@@ -67,10 +67,11 @@ def fair_shares(
     usage_weight: float = 1.0,
     usage: Mapping[str, Shares] | None = None,
 ) -> Shares:
-    """Return float64 of shape (queues, resources).
+    """Return the fair shares, float64 of shape (queues, resources).
 
-    `usage` is the mean usage of each queue with those below it. KAI measures it against the cluster at every level,
-    `exact` against that of all queues of the same parent, so that it counts in small branches too.
+    `usage` is the mean usage of each queue including the queues below it. KAI compares it with the cluster at every
+    level; `exact` compares it with the usage of all queues of the same parent, so that it also matters in small
+    branches.
     """
     tree = allocations.tree
     fair = np.zeros(allocations.used.shape, dtype=np.float64)
@@ -90,7 +91,7 @@ def fair_shares(
         whole = past[rows].sum(axis=0) if rounding == "exact" else allocations.total
         recent = np.divide(past[rows], whole, out=np.zeros_like(past[rows]), where=whole > 0)
         if rounding == "exact":
-            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # they get no more than they deserve
+            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # deserved is their maximum
             plenty = (asked.sum(axis=0) <= fair[row]) & ~beyond.any(axis=0)
             fair[rows] = np.where(plenty, asked, 0.0)
             scarce = np.flatnonzero(~plenty)
@@ -117,7 +118,7 @@ def fair_shares(
 
 
 def _within_limits(allocations: Allocations) -> Shares:
-    """Return the request of every queue, capped at its limit and its descendants' limits."""
+    """Return the request of every queue, capped at its own and its descendants' limits."""
     tree = allocations.tree
     asked = allocations.request.astype(np.float64)
     for row in range(len(tree.names) - 1, 0, -1):

@@ -1,8 +1,8 @@
 """The tree of queues along the resource axis, with limits, quotas and guarantees.
 
 As in Volcano, a queue without `capability` has no limit, one without `deserved` has no quota (the weight decides), and
-one without `guarantee` reserves nothing. An inner queue that sets no deserved or guarantee has the sum of those below
-it. Queues whose parent does not exist, or whose parents form a cycle, are below the root.
+one without `guarantee` reserves nothing. An inner queue that sets no `deserved` or `guarantee` has the sum of its
+children's. Queues whose parent does not exist, or whose parents form a cycle, are children of the root.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,31 +32,34 @@ class QueueTree:
     parent: tuple[int, ...]
     """Row of the queue above; -1 for the root."""
     children: tuple[tuple[int, ...], ...]
-    """Rows of the queues right below each, the oldest first."""
+    """Rows of each queue's children, the oldest first."""
     chains: tuple[tuple[int, ...], ...]
-    """Rows from each queue up to the root, itself first."""
+    """Rows from each queue up to the root, the queue itself first."""
     limit: Shares
     deserved: Shares
-    """0 if nothing is deserved."""
+    """Deserved amounts; 0 if nothing is deserved."""
     guarantee: Amounts
     units: tuple[float, ...]
-    """Unit of each resource: shares are in whole GPUs, although pods may use parts of one."""
+    """Unit of each resource: shares are whole GPUs, although pods may use parts of a GPU."""
     quoted: NDArray[np.bool_]
-    """Resources of which some queue deserves an amount; quotas only count for these. Shape (resources,)."""
+    """True for resources of which a queue deserves an amount; quotas count only for these. Shape (resources,)."""
     weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]
     born: tuple[tuple[str, str], ...]
-    """Creation time and name."""
+    """Creation time and name of each queue."""
 
     guaranteed: bool
 
     def row(self, queue: str) -> int:
-        """Return the row of a queue; the root's for one that does not exist."""
+        """Return the row of a queue; the root's row for an unknown queue."""
         return self.index.get(queue, 0)
 
     def fork(self, left: int, right: int) -> tuple[int, int]:
-        """Return the queues right below the lowest common ancestor of these two; if that is one of them, itself."""
+        """Return the children of the lowest common ancestor above these two queues.
+
+        If it is one of them, that one itself.
+        """
         lefts, rights = self.chains[left], self.chains[right]
         i, j = len(lefts) - 1, len(rights) - 1
         while i > 0 and j > 0 and lefts[i] == rights[j]:
@@ -65,10 +68,10 @@ class QueueTree:
 
     @property
     def weighed(self) -> tuple[int, ...]:
-        """Columns by which queues are ordered: resources of which some queue deserves an amount, or else all.
+        """Columns by which queues are ordered: resources of which a queue deserves an amount, else all resources.
 
-        Without a quota the share of a plentiful resource is what the queue asks for, so that the longer backlog would
-        have the smaller used part of it.
+        Without a quota, a queue's share of a plentiful resource equals its request, so the queue with the longer
+        backlog would have the smaller used part of its share.
         """
         return tuple(map(int, np.flatnonzero(self.quoted if self.quoted.any() else ~self.quoted)))
 
@@ -79,7 +82,7 @@ class QueueTree:
 
 
 def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int) -> QueueTree:
-    """Make the tree of these queues; it has a root even without a queue of that name."""
+    """Build the tree of these queues; it has a root even without a queue of that name."""
     parents = parents_of(queues)
     names = _ordered(parents, queues)
     index = {name: row for row, name in enumerate(names)}
@@ -125,11 +128,11 @@ def _weights(
     names: Sequence[str], queues: Mapping[str, Queue], specs: Sequence[QueueSpec], quoted: NDArray[np.bool_],
     axis: Mapping[str, int],
 ) -> Shares:  # fmt: skip
-    """Return the weight of each queue for each resource; of an annotation that cannot be read, the spec's counts."""
+    """Return each queue's weight for each resource; the spec's weight replaces an unreadable annotation."""
     weights: Shares = np.repeat(np.array([[spec.weight] for spec in specs], dtype=np.float64), len(quoted), axis=1)
     for row, name in enumerate(names):
         found: dict[str, float] = {}
-        with suppress(ValueError):  # admission refuses it
+        with suppress(ValueError):  # admission refuses such an annotation
             found = read_weights(queues[name].metadata.annotations.get(QUEUE_WEIGHTS, "")) if name in queues else {}
         if UNNAMED in found:
             weights[row, quoted if quoted.any() else slice(None)] = found[UNNAMED]
@@ -156,7 +159,7 @@ def _ordered(parents: Mapping[str, str], queues: Mapping[str, Queue]) -> tuple[s
 
 
 def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities: Mapping[str, object]) -> None:
-    """Write the resources that are named; quantities that cannot be read (admission was bypassed) count as not set."""
+    """Write the named resources; unreadable quantities (admission was bypassed) count as not set."""
     try:
         amounts: Vector = vector(quantities)  # type: ignore[arg-type]
     except ValueError:

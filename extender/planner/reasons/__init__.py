@@ -2,24 +2,24 @@
 
 | module | sentences |
 |---|---|
-| `room` | nodes by the cause that excludes them, and the room that is missing: `Shortage` |
+| `room` | nodes by the cause that excludes them, and the missing capacity: `Shortage` |
 | `cause` | why one node does not take a pod |
-| `devices` | problems of claims to devices, and their demands that are not counted |
+| `devices` | problems of device claims, and demands of claims that are not counted |
 | `topology` | the domain that came closest, and problems of HyperNodes |
 | `queues` | refusals: by capability, guarantees, quota and order of a queue, by ResourceQuota; reservations |
 | `pods` | missing pods, and pods that wait for other gates |
 | `placements` | how a placement continues and ends, and why a pod is evicted |
 | `repairs` | what happens to gangs whose nodes have failed |
-| `scaleup` | why nodes are asked for, or not |
+| `scaleup` | why an autoscaler is asked for nodes, or not |
 | `aside` | why an object cannot be evaluated |
 | `verbs` | the constants that kube-scheduler gets from filter and bind |
 | `gangs`, `members`, `relief` | additions of `muster explain`: the progress of a gang or a pod, and relief |
 
-Nothing is decided here. What decisions and objects have is a `Reason` (`muster.api.muster.reason`), a code with
-parameters, which is read by code and made a sentence where people read it. It is entered here as a constant, as a text
-with blanks, or as a function of its facts. Messages of `muster explain` alone are built as sentences at once. A
-sentence in a condition or an Event may change only when its facts do, as each new one is a write. Of Muster it imports
-`muster.api` and `muster.resources` alone.
+No decision is made here. Decisions and objects have a `Reason` (`muster.api.muster.reason`): a code with parameters,
+which code can read and which becomes a sentence for users. These modules define each reason as a constant, as a text
+with blanks, or as a function of its facts, whose docstring states the situation. Messages that only `muster explain`
+shows are built as sentences at once. A sentence in a condition or an Event may change only when its facts do, as each
+new one costs a write. From Muster the package imports only `muster.api` and `muster.resources`.
 """
 
 from extender.planner.reasons import (

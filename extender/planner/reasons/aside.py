@@ -1,12 +1,12 @@
-"""Reasons for setting an object aside that cannot be evaluated, for its owner."""
+"""Reasons, for owners, why an object cannot be evaluated and is excluded."""
 
 from muster.api.limits import LimitError
 from muster.api.muster.reason import Sentence
 
 SET_ASIDE = "SetAside"
-"""Reason of a gang's condition: a number over its limit, or an unexpected error."""
+"""Reason of a gang's condition: the gang exceeds a limit, or caused an unexpected error."""
 SHOWN_CHARS = 300
-"""Length of an error's text, which may quote the user's object."""
+"""Longest text of an error, which may quote the user's object."""
 
 set_aside = Sentence("set-aside", "{why}")
 composite = (
@@ -26,7 +26,7 @@ JOB_PODS = "its Job asks for"
 JOB_TASKS = "its Job has"
 GROUP_TASKS = "its minTaskMember has"
 SPEC = "its spec has"
-TEMPLATE = "of a pod template of its Job Muster would have to remember"
+TEMPLATE = "the part of a pod template of its Job that Muster plans by has"
 NEXT_EPOCH = "its next placement would be number"
 over_limit = "{what} {value}; at most {limit.value} {limit.unit} are allowed".format
 asks_too_much = "pods of {pod_set} ask for {count} {limit.unit}, and at most {limit.value} are allowed".format
@@ -40,20 +40,19 @@ crossed_slices = (
     "a size of slices that divides that of partitions, or the other way round"
 ).format
 crossed_labels = (
-    "pods of {pod_set} are to be together as its template says and as subGroupPolicy says by labels, and neither is "
+    "the template of {pod_set} and the labels of subGroupPolicy ask for different groups of pods, and neither is "
     "within the other; leave out one of the two"
 ).format
 too_many_terms = (
     "its affinities and topology spread constraints have {count} {limit.unit}; at most {limit.value} are allowed"
 ).format
 too_many_wishes = (
-    "pods of {pod_set} say {count} different things about their topology; at most {limit.value} {limit.unit} are "
-    "allowed"
+    "pods of {pod_set} ask for {count} different topologies; at most {limit.value} {limit.unit} are allowed"
 ).format
 
 
 def error_text(error: Exception) -> str:
-    """Return the message of a LimitError, which is made for owners, of other errors with their type."""
+    """Return an error's message; other errors than LimitError, whose message is for owners, get their type in front."""
     if isinstance(error, LimitError):
         return str(error)
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,6 +1,7 @@
-"""Causes: why one node does not take a pod, in a few words. Plugins of other packages may have others.
+"""Causes: why a node does not accept a pod, in a few words. Plugins of other packages may add their own.
 
-A cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`), and each is a number in `Causes`.
+In messages a cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`). In arrays it is a number, which
+`Causes` assigns.
 """
 
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
@@ -8,12 +9,12 @@ from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.resources.vector import GPU, amount_text
 
 TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-ready", "node-scarce"
-"""Codes of causes that are read."""
+"""Codes of causes that other code reads."""
 
 OTHER = constant("node-other", "refused for a reason that is no longer distinguished (restart the extender to see it)")
 
 GPU_PARTS = constant("node-gpu-parts", "no GPU with enough room")
-"""The node's GPUs have enough room together, and none of them for the pod."""
+"""The free parts of the node's GPUs are enough in total, but no single GPU has enough for the pod."""
 DIVIDED = constant("node-gpus-divided", "its GPUs are divided (MIG), which takes no parts by annotation")
 REFUSED_A_MEMBER = constant("node-refused-a-member", "refused a member of this gang a moment ago")
 FAILED_A_MEMBER = constant("node-failed-a-member", "left out, as a member of this gang failed there")
@@ -21,7 +22,7 @@ reserved = Sentence("node-reserved", "reserved for {gang}")
 
 GONE = constant("node-gone", "is gone")
 suspect = Sentence(SUSPECT, "suspect ({cause})")
-"""A node with a fault that others have found."""
+"""The node has a fault that another program has reported."""
 not_ready = Sentence(NOT_READY, "not ready ({cause})")
 CORDONED = constant("node-cordoned", "cordoned")
 NODE_SELECTOR = constant("node-selector", "does not match the node selector")
@@ -55,7 +56,7 @@ volume_made_elsewhere = Sentence("node-volume-made-elsewhere", "the volume of cl
 
 @worded(TAINT)
 def taint(key: str, value: str) -> str:
-    """A taint that the pod does not tolerate."""
+    """The node has a taint that the pod does not tolerate."""
     return f"has the taint {taint_text(key, value)}"
 
 
@@ -71,13 +72,13 @@ def over_model(model: str, queue: str, most: int) -> str:
 
 
 def fault_in(cause: Reason) -> str:
-    """Return the condition or taint by which a node is faulty; empty for other causes."""
+    """Return the condition or taint that makes a node faulty; empty for other causes."""
     return str(cause.params["cause"]) if cause.code in {SUSPECT, NOT_READY} else ""
 
 
 @worded(SCARCE)
 def scarce(resource: str) -> str:
-    """Too little of a resource is free."""
+    """Too little of a resource is free on the node."""
     if resource.startswith(DEVICE_CLASS_RESOURCE):
         return f"too few devices of class {resource.removeprefix(DEVICE_CLASS_RESOURCE)}"
     return "too many pods" if resource == "pods" else f"too little {resource}"

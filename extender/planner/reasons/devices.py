@@ -1,6 +1,6 @@
-"""Problems of claims to devices (resource.k8s.io), and their demands that are left to kube-scheduler.
+"""Problems of device claims (resource.k8s.io), and demands of claims that are left to kube-scheduler.
 
-The latter follow the words `kube-scheduler decides, not counted:`.
+In messages these demands follow the words `kube-scheduler decides, not counted:`.
 """
 
 from muster.api.grammar import many
@@ -24,13 +24,13 @@ claim_of_group = Sentence(
 
 @worded("device-claim-full")
 def claim_full(claim: str, most: int) -> str:
-    """No other pod can use the claim."""
+    """The claim has its maximum number of users, so no other pod can use it."""
     return f"resource claim {claim} is used by {many(most, 'pod')}, and no more can use one"
 
 
 @worded("device-claim-too-full")
 def claim_too_full(claim: str, used: int, most: int) -> str:
-    """More pods use the claim than may."""
+    """More pods use the claim than the API allows."""
     return f"resource claim {claim} is used by {many(used, 'pod')}, and {most} may use it"
 
 

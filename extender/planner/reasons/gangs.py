@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from muster.api.grammar import also, be, have, many
 from muster.api.muster.reason import Reason, Sentence
 
-IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
+IS_EXTENDER_WELL = "if this persists, check that Muster's extender runs and is the leader"
 STARTS = "it starts: its members have their nodes, or get them now"
 RUNS = "it runs"
-NOT_REPORTED = "the planner has not said yet if it waits"
-NOT_PLANNED = "no action of the planner's configuration has looked at it"
+NOT_REPORTED = "the planner has not reported yet whether it waits"
+NOT_PLANNED = "no action of the planner's configuration has considered it"
 
 of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
-"""For those who may not see its namespace."""
+"""For readers who may not see the gang's namespace."""
 waits = "it waits: {message}".format
 half_placed = (
     "only {taken} of the {wanted} pods that start together have a node; if the others get none within {within_s:.0f} "
-    "s, the planner takes the {taken} back and the gang waits as a whole"
+    "s, the planner evicts the {taken} and the gang waits as a whole"
 ).format
 starts = "it starts: placement {epoch} is being carried out, {members}".format
 given_up_at = "placement {epoch} is given up at {deadline}".format
@@ -24,23 +24,23 @@ not_counted = "{pod_set}: not counted, kube-scheduler decides: {words}".format
 
 
 def slot_limit(slots: int) -> str:
-    """Other gangs are starting."""
+    """The gang waits because too many slots of other gangs are starting."""
     return f"it waits until fewer slots are placed: {many(slots, 'slot')} of other gangs {be(slots)} starting now"
 
 
 def members(taken: int) -> str:
-    """Members that have a node."""
+    """Some members have a node."""
     return "1 member has its node" if taken == 1 else f"{taken} members have their node"
 
 
 def runs(taken: int, running: int) -> str:
-    """The gang has its nodes, and so many members run."""
+    """The gang has its nodes, and `running` members run."""
     also = f", {running} of them run" if taken > 1 else ""
     return f"{'it runs' if running else 'no member runs'}: {members(taken)}{also}"
 
 
 def not_carried_out(message: str, *, again: bool) -> str:
-    """Its placement is given up; `again`: the whole gang is planned again."""
+    """The gang's placement is given up; `again`: the whole gang is planned again."""
     follows = "the gang is planned again" if again else "the members that have a node keep running"
     return f"its placement cannot be carried out: {message}; {follows}"
 
@@ -52,21 +52,21 @@ def finished(succeeded: int, failed: int) -> str:
 
 
 def failed(count: int, evicted: str, ending: str) -> str:
-    """The gang has ended without success: so many pods failed, or were evicted, and `ending` is what its owner says."""
+    """The gang has ended without success: `count` pods failed, or were evicted; `ending` is its owner's message."""
     pods = f"{count} of its pods failed" if count and not ending else ""
     return f"it failed: {'; '.join(filter(None, (evicted, ending, pods)))}"
 
 
 def lost(pods: int, nodes: str) -> str:
-    """Some of its pods are on nodes that do not answer."""
+    """Some of the gang's pods are on nodes that do not answer."""
     return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"
 
 
 def awaits_room(epoch: int, there: int, victims: int, until: str) -> str:
-    """Its nodes are written, and victims are on them; `until` is when their last notice is over, empty without any."""
+    """Victims are still on the gang's planned nodes; `until` is the end of their last notice, empty without notices."""
     pods = many(there, "pod") if there == victims else f"{there} of {victims} pods"
-    words = f"its room is taken by placement {epoch}; it waits until {pods} {have(there)} gone from its nodes"
-    return f"{words}, which have until {until} to save what they have" if until else words
+    words = f"placement {epoch} gives it nodes; it waits until {pods} {have(there)} left them"
+    return f"{words}, which have until {until} to save their work" if until else words
 
 
 def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
@@ -76,7 +76,7 @@ def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
 
 
 def without_group(phase: str, why: str, *, comes: bool) -> str:
-    """A Job has no gang; `comes`: its PodGroup should be made soon."""
+    """A Job has no gang; `comes`: the controller should create its PodGroup soon."""
     because = f" ({why})" if why else ""
-    hint = "the controller makes its PodGroup: if this stays so, look whether Muster's controller runs"
+    hint = "the controller creates its PodGroup: if this persists, check that Muster's controller runs"
     return also(f"it has no gang: the Job is {phase or 'new'}{because}", hint if comes else "")

@@ -25,8 +25,8 @@ pin_too_old = (_PINNED + f"but the placement is now {{now}} ({{phase}}); {_OVER}
 pin_wrong = (_PINNED + f"which gives its slot {{node}}; {_OVER}").format
 
 NOT_CREATED = "not created yet by the owner"
-BEHIND_THE_GATE = "behind the gate, lifted by the planner's next cycle"
-stale_pin = "pinned by placement {epoch}, which is over; deleted and made again".format
+BEHIND_THE_GATE = "behind Muster's scheduling gate, which a later cycle lifts"
+stale_pin = "pinned by placement {epoch}, which is over; deleted and created again".format
 REFUSED = "refused by kube-scheduler"
 NOT_ANSWERED = "waiting for kube-scheduler"
 slot = "{pod_set} {rank} on {node}".format
@@ -45,14 +45,14 @@ def gated(own: Sequence[str], others: Sequence[str]) -> str:
 
 
 def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
-    """The pod is tried on its node; so many members have a node."""
+    """kube-scheduler is trying the pod on its node; `taken` members have a node."""
     waits = "kube-scheduler has not answered yet, or it is held until enough members have come"
     over = f"; the placement is given up at {deadline}" if deadline else ""
     return f"it is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"
 
 
 def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
-    """A pod of no gang: so many nodes have room; without nodes kube-scheduler alone knows."""
+    """The pod has no gang: `roomy` of `nodes` nodes have room; with 0 nodes only kube-scheduler knows."""
     found = f"of {many(nodes, 'node')}: {lost}; {nearest}" if nodes else "kube-scheduler decides"
     found = f"{roomy} of {many(nodes, 'node')} {have(roomy)} room for it" if roomy else found
     return found + (f"; kube-scheduler says: {says}" if says else "")
@@ -64,7 +64,7 @@ def ended(phase: str, node: str, why: str) -> str:
 
 
 def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> str:
-    """The pod is being deleted; `silence` says how its node does not answer."""
+    """The pod is being deleted; `silence` describes a node that does not answer."""
     where = f" from {node}" if node else ""
     why = f", which {silence}, so that no kubelet confirms its end" if silence else ""
     kept = f"; it is kept by the finalizers {', '.join(finalizers)}" if finalizers else ""
@@ -77,5 +77,5 @@ def not_ready(since: str) -> str:
 
 
 def hindered_member(pod: str, node: str, why: str) -> str:
-    """Kubelet or the API server names a problem of a member."""
+    """Kubelet or the API server reports a problem of a member."""
     return f"{pod}{f' on {node}' if node else ''}: {why}"

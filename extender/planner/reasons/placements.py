@@ -1,8 +1,8 @@
-"""Progress and end of placements, and evictions: in status, Events, and conditions of the PodGroup."""
+"""Progress and end of placements, and evictions: sentences in status, Events, and conditions of the PodGroup."""
 
 from collections.abc import Sequence
 
-from muster.api.grammar import be, listed, many, were
+from muster.api.grammar import be, have, listed, many, were
 from muster.api.muster.reason import NOTHING, Reason, Sentence, constant, worded
 from muster.api.volcano import scheduling
 
@@ -22,7 +22,7 @@ too_few_bound = Sentence("placement-too-few-bound", "only {taken} of the {wanted
 
 @worded("placement-not-arrived")
 def not_arrived(pods: int) -> str:
-    """So many members have not come."""
+    """Some members have not been created in time."""
     return f"{many(pods, 'member')} did not arrive before the deadline"
 
 
@@ -31,7 +31,7 @@ NOT_BOUND = "placement-not-bound"
 
 @worded(NOT_BOUND)
 def not_bound(pods: int, pod: str, why: str) -> str:
-    """Members exist, and were not bound before the deadline: the first of them, and its hindrance if known."""
+    """Existing members were not bound before the deadline; `pod` is the first of them, `why` its problem if known."""
     hindrance = f": {why}" if why else ""
     return f"{pods} of its pods {were(pods)} not bound in time, {pod} among them{hindrance}"
 
@@ -44,21 +44,24 @@ gated = Sentence("placement-gated", "{pod} waits for the scheduling gate {gate},
 
 @worded("placement-not-evicted")
 def not_evicted(pods: int) -> str:
-    """Victims are still there."""
-    return f"{many(pods, 'pod')} that had to go for it {were(pods)} not evicted in time"
+    """Victims have not been evicted in time."""
+    return f"{many(pods, 'pod')} that had to leave its nodes {were(pods)} not evicted in time"
 
 
-BUDGET = constant("placement-budget", "a PodDisruptionBudget does not let pods go that had to go for it")
+BUDGET = constant("placement-budget", "a PodDisruptionBudget forbids evicting pods that had to leave its nodes")
 
 
 @worded("placement-victims-stay")
 def victims_stay(pod: str = "", node: str = "") -> str:
-    """Victims are being deleted and do not end; `pod` is one of them, `ns/name` or empty for who may not know it."""
+    """Victims are being deleted and do not end.
+
+    `pod` is one of them (`ns/name`), empty if the reader may not know it.
+    """
     one = f", {pod or 'one'} on node {node} among them" if node else ""
-    return f"pods that had to go for it do not end{one}"
+    return f"pods that had to leave its nodes do not end{one}"
 
 
-ROOM_TAKEN = constant("placement-room-taken", "the room that was made for it is taken")
+ROOM_TAKEN = constant("placement-room-taken", "other pods have taken the room that was made for it")
 
 
 EVICTED = scheduling.EVICTED
@@ -66,12 +69,12 @@ EVICTED = scheduling.EVICTED
 
 STRAY = constant("eviction-stray", "it is pinned by a placement that is over")
 _FOR_ANOTHER = "eviction-preempted", "eviction-reclaimed", "eviction-recalled", "eviction-moved"
-"""Codes of evictions for another gang. Owners of other namespaces may not see it: `named` is for the others."""
+"""Codes of evictions for another gang. Owners in other namespaces may not see its name; `named` adds it for others."""
 
 
 @worded(_FOR_ANOTHER[0])
 def preempted(priority: int, queue: str, who: str = "a gang") -> str:
-    """A gang of higher priority gets the room."""
+    """A gang of higher priority gets the capacity."""
     return f"preempted by {who} of priority {priority} in queue {queue}"
 
 
@@ -89,12 +92,12 @@ def recalled(queue: str, who: str = "a gang") -> str:
 
 @worded(_FOR_ANOTHER[3])
 def moved(queue: str, who: str = "a gang") -> str:
-    """The members go to other nodes."""
+    """The members move to other nodes."""
     return f"moved to make room for {who} of queue {queue}"
 
 
 def named(reason: Reason, who: str) -> Reason:
-    """The reason of an eviction with the name of the gang, unless it has it: its owners could read that anyway."""
+    """Return an eviction's reason with the name of the gang, unless it already has a name."""
     inner = {name: named(each, who) for name, each in reason.params.items() if isinstance(each, Reason)}
     unnamed = reason.code in _FOR_ANOTHER and "who" not in reason.params
     return reason.given(**inner, **({"who": who} if unnamed else {}))
@@ -106,14 +109,14 @@ incomplete = Sentence(
 
 
 def failed_there(pod: str, times: int) -> str:
-    """A member failed on a node that is left out for it."""
+    """A member failed on a node, which the gang avoids for that."""
     return f"{pod} failed there" if times == 1 else f"{pod} failed there (failure {times} of the gang on this node)"
 
 
 def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
-    """The pods have these nodes, on which victims may have to be evicted first."""
+    """The pods are planned on these nodes, from which victims may have to be evicted first."""
     where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"
-    return f"{where}; {many(victims, 'pod')} of others must go from there first" if victims else where
+    return f"{where}; {many(victims, 'pod')} of others must leave these nodes first" if victims else where
 
 
 def on_spares(nodes: Sequence[str]) -> str:
@@ -123,7 +126,7 @@ def on_spares(nodes: Sequence[str]) -> str:
 
 
 def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
-    """The gang keeps so many of its spare slots on these nodes, for members that it loses."""
+    """The gang keeps `kept` of its `wanted` spare slots on these nodes, for members that it may lose."""
     words = f"{kept} of {wanted}" if kept < wanted else str(kept)
     where = f" on {listed(nodes)}" if nodes else ""
     used = f", {lent} of them used by gangs that leave at once" if lent else ""
@@ -140,35 +143,35 @@ remade = Sentence(
 
 @worded("placement-waits-for-victims")
 def waits_for_victims(victims: int, until: str) -> str:
-    """It waits for pods to go; `until` is when the last notice of theirs is over (RFC 3339), empty without any."""
-    words = f"waits for {many(victims, 'pod')} to go"
+    """The gang waits for victims to end; `until` is the end of their last notice (RFC 3339), empty without notices."""
+    words = f"waits until {many(victims, 'pod')} {have(victims)} left its nodes"
     return f"{words}, which have until {until} at the latest" if until else words
 
 
 @worded("eviction-saved")
 def saved(text: str, at: str) -> str:
-    """The run has reported a checkpoint, `step=1200` or without a step, of this time (RFC 3339)."""
+    """The gang has reported a checkpoint (`step=1200`, or without a step) saved at this time (RFC 3339)."""
     step = text.partition("=")[2]
     return f"its last checkpoint is {f'of step {step}, ' if step else ''}saved at {at}"
 
 
 NOT_SAVED = "it has reported no checkpoint"
-NOT_NEEDED = "its room is not needed any more: it stays"
-STAYS = constant("placement-stays", "the gang that it was to move for needs no room there any more")
+NOT_NEEDED = "its nodes are no longer needed: it stays"
+STAYS = constant("placement-stays", "the gang for which it was to move no longer needs its nodes")
 
 
 def told(pods: int, at: str, reason: Reason) -> str:
-    """Number of the gang's pods with an eviction notice."""
+    """Pods of the gang have an eviction notice."""
     return f"{many(pods, 'pod')} {be(pods)} to be evicted at {at}, or as soon as the gang has answered: {reason}"
 
 
 def to_be_evicted(at: str, reason: Reason = NOTHING) -> str:
-    """The notice was withdrawn; `reason` is empty for those who may not know it."""
+    """The gang has an eviction notice; `reason` is empty for readers who may not know it."""
     return f"it is to be evicted at {at}, or as soon as it has answered{f': {reason}' if reason else ''}"
 
 
 def evicted(pods: int, reason: Reason) -> str:
-    """Number of the gang's pods that are evicted."""
+    """Pods of the gang were evicted."""
     return f"{many(pods, 'pod')} {were(pods)} evicted: {reason}"
 
 
@@ -177,7 +180,7 @@ AWAITS_OWNER = "eviction-awaits-owner"
 
 @worded(AWAITS_OWNER)
 def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
-    """A whole gang was evicted, and cannot start before its owner of this kind (empty: none) has made new pods.
+    """A whole gang was evicted, and cannot start before its owner of this kind (empty: no owner) has created new pods.
 
     The controller of batch Jobs delays that, longer after each eviction; `until` (RFC 3339) ends its longest delay.
     """
@@ -186,6 +189,6 @@ def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
 
 
 def eviction(reason: Reason) -> str:
-    """The first half of `awaits_owner`, for a gang whose owner makes no more pods."""
+    """Return the first half of `awaits_owner`, for a gang whose owner creates no more pods."""
     params = reason.params
     return f"its {evicted(params['pods'], params['reason'])}" if reason.code == AWAITS_OWNER else str(reason)

@@ -1,4 +1,4 @@
-"""Pods that a gang waits for: missing ones, gated ones, and too many that are placed at once."""
+"""Pods for which a gang waits: missing pods, gated pods, and too many pods that are being placed at once."""
 
 from collections.abc import Collection, Sequence
 
@@ -52,32 +52,32 @@ slot_limit = Sentence(
 
 @worded("pods-not-created")
 def not_created(attempts: int, until: str) -> str:
-    """The gang was placed so often, and its pods did not come."""
+    """The gang was placed `attempts` times, and its pods were not created in time."""
     times = "once" if attempts == 1 else f"{attempts} times in a row"
     return f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
 
 
 @worded("pods-not-bound")
 def not_bound(attempts: int, until: str) -> str:
-    """The gang was placed so often, and its pods, which exist, were not bound."""
+    """The gang was placed `attempts` times, and its existing pods were not bound in time."""
     return f"its pods were not bound in time, {attempts} times in a row; it is placed again at {until}"
 
 
 @worded("pods-leaving")
 def leaving(pods: int) -> str:
-    """All pods of the gang that there are, are being deleted."""
+    """All existing pods of the gang are being deleted."""
     return f"its {many(pods, 'pod') if pods > 1 else 'pod'} that {be(pods)} there {be(pods)} being deleted"
 
 
 @worded("pods-world-ended")
 def world_ended(ended: int) -> str:
-    """Members of an elastic world have succeeded, so no other one starts."""
+    """Members of an elastic world have succeeded, so no further member starts."""
     who = f"{many(ended, 'member')} of its elastic world"
     return f"{who} {have(ended)} ended well, so the others do not start any more"
 
 
 @worded("pods-gated")
 def gated(pods: Sequence[str], gates: Collection[str]) -> str:
-    """Pods wait for gates that are not Muster's."""
+    """Pods wait for scheduling gates other than Muster's."""
     which = f"the scheduling {'gate' if len(gates) == 1 else 'gates'} {', '.join(gates)}"
     return f"{len(pods)} of its pods {verb(len(pods), 'wait')} for {which}, not Muster's: {listed(pods)}"

@@ -1,4 +1,4 @@
-"""Refusals by queues and quotas, the order in which gangs of a queue start, and reservations for the first of them."""
+"""Refusals by queues and quotas, the starting order of a queue's gangs, and reservations for its first gang."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from muster.volcano.queuelimits import UsageBudget
 
 _HOUR_S = 3600
 RESERVED = "reservation"
-"""Code of the reason of a reservation, whose parameter `aside` is the reason why it counts for its own queue only."""
+"""Code of a reservation's reason; its parameter `aside` is the reason why the reservation binds only its own queue."""
 OVER_CAPABILITY = "QueueOverCapability"
 GUARANTEED = "KeptForGuarantees"
 OVER_DESERVED = "QueueOverDeserved"
@@ -40,7 +40,7 @@ unreadable_capability = Sentence(
     "queue-unreadable-capability", "the capability of queue {queue} cannot be read: {error}"
 )
 first_waits = "the first gang of the queue waits: {reason}".format
-"""Queues are for all to read: the gang's PodGroup has the message."""
+"""Everybody may read queues, so the gang's name and message are only in its PodGroup."""
 
 _REFUSALS = {
     OVER_CAPABILITY: "queue {queue} may use {limit} (capability) and uses {used}: {asked} more do not fit; wait until "
@@ -57,7 +57,7 @@ _NEVER = {
     "ask for less, or raise its capability",
     GUARANTEED: "queue {queue} has {limit}, and {asked} are asked for at once, which never fit; ask for less",
 }
-"""The same, if the queue could not hold the gang alone: no end of others helps."""
+"""The same for a gang that the queue could not hold even alone, so that the end of other gangs does not help."""
 
 
 @worded("queue-refusal")
@@ -71,7 +71,7 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
 
 @worded("queue-over-user-limit")
 def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: int, asked: int) -> str:
-    """The creator of the gang has what one user may have."""
+    """The gang's creator already uses as much as the queue allows each user."""
     who = f"user {user}" if user else "who has no known creator (all such workloads count as one user)"
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     end = "it starts when other gangs of that user there end" if asked <= limit else "that never fits, so ask for less"
@@ -105,7 +105,7 @@ _over_budget = Sentence(
 
 budget_left_out = Sentence(
     "queue-budget-left-out",
-    "the usage of queue {queue} is not known, as that of all queues is too long for ConfigMap muster-usage; the queue "
+    "the usage of queue {queue} is not known, as the usages do not fit into ConfigMap muster-usage; the queue "
     "starts no gangs that ask for {resource}, which it has a budget for, until an administrator has budgets for fewer "
     "queues or resources",
 )
@@ -124,11 +124,11 @@ def budget_step(
     """Return the message of an Event on a queue's budget, which is None if the usage is not known."""
     if budget is None and left_out:
         waits = "its gangs wait" if enforced else "its budget is not compared with it"
-        return f"the usage of queue {queue} is missing, as that of all is too long for ConfigMap muster-usage; {waits}"
+        return f"the usage of queue {queue} is missing, as the usages do not fit into ConfigMap muster-usage; {waits}"
     if budget is None:
         return (
-            f"the usage of queue {queue} is not known, so its budget is not enforced; look whether the "
-            "recorder of the history runs (ConfigMap muster-usage)"
+            f"the usage of queue {queue} is not known, so its budget is not enforced; check that the "
+            "history recorder runs (ConfigMap muster-usage)"
         )
     used = f"queue {queue} has used {ratio:.0%} of its budget of {budget.resource} {NOW[budget.period]}"
     if reason == BUDGET_NEAR:
@@ -137,13 +137,13 @@ def budget_step(
 
 
 def budget_text(budget: UsageBudget) -> str:
-    """A budget in hours: `10000 h of nvidia.com/gpu`, `0.1 h of cpu`."""
+    """Return a budget in hours: `10000 h of nvidia.com/gpu`, `0.1 h of cpu`."""
     return f"{amount_text(budget.resource, round(budget.most / _HOUR_S))} h of {budget.resource}"
 
 
 @worded("queue-no-nodes-for")
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """No nodes are asked for, as the queue could not use them."""
+    """No autoscaler is asked for nodes, as the queue could not use them."""
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are wanted"
 
@@ -171,11 +171,11 @@ OVER_FAIR = constant(
 NOT_ENOUGH = constant(
     "reclaim-not-enough",
     f"{_NOTHING} a queue loses gangs, or pods above their minimum, only while it has more than it deserves and keeps "
-    "what it is guaranteed; what may go makes too little room; smaller or fewer pods may find room, or it starts "
+    "what it is guaranteed; evicting these makes too little room; smaller or fewer pods may fit, or it starts "
     "when gangs end",
 )
-"""The rule by which nothing is reclaimed for a gang, and what would change it; without gangs and amounts, so that
-they stay the same."""
+"""The rule by which nothing is reclaimed for a gang, and changes that would help. The sentences have no gangs and
+amounts, so that they rarely change."""
 
 
 EXCEEDED = "QuotaExceeded"
@@ -192,13 +192,14 @@ overcommitted = Sentence(
 )
 
 
-_OWN = "only its own queue leaves that free, "
+_OWN = "only gangs of its own queue must leave these nodes free, "
 FOR_ITS_OWN = constant("reservation-for-its-own", f"{_OWN}as it waits for pods of that queue")
 OVER_SHARE = constant("reservation-over-share", f"{_OWN}as it would have more than its fair share")
-"""The reason why a reservation does not count for all queues."""
-expired = Sentence("reservation-expired", _OWN + "for a while, as all others have done so for {after_s:g} s")
+"""Reasons why a reservation binds only its own queue."""
+expired = Sentence("reservation-expired", _OWN + "for a while, as all queues have done so for {after_s:g} s")
 OVER = constant(
-    "reservation-over", "nothing is reserved any more: it is not the head of its queue, or its nodes do not take it"
+    "reservation-over",
+    "nothing is reserved any more: it is not the first gang of its queue, or its nodes do not accept it",
 )
 
 
@@ -210,13 +211,15 @@ def expected(at: float | None) -> str:
 def reserved(
     nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason, *, named: bool
 ) -> Reason:
-    """Nodes are reserved for a gang, `aside` for its own queue only; `named`: readers may see the gangs that end there.
+    """Nodes are reserved for a gang; `aside`: why only for its own queue; `named`.
 
-    Others get the number alone: they may read the data that is stored with the message.
+    Readers may see the gangs that end there.
+
+    Other readers get only their number, as they may read the data that is stored with the message.
     """
     owners = listed(ending) if named else many(len(ending), "workload")
     made = _reserved(list(nodes[:3]), len(nodes), owners, len(ending), patience_s, aside)
-    return made if at is None else made.given(at=at)  # a merge patch would remove a member that is null
+    return made if at is None else made.given(at=at)  # a merge patch would remove a field that is null
 
 
 @worded(RESERVED)
@@ -235,6 +238,6 @@ def _reserved(
 
 @worded("reservation-in-the-way")
 def in_the_way(reservations: Sequence[tuple[Reason | str, Sequence[str], float | None]]) -> str:
-    """Reservations (gang, nodes and time of each) keep a gang from nodes that have room for it."""
+    """Reservations (gang, nodes and time of each) keep a gang away from nodes with room for it."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
     return f"it would run into {' and '.join(parts)}"

@@ -20,7 +20,7 @@ force = "kubectl delete pod {pods} -n {namespace} --grace-period=0 --force".form
 
 
 def nothing(lacks: Shortage) -> str:
-    """The gang is larger than the cluster, and more nodes like those that it has would not do."""
+    """The gang is larger than the cluster, and more nodes like the existing ones would not help."""
     miss = lacks.miss
     if miss is None:
         return "nothing here: nothing says what its pods need"
@@ -47,7 +47,7 @@ def first(ahead: Sequence[str]) -> str:
 
 
 def before(ahead: Sequence[str]) -> str:
-    """Gangs of other queues come before it."""
+    """Gangs of other queues come before this one."""
     return f"the gangs before it start first, or are withdrawn: {', '.join(ahead)}"
 
 
@@ -58,7 +58,7 @@ def queue(name: str, open_queues: Sequence[str], *, missing: bool) -> str:
 
 
 def other_queue(namespace: str, queues: Sequence[str]) -> str:
-    """The queue is not for the namespace."""
+    """The queue does not accept gangs of the namespace."""
     return f"it names a queue that is for namespace {namespace!r} ({', '.join(queues) or 'there is none'})"
 
 
@@ -73,7 +73,7 @@ def recovered(nodes: Sequence[str], what: str) -> str:
 
 
 def ends(holders: Sequence[str]) -> str:
-    """Other pods have the room."""
+    """Other pods use the capacity."""
     return f"{listed(holders, NAMED)} {verb(len(holders), 'end')}"
 
 
@@ -83,7 +83,10 @@ def added(count: int, like: str) -> str:
 
 
 def holder(name: str, pods: int, nodes: int, since: str, stuck: Sequence[str] = ()) -> str:
-    """A holder of room: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`; `stuck` are pods of it that do not end."""
+    """A holder of capacity: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`.
+
+    `stuck` are its pods that do not end.
+    """
     does = "does" if len(stuck) == 1 else "do"
     late = f"; {listed(stuck, NAMED)} {does} not end, though being deleted" if stuck else ""
     return f"{name} ({many(pods, 'pod')} on {many(nodes, 'node')}{f', since {since}' if since else ''}{late})"

@@ -1,4 +1,4 @@
-"""Repairs of gangs whose nodes have failed: in Events, Placements, and conditions of the PodGroup."""
+"""Repairs of gangs whose nodes have failed: sentences in Events, Placements, and conditions of the PodGroup."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from muster.api.muster.reason import Sentence, constant, worded
 NODE_FAULT = "NodeFault"
 """Reason of a condition: members of the gang are on faulty nodes, and stay there for now."""
 REPAIRS = frozenset({"repair-evicts-whole", "repair-replaces", "repair-restarts"})
-"""Codes of reasons to evict: a placement whose victims go for one of them is a repair."""
+"""Codes of eviction reasons; a placement whose victims are evicted for one of them is a repair."""
 GONE = "gone"
 BY_ANNOTATION = "its annotation muster.dev/on-node-fault says"
 JOB_RESTARTS = "its Job restarts as a whole when a pod is evicted"
@@ -32,7 +32,7 @@ evicts_whole = Sentence(
 
 
 def nodes_with(faults: Mapping[str, str]) -> str:
-    """The faulty nodes, those with one fault together: `nodes n1, n2 are gone and node n3 is suspect (…)`."""
+    """Return the faulty nodes grouped by fault: `nodes n1, n2 are gone and node n3 is suspect (…)`."""
     together: dict[str, list[str]] = {}
     for node, fault in sorted(faults.items()):
         together.setdefault(fault, []).append(node)
@@ -53,14 +53,14 @@ def policy(nodes: str, members: int, policy: str, why: str) -> str:
 
 @worded("repair-replaces")
 def replaces(nodes: str, members: int, why: str, *, dead: bool) -> str:
-    """Members on faulty nodes are evicted, and come again elsewhere."""
+    """Members on faulty nodes are evicted, and restart elsewhere."""
     text = f"repairs: {nodes}: {many(members, 'member')} {be(members)} replaced, as {why}"
     return f"{text}; {OUT_OF_SERVICE}" if dead else text
 
 
 @worded("repair-restarts")
 def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
-    """All members are evicted, and come again: on their nodes, but those of faulty ones."""
+    """All members are evicted and restart: on their nodes, except members on faulty nodes."""
     where = f"{members} of its {many(of, 'member')} on other nodes"
     text = f"repairs: {nodes}: the gang restarts in place, {where}, as {why}"
     return f"{text}; {OUT_OF_SERVICE}" if dead else text
@@ -68,11 +68,11 @@ def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
 
 @worded("repair-stays")
 def stays(nodes: str, members: int) -> str:
-    """Members on suspect nodes run on, as there is no room elsewhere."""
+    """Members on suspect nodes keep running, as they fit nowhere else."""
     return f"{nodes}, and its {many(members, 'member')} there {have(members)} to stay, as no other node takes them"
 
 
 @worded("repair-stopped")
 def stopped(faulty: int, of: int) -> str:
-    """Repair has stopped: too many nodes are faulty at once for a fault of nodes."""
+    """Repair has stopped: so many nodes are faulty at once that the cause is probably elsewhere."""
     return f"{faulty} of {many(of, 'node')} are suspect or not ready at once: nothing is repaired until fewer are"

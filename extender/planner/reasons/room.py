@@ -1,6 +1,6 @@
-"""Shortage of room for pods of one shape: causes, the nearest miss, and both in one sentence.
+"""Shortage of capacity for pods of one shape: causes, the nearest miss, and both in one sentence.
 
-`planner.framework.shortage` counts it; PodGroup conditions, `muster explain` and `muster simulate` have the sentence.
+`planner.framework.shortage` computes it; PodGroup conditions, `muster explain` and `muster simulate` show the sentence.
 """
 
 from typing import Literal
@@ -15,29 +15,29 @@ from muster.api.muster.reason import Reason, worded
 from muster.resources.vector import PODS, Vector, amount_text
 
 NO_ROOM = "no-room"
-"""Code of the reason; what is stored of it are the parameters of `Shortage.data`."""
+"""Code of the reason; only the parameters in `Shortage.data` are stored."""
 
 _OF_ROOM = frozenset({SCARCE, GPU_PARTS.code})
-"""Codes of causes that are a lack of room; others are for example taints and affinities."""
+"""Codes of causes that are a lack of capacity; other causes are e.g. taints and affinities."""
 Wanted = Literal["together", "lost", "extra", "ever"]
-"""Pods that start together now; members that a gang which started has lost; pods above the minimum; pods that would
-have to fit into the empty cluster."""
+"""Pods that start together now; lost members of a started gang; pods above the minimum; pods that would have to fit
+into an empty cluster."""
 
 
 class Cause(Struct, frozen=True, rename="camel"):
-    """Nodes that are lost to one cause; every node counts once, for the first cause that it meets."""
+    """Nodes that one cause excludes; every node counts once, for its first cause."""
 
     words: str
     why: Reason
     nodes: int
     roomy: int
-    """Those of them with room for a pod."""
+    """Number of these nodes with room for a pod."""
     examples: tuple[str, ...]
     """Names of the first nodes, in natural order."""
 
     @property
     def counted(self) -> str:
-        """The nodes and the cause: `1 has the taint gpu=yes`, `2 have the taint gpu=yes`."""
+        """The number of nodes and the cause: `1 has the taint gpu=yes`, `2 have the taint gpu=yes`."""
         first, _, rest = self.words.partition(" ")
         plural = {"has": "have", "does": "do", "lacks": "lack", "is": "are"}
         return f"{self.nodes} {first if self.nodes == 1 else plural.get(first, first)}{f' {rest}' if rest else ''}"
@@ -51,20 +51,20 @@ class Level(Struct, frozen=True, rename="camel"):
 
 
 class NearestMiss(Struct, frozen=True, rename="camel"):
-    """The missing room, in terms of the scarcest resource."""
+    """The missing capacity, in terms of the scarcest resource."""
 
     pods: int
     resource: str
-    """The scarcest resource; empty if room is not the question."""
+    """The scarcest resource; empty if capacity is not the problem."""
     amount: int
     """Request of one pod, in milli-CPU or base units."""
     whole_nodes: bool
-    """No node has room for more than one such pod, even when it is empty."""
+    """True if even an empty node holds at most one such pod."""
     levels: tuple[Level, ...]
-    """Nodes with too little free, but not nothing; most first."""
+    """Nodes with too little free, but more than nothing; the most first."""
 
     def each(self, pods: int) -> str:
-        """Return the size of one of so many pods, ` of 8 nvidia.com/gpu each`; empty if room is not the question."""
+        """Return the size of each of `pods` pods, ` of 8 nvidia.com/gpu each`; empty if capacity is not the problem."""
         if self.resource in {"", PODS}:
             return ""
         return f" of {amount_text(self.resource, self.amount)} {self.resource}{' each' if pods != 1 else ''}"
@@ -88,21 +88,21 @@ class Shortage(Struct, frozen=True, rename="camel"):
     requests: Vector
     nodes: int
     roomy: int
-    """Nodes that have room for at least one more pod of this shape."""
+    """Number of nodes with room for at least one more pod of this shape."""
     causes: tuple[Cause, ...]
     miss: NearestMiss | None
     unseen: tuple[str, ...] = ()
-    """Demands of its claims to devices that are not counted, in words: kube-scheduler decides them."""
+    """Descriptions of demands of its device claims that are not counted; kube-scheduler decides about them."""
     alike: tuple[str, ...] = ()
-    """Other pod sets whose pods are of the same shape and are counted along."""
+    """Other pod sets with pods of the same shape, which are counted too."""
     closest: Closest | None = None
-    """The domain that came closest, if there are nodes enough and no domain holds all pods that must be in one."""
+    """The closest domain, if there are enough nodes but no domain holds all pods that must be in one."""
     running: int = 0
-    """Pods of the set that have a node."""
+    """Number of the set's pods that have a node."""
 
     @property
     def message(self) -> str:
-        """One sentence: the need, the nodes lost to each cause, and the nearest miss."""
+        """One sentence: the need, the nodes that each cause excludes, and the nearest miss."""
         if self.closest is not None:
             ever = "; even were all nodes empty" if self.kind == "ever" and not self.closest.why else ""
             return f"{self.closest.message}{ever}"
@@ -119,7 +119,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def data(self) -> Reason:
-        """Return the data for lists of gangs: the pods without room, and the request of one of them."""
+        """The data for lists of gangs: the number of pods without a node, and the request of one pod."""
         miss, closest = self.miss, self.closest
         if closest and closest.why:
             return Reason(code=NO_ROOM, params={"kind": self.kind})
@@ -129,18 +129,18 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def _who(self) -> str:
-        """The pod sets, unless the gang has one without a name of its own."""
+        """The names of the pod sets; empty if the gang's only pod set has the default name."""
         sets = [self.pod_set, *self.alike]
         return "" if sets == [DEFAULT_POD_SET] else f"{' and '.join(sets)}: "
 
     @property
     def lost(self) -> str:
-        """Nodes lost to each cause, in words."""
+        """The numbers of nodes that each cause excludes, as text."""
         return ", ".join(cause.counted for cause in self.causes)
 
     @property
     def need(self) -> str:
-        """Pods that are wanted, and those of them that find room, in words."""
+        """The numbers of wanted pods and of pods that fit, as text."""
         pods = many(self.wanted, "pod")
         if self.kind == "ever":
             return f"{pods} must start together, but even an empty cluster has room for {self.placed} of them"
@@ -155,7 +155,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def nearest(self) -> str:
-        """The nearest miss in words; empty if nothing is known, and without room if no node lacks it."""
+        """The nearest miss as text; empty if unknown. The missing capacity is left out if no node lacks any."""
         if self.miss is None:
             return ""
         lacks_room = self.roomy or not self.causes or any(each.why.code in _OF_ROOM for each in self.causes)
@@ -165,7 +165,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def _levels(self) -> list[str]:
-        """Nodes that nearly have room."""
+        """Descriptions of nodes that nearly have room."""
         miss = self.miss
         if miss is None:
             return []
@@ -178,9 +178,9 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
 @worded(NO_ROOM)
 def no_room(lacks: Shortage) -> str:
-    """Too little room is free."""
+    """Too little capacity is free."""
     return lacks.message
 
 
 UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)
-"""Of a failed trial that is not reported."""
+"""The shortage of a failed trial that is not reported."""

@@ -1,4 +1,4 @@
-"""Requests for nodes, made or not: added to a gang's reason to wait, and in conditions of its pods for autoscalers."""
+"""Requests for nodes, made or not: additions to a gang's reason to wait, and conditions of its pods for autoscalers."""
 
 from collections.abc import Mapping
 
@@ -28,13 +28,13 @@ long_parameter = "{key} has a value of {chars} characters for {name!r}, and can 
 bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
 
 in_vain = Sentence(
-    "nodes-in-vain", "it asked for nodes and could not start; it rests for {pause_s:g} s before it asks again"
+    "nodes-in-vain", "it asked for nodes and could not start; it pauses for {pause_s:g} s before it asks again"
 )
 
 after_the_first = "its gang waits for nodes that do not exist yet; {pod} says why".format
 
 REPLACED = "another one takes its place"
-NOT_NEEDED = "its gang needs it no more"
+NOT_NEEDED = "its gang no longer needs it"
 accepted = Sentence("nodes-accepted", "ProvisioningRequest {name} is accepted")
 unanswered = Sentence("nodes-unanswered", "ProvisioningRequest {name} is not accepted yet")
 provisioned = Sentence(

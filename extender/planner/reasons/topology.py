@@ -1,6 +1,6 @@
-"""The domain that came closest to holding a gang that must be in one; and problems of HyperNodes.
+"""The domain that came closest to holding a gang that must be in one, and problems of HyperNodes.
 
-Sentences about HyperNodes stand in their condition `Valid`, in the log and in `muster topo`, too.
+Sentences about HyperNodes are also in their condition `Valid`, in the log and in `muster topo`.
 """
 
 from msgspec import Struct
@@ -33,11 +33,13 @@ overlap = (
 crowded = (
     "nodes that are members of more than {most} HyperNodes (limit {limit!r}): {nodes}. They are in no domain".format
 )
-tier_name_taken = "tierName {name!r} is that of tier {other} too, which is meant where it is asked for".format
-tier_name_unused = "tier {tier} is called {known!r} by others: it is not known under tierName {name!r}".format
-too_many_tiers = "there are more than {most} tiers (limit {limit!r}), and the lowest count: up to {last}".format
+tier_name_taken = "tierName {name!r} is also the name of tier {other}; a request for it means tier {other}".format
+tier_name_unused = "other HyperNodes call tier {tier} {known!r}, so its tierName {name!r} is ignored".format
+too_many_tiers = (
+    "there are more than {most} tiers (limit {limit!r}), and only the lowest count, up to tier {last}".format
+)
 too_many_patterns = (
-    "all HyperNodes have more than {most} patterns (limit {limit!r}), and the oldest HyperNodes come first"
+    "all HyperNodes have more than {most} patterns (limit {limit!r}), and only those of the oldest HyperNodes count"
 ).format
 
 
@@ -48,13 +50,13 @@ class Closest(Struct, frozen=True, rename="camel"):
     """The pod set or sub-group; empty for the gang as a whole."""
     topology: str
     level: str
-    """The level that is required, for people."""
+    """The required level, as text for users."""
     domain: str
-    """The domain of that level that holds most of the pods; empty if there is none."""
+    """The domain of that level that holds the most pods; empty if there is none."""
     held: int
-    """Pods that the domain has room for."""
+    """Number of pods for which the domain has room."""
     wanted: int
-    """Pods that must be in one domain."""
+    """Number of pods that must be in one domain."""
     domains: int
     why: str = ""
     """The reason, if there is no such topology or level."""

@@ -1,4 +1,4 @@
-"""Reasons of verbs to refuse a call of kube-scheduler: one enum for kube-scheduler, people and metrics."""
+"""Reasons why verbs refuse a call of kube-scheduler: one enum for kube-scheduler, users and metrics."""
 
 from enum import StrEnum
 
@@ -14,8 +14,9 @@ class CallResult(StrEnum):
 class VerbReason(StrEnum):
     """The reason to refuse a filter or bind call; the value is the text that kube-scheduler gets.
 
-    The texts are constants: one that changed from call to call would re-queue the pod at once, again and again. An
-    error is tried again by kube-scheduler; a rejection, which must be certain, waits until the cluster changes.
+    The texts are constants: a text that changes between calls would make kube-scheduler re-queue the pod at once, again
+    and again. After an error kube-scheduler tries again; a rejection, which must be certain, lasts until the cluster
+    changes.
     """
 
     NOT_LEADING = "this Muster extender does not lead; trying again"
@@ -47,12 +48,12 @@ class VerbReason(StrEnum):
 
     @property
     def tag(self) -> str:
-        """The reason as a label of the metrics; a call without a reason has the empty one."""
+        """The reason as a label of the metrics; a call without a reason has an empty label."""
         return self.name.lower()
 
     @property
     def verdict(self) -> CallResult:
-        """ERROR if kube-scheduler is to try again by itself, else REJECTED."""
+        """ERROR if kube-scheduler should try again by itself, else REJECTED."""
         return CallResult.REJECTED if self in _REJECTIONS else CallResult.ERROR
 
 

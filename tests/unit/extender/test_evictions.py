@@ -134,7 +134,7 @@ def test_the_first_refusal_spares_the_others() -> None:
     assert process.done("evict") == []
     status = process.world.state.placements["ns/high"].status
     assert (status.phase, status.evictions_in_vain) == ("Abandoned", 1)
-    assert "a PodDisruptionBudget does not let pods go" in status.message
+    assert "a PodDisruptionBudget forbids evicting pods" in status.message
     assert "low" not in status.message, "neither pod nor budget are for the gang's owner to see"
     assert "db" not in status.message.split()
 

@@ -149,7 +149,7 @@ def test_a_new_placement_names_its_victims_and_forgets_what_was_before() -> None
     assert (spec.spares, spec.borrows) == ([], [])
     assert (status.phase, status.bound, status.planned, status.started, status.attempts) == ("Planned", 0, 2, False, 2)
     assert (status.started_at, status.expected_at, status.reserved_at) == ("", "", "")
-    assert status.message == "waits for 2 pods to go"
+    assert status.message == "waits until 2 pods have left its nodes"
     assert [each.node for each in status.avoided] == ["n"]
     assert spec.victims_reason == "preempted by a gang of priority 10 in queue default"
 

@@ -58,4 +58,4 @@ def test_who_may_not_see_the_other_gang_reads_until_when() -> None:
 def test_who_waits_reads_how_long_at_most() -> None:
     """Not longer than the last notice."""
     world = ExplainWorld()
-    assert f"which have until {told(world)} to save what they have" in world.gang_report("high").summary
+    assert f"which have until {told(world)} to save their work" in world.gang_report("high").summary

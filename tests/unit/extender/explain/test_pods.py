@@ -152,7 +152,7 @@ def test_a_job_is_found_by_its_own_name_and_says_so_when_it_has_no_gang_yet() ->
     world.state.on_pod_group(world.state.groups["ns/train"], None)
     report = world.explain("train", "job")
     assert report.cause == "no-pod-group"
-    assert "look whether Muster's controller runs" in report.summary
+    assert "check that Muster's controller runs" in report.summary
 
 
 def test_explaining_decides_what_the_planner_decides() -> None:

@@ -29,7 +29,7 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
     when = format_time(world.now + 99)
     sentence = (
         f"reserved: 4 nodes, node-0, node-1, node-2 and 1 more, expected at {when}, because ns/old is expected to have "
-        "ended there; only its own queue leaves that free, as it waits for pods of that queue"
+        "ended there; only gangs of its own queue must leave these nodes free, as it waits for pods of that queue"
     )
     assert report.cause == "no-room"
     assert report.summary.endswith(sentence)

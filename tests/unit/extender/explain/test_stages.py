@@ -156,7 +156,7 @@ def test_what_a_gang_has_is_counted_by_how_far_it_is() -> None:
     assert (report.placement.epoch, report.placement.phase, report.placement.left_s) == (1, "Planned", 60.0)
     assert report.details[:3] == [
         "1 waiting for kube-scheduler: worker 1 on node-1",
-        "1 behind the gate, lifted by the planner's next cycle: worker 2 on node-2",
+        "1 behind Muster's scheduling gate, which a later cycle lifts: worker 2 on node-2",
         "1 not created yet by the owner: worker 3 on node-3",
     ]
 

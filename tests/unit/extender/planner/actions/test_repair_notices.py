@@ -171,7 +171,8 @@ def test_nobody_goes_any_more_once_its_placement_is_given_up() -> None:
     world = World()
     world.hurt()
     session = world.cycle(NOTICE_S + 1_000)
-    assert only(session, decisions.ClosePlacement).message == "3 pods that had to go for it were not evicted in time"
+    message = only(session, decisions.ClosePlacement).message
+    assert message == "3 pods that had to leave its nodes were not evicted in time"
     assert evicted(session) == []
 
 

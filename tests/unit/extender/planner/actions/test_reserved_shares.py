@@ -125,7 +125,7 @@ def test_a_reservation_expires_and_begins_again_after_a_pause() -> None:
     world.step(100)
     world.step()
     assert "next" in world.started
-    assert "as all others have done so for 1000 s" in world.state.placements["ns/head"].status.message
+    assert "as all queues have done so for 1000 s" in world.state.placements["ns/head"].status.message
     world.step(100)
     world.joins("third", 1, lasts_s=60, queue="theirs")
     assert "third" not in world.started

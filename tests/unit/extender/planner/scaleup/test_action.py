@@ -119,11 +119,11 @@ def test_a_gang_that_asks_in_vain_rests_ever_longer_while_the_next_one_has_its_t
     session = cluster.cycle(300)
     assert asking(session) == ["second-w-0", "second-w-1"]
     assert sentence(session, first).reason == IN_VAIN
-    assert "it rests for 60 s before it asks again" in sentence(session, first).message
+    assert "it pauses for 60 s before it asks again" in sentence(session, first).message
     both = ["first-w-0", "first-w-1", "second-w-0", "second-w-1"]
     assert sorted(asking(cluster.cycle(BACK_OFF_S))) == both, "who asks goes on beside one that may never get its nodes"
     session = cluster.cycle(300)
-    assert "it rests for 120 s before it asks again" in sentence(session, first).message
+    assert "it pauses for 120 s before it asks again" in sentence(session, first).message
     assert asking(cluster.cycle(BACK_OFF_S)) == ["second-w-0", "second-w-1"]
 
 
@@ -357,7 +357,7 @@ def waits_for_victims(cluster: Cluster, name: str) -> None:
         victims=[Victim("victim-w-0", uid="uid-victim-w-0", gang="victim")],
         notices=[Notice(gang="victim", told_at=format_time(world.now), evict_at=until)],
     )
-    status = PlacementStatus(phase="Planned", message="waits for 1 pod to go")
+    status = PlacementStatus(phase="Planned", message="waits until 1 pod has left its nodes")
     world.state.on_placement(None, Placement(metadata=world.meta(name), spec=spec, status=status))
 
 
@@ -377,7 +377,7 @@ def test_a_gang_for_which_victims_are_to_go_ends_to_ask() -> None:
     cluster.gang("second", 1)
     session = cluster.cycle()
     said = {say.pod.name: (say.asks, say.message) for say in of(session, Say)}
-    assert said["first-w-0"] == (False, "waits for 1 pod to go")
+    assert said["first-w-0"] == (False, "waits until 1 pod has left its nodes")
     assert asking(session) == ["second-w-0"]
 
 
