@@ -1,8 +1,8 @@
-"""The planner's inputs, recorded: changes from the reflectors, its own writes, and what it decided on them.
+"""Recordings of the planner's inputs: changes from the reflectors, its own writes, and the resulting decisions.
 
-A recording is a folder of compressed files, each of which begins with everything that is known then, so that old ones
-can be dropped whole. `lines` is the format, `tap` takes notes on the extender's loop, `recorder` writes them in a
-thread of its own, `ring` keeps the files within bounds, and `reading` reads them again. `words` says decisions shortly.
-It promises that recording never holds the planner, and that no secret and no environment of a container is in it.
-`extender.replay` replays their decisions.
+A recording is a folder of compressed files. Each file begins with all objects known at that time, so that old files can
+be deleted. `lines` is the format, `tap` collects changes on the extender's loop, `recorder` writes them in a thread of
+its own, `ring` limits the files, and `reading` reads them. `words` writes decisions in short form. Recording never
+delays the planner, and a recording contains no secrets and no environment of containers. `extender.replay` replays
+recordings.
 """

@@ -1,7 +1,7 @@
 """The format of a recording: one JSON object per line, distinguished by its field `is`. Pure.
 
-Objects are those of the API server with only the fields that the planner reads (`explain.clusterdump.scrubbed`), so
-that they are as free of secrets as a file of `muster snapshot`.
+Objects have only the fields that the planner reads (`explain.clusterdump.scrubbed`), so they are as free of secrets as
+a file of `muster snapshot`.
 """
 
 import re
@@ -20,7 +20,7 @@ FORMAT: Final = "muster-recording/v1"
 RESOURCES: Final[dict[str, Resource[Any]]] = {
     kind_name(resource): resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
 }
-"""The kinds of a recording, as kubectl calls them."""
+"""Name of a kind as in kubectl → the kind; all kinds in a recording."""
 
 
 class RecordLine(Struct, tag_field="is", omit_defaults=True, rename="camel", kw_only=True):
@@ -34,33 +34,33 @@ class Head(RecordLine, tag="head"):
 
     format: str
     version: str = ""
-    """Of the Muster that recorded."""
+    """Version of the Muster that recorded."""
     session: str = ""
-    """Another one for each start of the process: what the planner remembers does not outlive it."""
+    """Identifier of one run of the process; the planner's memory does not survive a restart."""
     number: int = 0
-    """Counts the files of a session."""
+    """Number of the file within its session."""
     pool: str = ""
     config: str = ""
     """Text of the scheduler configuration; empty: the defaults."""
     settings: dict[str, Any] = {}
-    """Settings of the extender that the planner gets."""
+    """The extender's settings that the planner uses."""
     planner: bool = True
-    """False: recorded without a planner (`muster record`), so that there are no decisions."""
+    """False if recorded without a planner (`muster record`), so that there are no decisions."""
 
 
 class KnownLine(RecordLine, tag="known"):
-    """An object that exists when the file begins. `Put` is one that came or changed since."""
+    """An object that exists when the file begins; `Put` is for later additions and changes."""
 
     kind: str
     object: Raw
 
 
 class ObjectsEndLine(RecordLine, tag="whole"):
-    """The end of the objects with which a file begins: those that were known before and are not among them are gone."""
+    """The end of the objects with which a file begins; earlier objects that are not among them are gone."""
 
 
 class Put(RecordLine, tag="put"):
-    """An object that came or changed."""
+    """An object that was added or has changed."""
 
     kind: str
     object: Raw
@@ -69,7 +69,7 @@ class Put(RecordLine, tag="put"):
 
 
 class GoneLine(RecordLine, tag="gone"):
-    """An object that is gone."""
+    """An object that was deleted."""
 
     kind: str
     key: str
@@ -77,7 +77,7 @@ class GoneLine(RecordLine, tag="gone"):
 
 
 class Bound(RecordLine, tag="bound"):
-    """A pod that Muster has bound, before the watch reports it."""
+    """A pod that Muster has bound, recorded before the watch reports it."""
 
     uid: str
     node: str
@@ -85,41 +85,48 @@ class Bound(RecordLine, tag="bound"):
 
 
 class ConfigLine(RecordLine, tag="config"):
-    """Another scheduler configuration is used from the next cycle on."""
+    """A new scheduler configuration, which applies from the next cycle on."""
 
     text: str
 
 
 class SnapshotLine(RecordLine, tag="look"):
-    """The planner has copied its state for a cycle: later changes count for the next one."""
+    """The moment at which the planner copied its state for a cycle; later changes count for the next cycle."""
 
 
 class Cycle(RecordLine, tag="cycle"):
-    """The cycle on the copy of the last `SnapshotLine`: its time in `at`, inputs of no watch, and decisions."""
+    """The cycle on the copy of the last `SnapshotLine`.
+
+    Its time (`at`), inputs that no watch reports, and decisions.
+    """
 
     arrived: dict[str, list[tuple[str, int]]] = {}
     """Gang UID → slots of members that wait for the others at the barrier."""
     avoided: dict[str, dict[str, float]] | None = None
-    """Gang key → node that refused a member of it → end of that time; None: recorded by an older version."""
+    """Gang key → node that refused a member → end of the time for which the gang avoids it; None: recorded by an older
+    version."""
     gone: list[str] = []
-    """Nodes that do not exist any more."""
+    """Deleted nodes."""
     served: bool | None = None
     """True if the cluster has ProvisioningRequests."""
     usage: PublishedUsage | None = None
-    """Past usage of queues, where one of them has a budget."""
+    """Past usage of queues, if any queue has a budget."""
     decided: list[tuple[str, ...]] = []
-    """As `record.words` has them."""
+    """Decisions in the form of `record.words`."""
 
 
 class Lost(RecordLine, tag="lost"):
-    """Changes that came faster than they could be written: the next file begins with all known objects."""
+    """Changes were lost, as they came faster than they could be written.
+
+    The next file begins with all known objects.
+    """
 
     changes: int
     since: float = 0.0
 
 
 class EndLine(RecordLine, tag="end"):
-    """The end of a file that was closed in order; without it the process was killed, or still writes."""
+    """The end of a properly closed file; without it, the process was killed or is still writing."""
 
     why: str = ""
 
@@ -135,25 +142,28 @@ _of_kind = {name: msgspec.json.Decoder(resource.type) for name, resource in RESO
 
 
 def encoded(line: AnyLine) -> bytes:
-    """Return the line as JSON, without its end."""
+    """Return the line as JSON, without a line break."""
     return _encode(line)
 
 
 def decoded(text: bytes) -> AnyLine:
-    """Read a line. Raises msgspec.DecodeError if it is none; its ValidationError: none of this version's."""
+    """Read a line.
+
+    Raises msgspec.DecodeError if it is not JSON, msgspec.ValidationError if this version does not know it.
+    """
     return _decoder.decode(text)
 
 
 def packed(item: Any) -> Raw:
-    """Return the text of an object with only the fields that the planner reads."""
+    """Encode an object with only the fields that the planner reads."""
     return Raw(_encode(scrubbed(item)))
 
 
 def alike(one: Raw, other: Raw) -> bool:
-    """Return True if two texts of objects differ in nothing but their resourceVersion."""
+    """Return True if two objects, given as text, differ only in their resourceVersion."""
     return _VERSION.sub(b"", bytes(one), count=1) == _VERSION.sub(b"", bytes(other), count=1)
 
 
 def unpacked(kind: str, text: Raw) -> Any:
-    """Return the object of a text."""
+    """Decode the object of a kind."""
     return _of_kind[kind].decode(text)

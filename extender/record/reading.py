@@ -1,4 +1,4 @@
-"""Reads recordings: the files of a folder in their order, each as far as it was written."""
+"""Reader of recordings: the files of a folder in order, each as far as it was written."""
 
 import zlib
 from collections.abc import Iterator
@@ -12,29 +12,29 @@ from extender.record.ring import PATTERN
 
 _CHUNK = 1 << 16
 _GZIP = 31
-"""For zlib: the header of gzip."""
+"""Window bits for zlib that select the gzip format."""
 
 
 class RecordingError(ValueError):
-    """Input that is no recording, or one that this version cannot read; the message says why."""
+    """Input that is not a recording, or that this version cannot read; the message gives the reason."""
 
 
 class Recording:
-    """A folder of files, or one file. It is read from the start each time, and no part is kept."""
+    """A folder of files, or a single file. Each iteration reads it from the start and keeps nothing in memory."""
 
     def __init__(self, path: Path) -> None:
-        """Raises RecordingError where there is no recording."""
+        """Raises RecordingError if there is no recording."""
         self.path = path
         self.files = sorted(path.glob(PATTERN)) if path.is_dir() else [path]
         if not self.files:
             raise RecordingError(f"{path}: there is no recording in this folder: no file is called {PATTERN}")
         self.cuts: dict[Path, str] = {}
-        """Files that end before their end, as far as they have been read, each with what is known of it."""
+        """Truncated files among those read so far, each with a description."""
         self.problems: dict[str, None] = {}
-        """Recorded values that count as their defaults, in sentences, as far as files have been read."""
+        """Sentences about unusable recorded values, which were replaced by defaults, in the files read so far."""
 
     def __iter__(self) -> Iterator[AnyLine]:
-        """Yield all lines, file by file. Raises RecordingError for a file that is none of a recording."""
+        """Yield all lines, file by file. Raises RecordingError for a file that is not part of a recording."""
         for file in self.files:
             yield from self._lines(file)
 
@@ -56,7 +56,7 @@ class Recording:
             raise RecordingError(f"{file}: it is empty")
 
     def _texts(self, file: Path) -> Iterator[bytes]:
-        """Yield the whole lines of a file; note one that ends in the middle."""
+        """Yield the complete lines of a file; record if the file ends in the middle of a line."""
         unzip, rest, whole = zlib.decompressobj(_GZIP), b"", 0
         try:
             with file.open("rb") as content:

@@ -1,8 +1,8 @@
-"""Recorder: takes notes without blocking its callers, and writes them in a thread of its own.
+"""Recorder of the planner: accepts changes without blocking its callers, and writes them in a thread of its own.
 
-Changes wait in a queue with a bound. Where they come faster than they can be written, only the latest version of each
-object is kept. The file ends with a line that says how many changes were lost, and the next one begins with all that is
-known. A recording may have a gap, but it never says what was not.
+Changes wait in a bounded queue. If they come faster than they can be written, only the latest version of each object is
+kept. The file then ends with a line with the number of lost changes, and the next file begins with all known objects.
+So a recording may have gaps, but never contains anything that did not happen.
 """
 
 import threading
@@ -25,20 +25,21 @@ LOST = Counter(
 BYTES = Gauge("muster_record_bytes", "Size in bytes of the recording file that is being written")
 FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. because the disk is full")
 MOST_WAITING = 20_000
-"""Changes that wait to be written; of further ones only the latest of each object."""
+"""Most changes that wait to be written; beyond it, only the latest version of each object is kept."""
 FILES = 8
-"""The ring has about so many files: a file takes this part of all bytes, and of the age."""
+"""Approximate number of files: each has at most this fraction of the ring's bytes and age."""
 SLICE = 100
-"""Lines that are written at a time; some milliseconds, in which other threads wait for the interpreter."""
+"""Lines written at a time, in some milliseconds during which other threads wait for the interpreter."""
 PAUSE_S = 0.002
 FLUSH_S = 1.0
 SLEEP_S = 60.0
-"""Without a cycle for so long this replica does not lead: cycles come every second or so, or after a long one later."""
+"""Time without a cycle, in seconds, after which this replica is not the leader; cycles usually follow each other within
+seconds."""
 JOIN_S = 10.0
 
 
 class Waiting(NamedTuple):
-    """A change that is to be written: the object itself, as it is encoded in the thread only."""
+    """A change that waits to be written, with the object itself: only the writing thread encodes it."""
 
     at: float
     kind: str
@@ -48,10 +49,10 @@ class Waiting(NamedTuple):
 
 
 class PlannerRecorder:
-    """Records into a ring; `saw`, `gone` and `say` are for any thread, and never wait.
+    """Recorder into a ring; any thread may call `saw`, `gone` and `record`, which never block.
 
-    A file begins with the first cycle, when the caches are filled and this replica leads. Before that, and while there
-    are no cycles, only the latest version of each object is kept.
+    A file begins with the first cycle, when the caches are filled and this replica is the leader. Before that, and
+    while there are no cycles, only the latest version of each object is kept.
     """
 
     def __init__(self, ring: Ring, head: lines.Head, *, wall_s: Callable[[], float]) -> None:
@@ -60,42 +61,42 @@ class PlannerRecorder:
         self._head.session = uuid4().hex[:12]
         self._wall_s = wall_s
         self._known: dict[str, dict[str, Raw]] = {kind: {} for kind in lines.RESOURCES}
-        """Kind → key → text of each object as it was noted last: the beginning of the next file."""
+        """Kind → key → latest text of each object, for the beginning of the next file."""
         self._queue: deque[Waiting | lines.AnyLine] = deque()
         self._overflow: dict[tuple[str, str], Waiting] = {}
-        """Latest versions of objects that came while the queue was full."""
+        """Latest versions of objects that changed while the queue was full."""
         self._lost, self._lost_since = 0, 0.0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._awake, self._snapshot_s = False, 0.0
-        """True while there are cycles, and the time of the last one."""
+        """True while there are cycles, and the time of the last snapshot."""
         self._writing, self._began_s = False, 0.0
-        """True while a file is open, and the time of its beginning."""
+        """True while a file is open, and its start time."""
         self._last_s = 0.0
         """Time of the last line."""
         self._failing, self._unsure = False, 0
-        """True while the disk does not take anything; 1 after an error: changes may not be on the disk."""
+        """True while writes to the disk fail, and 1 after an error, as the last changes may be lost."""
 
     def saw(self, kind: str, item: Any, *, own: bool = False) -> None:
-        """Note an object that came or changed."""
+        """Record an object that was added or has changed."""
         self._add(Waiting(self._wall_s(), kind, item.metadata.key, item, own))
 
     def gone(self, kind: str, key: str, *, own: bool = False) -> None:
-        """Note that an object is gone."""
+        """Record that an object was deleted."""
         self._add(Waiting(self._wall_s(), kind, key, None, own))
 
     def record(self, line: lines.AnyLine) -> None:
-        """Note a line of another kind; one without a time gets that of now."""
+        """Record a line of another kind; a line without a time gets the present one."""
         line.at = line.at or self._wall_s()
         self._add(line)
 
     def start(self) -> None:
-        """Start the thread; what was noted before is written, too."""
+        """Start the thread; it also writes earlier changes."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what waits, and end the file."""
+        """Write all waiting changes, and end the file."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(JOIN_S)
@@ -121,7 +122,7 @@ class PlannerRecorder:
         self._write_batch(last=True)
 
     def _write_batch(self, *, last: bool = False) -> None:
-        """Write what waits; a disk that does not take it is tried again, with a new file."""
+        """Write waiting changes; after a failed write try again, with a new file."""
         try:
             self.write()
             if last:
@@ -137,7 +138,7 @@ class PlannerRecorder:
             self._ring.drop()
 
     def write(self) -> None:
-        """Write all that waits. Raises OSError where the disk does not take it."""
+        """Write all waiting changes. Raises OSError if a write fails."""
         while self._queue:
             for _ in range(min(SLICE, len(self._queue))):
                 self._one(self._queue.popleft())
@@ -150,7 +151,7 @@ class PlannerRecorder:
         BYTES.set(self._ring.size)
 
     def _one(self, each: Waiting | lines.AnyLine) -> None:
-        """Write one line, or keep what it says for the beginning of a file."""
+        """Write one line, or keep its content for the beginning of a file."""
         line = self._line(each) if isinstance(each, Waiting) else each
         if line is None:
             return
@@ -179,14 +180,14 @@ class PlannerRecorder:
         self._ring.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
 
     def _pause(self) -> None:
-        """Leave the interpreter to others for a moment, except at the end."""
+        """Let other threads run for a moment, except at the end."""
         if threading.current_thread() is self._thread:
             self._stopped.wait(PAUSE_S)
 
     def _line(self, each: Waiting) -> lines.AnyLine | None:
-        """Return the line of a change, and keep the object for the beginning of the next file.
+        """Return the line for a change, and keep the object for the beginning of the next file.
 
-        None for a change of nothing that the planner reads, as the heartbeat of a node is.
+        None for a change of fields that the planner does not read, such as a node's heartbeat.
         """
         known = self._known[each.kind]
         if each.item is None:
@@ -199,12 +200,12 @@ class PlannerRecorder:
         return lines.Put(at=each.at, kind=each.kind, object=text, own=each.own)
 
     def _due(self) -> bool:
-        """Return True if the file is long enough, or old enough."""
+        """Return True if the file is large or old enough to be ended."""
         too_old = self._wall_s() - self._began_s > self._ring.most_age_s / FILES
         return too_old or self._ring.size > self._ring.most_bytes / FILES
 
     def _begin(self, at: float) -> None:
-        """Begin a file with all that is known at this time."""
+        """Begin a file with all objects known at this time."""
         self._end("")
         self._began_s = self._wall_s()
         self._ring.begin(self._head.session, self._head.number)
@@ -221,7 +222,7 @@ class PlannerRecorder:
 
     def _end(self, why: str) -> None:
         if self._writing:
-            at = self._wall_s() if why else self._last_s  # the next file goes on at the time of its first change
+            at = self._wall_s() if why else self._last_s  # the next file continues at the time of its first change
             self._ring.write(lines.EndLine(at=at, why=why))
             self._ring.close()
         self._writing = False

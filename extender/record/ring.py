@@ -1,7 +1,7 @@
-"""The files of a recording: a ring on disk, of which the oldest are dropped when there are too many bytes or days.
+"""The files of a recording: a ring on disk whose oldest files are deleted when it gets too large or too old.
 
-A file is compressed and flushed every second or so, so that a killed process loses no more than that. A
-reader of a file that ends anywhere gets all that was flushed.
+A file is compressed, and flushed about every second, so that a killed process loses no more than that. A reader of a
+truncated file gets all flushed lines.
 """
 
 import gzip
@@ -19,14 +19,14 @@ _LEVEL = 6
 
 
 class RingError(Exception):
-    """The folder cannot be written to; the message says why, for people."""
+    """The folder is not writable; the message gives the reason to users."""
 
 
 class Ring:
-    """Writes one file after the other into a folder. Not thread safe."""
+    """Writer of successive files in a folder. Not thread safe."""
 
     def __init__(self, folder: Path, *, most_bytes: int, most_age_s: float, wall_s: Callable[[], float]) -> None:
-        """Make the folder if it is missing. Raises RingError where it cannot be written to."""
+        """Create the folder if it is missing. Raises RingError if it is not writable."""
         self.folder = folder
         self.most_bytes = most_bytes
         self.most_age_s = most_age_s
@@ -41,7 +41,7 @@ class Ring:
             raise RingError(f"{folder}: no recording can be written there: {error.strerror or error}") from error
 
     def begin(self, session: str, number: int) -> None:
-        """End the file that is open, and begin another, whose name sorts after it; drop old ones."""
+        """End the open file, and begin another, whose name sorts after it; delete old files."""
         self.close()
         self.trim()
         stem = f"muster-recording-{format_time(self._wall_s(), micros=True).replace(':', '').replace('-', '')}"
@@ -49,23 +49,23 @@ class Ring:
         self._file = gzip.GzipFile(self._path, "xb", _LEVEL, mtime=0)
 
     def write(self, line: AnyLine) -> None:
-        """Write a line into the file that is open."""
+        """Write a line into the open file."""
         if self._file is not None:
             self._file.write(encoded(line) + b"\n")
 
     def flush(self) -> None:
-        """Have everything on disk that was written, so that the end of the process cannot lose it."""
+        """Write everything to the disk, so that the end of the process cannot lose it."""
         if self._file is not None:
             self._file.flush(zlib.Z_SYNC_FLUSH)
 
     def close(self) -> None:
-        """End the file that is open."""
+        """End the open file."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
     def drop(self) -> None:
-        """Leave the file that is open as it is, after an error."""
+        """Abandon the open file as it is, after an error."""
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):
@@ -73,11 +73,11 @@ class Ring:
 
     @property
     def size(self) -> int:
-        """Bytes on disk of the file that is open."""
+        """Bytes of the open file on disk."""
         return self._path.stat().st_size if self._path is not None and self._path.exists() else 0
 
     def trim(self) -> None:
-        """Drop the oldest files as long as all of them are too many bytes or too old; never the one that is open."""
+        """Delete the oldest files while the total size or the age is too large, but never the open file."""
         files = [path for path in sorted(self.folder.glob(PATTERN)) if self._file is None or path != self._path]
         sizes = {path: path.stat() for path in files}
         total = sum(each.st_size for each in sizes.values()) + (self.size if self._file is not None else 0)

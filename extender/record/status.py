@@ -8,7 +8,7 @@ from muster.api.kubernetes.meta import format_time
 
 
 class RecordingGap(Struct, rename="camel"):
-    """A stretch for which changes are missing."""
+    """A period for which changes are missing."""
 
     since: str
     until: str
@@ -16,30 +16,30 @@ class RecordingGap(Struct, rename="camel"):
 
 
 class RecordingStatus(Struct, rename="camel"):
-    """The content of a recording in numbers."""
+    """Summary of a recording's content in numbers."""
 
     since: str = ""
     until: str = ""
     files: int = 0
     bytes: int = 0
     sessions: int = 0
-    """Starts of the process that recorded."""
+    """Number of starts of the recording process."""
     versions: list[str] = []
     pool: str = ""
     objects: dict[str, int] = {}
-    """Kind → objects at the end."""
+    """Kind → number of objects at the end."""
     changes: int = 0
     cycles: int = 0
     decisions: int = 0
     lost: int = 0
-    """Changes that were lost."""
+    """Number of lost changes."""
     gaps: list[RecordingGap] = []
     cuts: dict[str, str] = {}
-    """Files that end before their end."""
+    """File → description, for truncated files."""
 
 
 def status_of(recording: Recording) -> RecordingStatus:
-    """Read a recording to its end. Raises RecordingError for what is none."""
+    """Read a recording to its end. Raises RecordingError if it is not a recording."""
     found = RecordingStatus(versions=[], gaps=[])
     objects: dict[str, set[str]] = {}
     session, last_s = "", 0.0

@@ -1,4 +1,4 @@
-"""Taps of the extender's inputs: the state that takes its own writes, and the marks of its cycles."""
+"""Recording hooks on the extender's inputs: watched changes, its own writes, and its cycles."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, Queue
 
 
 class RecordingHook:
-    """Notes the planner's inputs and decisions for a recorder."""
+    """Hook that passes the planner's inputs and decisions to a recorder."""
 
     def __init__(self, recorder: PlannerRecorder) -> None:
         self.recorder = recorder
@@ -29,7 +29,7 @@ class RecordingHook:
     def changed(
         self, resource: Resource[Any], old: meta.Object | None, new: meta.Object | None, *, own: bool = False
     ) -> None:
-        """Note a change of an object, as the state gets it."""
+        """Record a change of an object, as the state receives it."""
         if new is not None:
             self.recorder.saw(kind_name(resource), new, own=own)
         elif old is not None:
@@ -38,7 +38,7 @@ class RecordingHook:
     def recording_handler(
         self, resource: Resource[Any], tell: Callable[[Any, Any], None]
     ) -> Callable[[Any, Any], None]:
-        """Return `tell` with a note of each change before it."""
+        """Return a handler that records each change before calling `tell`."""
 
         def noted(old: Any, new: Any) -> None:
             self.changed(resource, old, new)
@@ -47,17 +47,17 @@ class RecordingHook:
         return noted
 
     def state(self, comparisons: int, later: Callable[[], None], *, pool: str, rules: FaultRules) -> PlannerState:
-        """Return an empty state that notes what this process writes into it."""
+        """Return an empty state that records this process's own writes."""
         state = TappedState(comparisons, later, pool=pool, rules=rules)
         state.tap = self
         return state
 
     def snapshot_taken(self) -> None:
-        """Note that the state is copied for a cycle as it is now. Runs where the state is changed."""
+        """Record that the state is being copied for a cycle. Runs on the loop that changes the state."""
         self.recorder.record(lines.SnapshotLine())
 
     def decided(self, session: Session) -> None:
-        """Note the inputs of a cycle that no watch reports, and its decisions."""
+        """Record the inputs of a cycle that no watch reports, and its decisions."""
         inputs = session.inputs
         self._record_requests(inputs)
         self.recorder.record(
@@ -73,7 +73,7 @@ class RecordingHook:
         )
 
     def _record_requests(self, inputs: CycleInputs) -> None:
-        """Note the ProvisioningRequests that changed, which are listed and not watched."""
+        """Record changed ProvisioningRequests, which are listed, not watched."""
         now = {each.metadata.key: each for each in inputs.provisioning.values()}
         for key, each in now.items():
             known = self._requests.get(key)
@@ -85,42 +85,42 @@ class RecordingHook:
 
 
 class TappedState(PlannerState):
-    """A state that notes what this process writes; changes from watches are noted by their handlers.
+    """A state that records this process's own writes; handlers of watches record other changes.
 
-    A write about an object that the watch has shown to be gone is none: the state leaves it out, too.
+    A write to an object whose deletion the watch has reported is not recorded, as the state ignores it too.
 
-    The replay hands it over in the same way and at the same place, so that both states are equal at each cycle.
+    The replay applies the writes in the same way and at the same place, so that both states are equal at each cycle.
     """
 
     tap: RecordingHook
 
     def on_pod_written(self, new: core.Pod) -> None:
-        """As the state, with a note."""
+        """Update the state and record the write."""
         if new.metadata.uid in self.pods:
             self.tap.changed(core.PODS, None, new, own=True)
         super().on_pod_written(new)
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
-        """As the state, with a note."""
+        """Update the state and record the write."""
         known = self.groups.get(new.metadata.key)
         if known is not None and known.metadata.uid == new.metadata.uid:
             self.tap.changed(POD_GROUPS, None, new, own=True)
         return super().on_pod_group_written(new)
 
     def on_native_written(self, new: scheduling.NativePodGroup) -> bool:
-        """As the state, with a note."""
+        """Update the state and record the write."""
         known = self.native.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
         if known is not None and known.metadata.uid == new.metadata.uid:
             self.tap.changed(scheduling.NATIVE_POD_GROUPS, None, new, own=True)
         return super().on_native_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
-        """As the state, with a note: the watch hands over by the table of kinds, which does not come here."""
+        """Update the state and record it; watched changes, which use the table of kinds, do not come here."""
         self.tap.changed(PLACEMENTS, old, new, own=True)
         return super().on_placement(old, new)
 
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
-        """As the state, with a note."""
+        """Update the state and record the write."""
         self.tap.recorder.record(lines.Bound(uid=uid, node=node, devices=devices))
         return super().assume(uid, node, devices)
 

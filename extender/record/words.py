@@ -1,4 +1,4 @@
-"""The decisions of a cycle in a few words each, as a recording has them; equal decisions have equal words. Pure."""
+"""The decisions of a cycle in a few words each, as in a recording; equal decisions have equal words. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -10,11 +10,11 @@ from extender.planner.state.pods import PodRecord
 from muster.api.muster.placement import PodSetPlacement
 
 Words = tuple[str, ...]
-"""A verb, the gang it is about, and what there is to say more."""
+"""A verb, the gang it concerns, and further details."""
 
 
 def decision_lines(session: Session) -> list[Words]:
-    """Return what a cycle decided that changes the cluster, in order; reasons why gangs wait are left out."""
+    """Return a cycle's decisions that change the cluster, in order; reasons why gangs wait are left out."""
     found: list[Words] = []
     for decision in session.decisions:
         words = _DECISION_TEXTS.get(type(decision))
@@ -56,4 +56,4 @@ _DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Words]
     decisions.Release: ("release", lambda release: [(_pod(release.pod), release.node)]),
     decisions.RequestNodes: ("request-nodes", lambda request: [(request.name,)]),
 }
-"""Decision → its verb, and for each line about it what there is to say more."""
+"""Type of a decision → its verb, and a function to the further details of its lines."""

@@ -1,4 +1,4 @@
-"""The changes of a what-if, as the planner gets them: other queues, more nodes, gangs that do not come."""
+"""The changes of a what-if: other queues, more nodes, and gangs that are left out."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ _GROUPS = frozenset({kind_name(POD_GROUPS), kind_name(NATIVE_POD_GROUPS)})
 
 
 class WhatIfChanges:
-    """Changes of a what-if; called with each recorded object, they return the object that replaces it."""
+    """Changes of a what-if; a call with a recorded object returns the object that replaces it."""
 
     def __init__(
         self,
@@ -31,9 +31,9 @@ class WhatIfChanges:
         without: Sequence[str] = (),
         nodes: Mapping[str, int] | None = None,
     ) -> None:
-        """Take queues that replace those of their names, changes like `team.weight=3`, queues whose gangs do not come.
+        """Create changes from replacement queues, changes like `team.weight=3`, and queues whose gangs are left out.
 
-        `nodes` says how many copies there are of a node, by its name.
+        `nodes` has the number of further copies by the name of a node.
         """
         self._queues = dict(queues or {})
         self._edits = tuple(edits)
@@ -41,7 +41,7 @@ class WhatIfChanges:
         self._nodes = dict(nodes or {})
 
     def __call__(self, kind: str, item: Any) -> Any:
-        """Return the object with the changes; None if it is not to be there."""
+        """Return the changed object; None if it is left out."""
         if kind in _GROUPS:
             return None if _queue(item) in self._without else item
         return self._queue(item) if kind == _QUEUES else item
@@ -58,7 +58,10 @@ class WhatIfChanges:
         return queue
 
     def added(self, history: History) -> list[ReplayedChange]:
-        """Return what is there from the beginning besides. Raises UnknownNameError, and ValueError for bad values."""
+        """Return further objects that exist from the beginning.
+
+        Raises UnknownNameError, and ValueError for bad values.
+        """
         there = {change.key: change.item for change in history.before if change.kind == _QUEUES}
         later = {change.key for change in history.changes if change.kind == _QUEUES}
         self._names = frozenset({*there, *later, *self._queues})

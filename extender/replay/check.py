@@ -1,7 +1,7 @@
-"""Compares the planner's present decisions with the recorded ones, on the same inputs cycle by cycle.
+"""Comparison of the planner's present decisions with the recorded ones, cycle by cycle on the same inputs.
 
-The recorded decisions take effect, not the new ones, so the next cycle again sees the recorded state. So each
-difference comes from the planner (another version, another configuration), and not from an earlier difference.
+The recorded decisions take effect, not the new ones, so each cycle sees the recorded state. So a difference comes from
+the planner (another version or configuration), not from an earlier difference.
 """
 
 from collections import Counter
@@ -19,19 +19,19 @@ from extender.replay.told import ReplayedWorld, decide, planning_of
 from muster.api.kubernetes.meta import format_time
 
 SHOWN = 50
-"""Differences that a report lists; all are counted."""
+"""Most differences that a report lists; all are counted."""
 
 
 class Difference(Struct, rename="camel"):
-    """One cycle that decides otherwise now."""
+    """A cycle whose decisions differ now."""
 
     at: str
     cycle: int
     """Number of the cycle in the recording."""
     then: list[Words]
-    """Decisions of then that are not among those of now."""
+    """Recorded decisions that the planner does not make now."""
     now: list[Words]
-    """Decisions of now that are not among those of then."""
+    """Decisions that the planner makes now and that were not recorded."""
 
 
 class CheckReport(Struct, rename="camel"):
@@ -40,26 +40,26 @@ class CheckReport(Struct, rename="camel"):
     since: str = ""
     until: str = ""
     versions: list[str] = []
-    """Versions of Muster that recorded."""
+    """Versions of Muster that made the recording."""
     cycles: int = 0
     decisions: dict[str, int] = {}
-    """Verb → decisions of then."""
+    """Verb → number of recorded decisions."""
     equal: int = 0
-    """Decisions that are the same now."""
+    """Number of decisions that are the same now."""
     different_cycles: int = 0
     gone: int = 0
-    """Recorded decisions that are no longer made."""
+    """Number of recorded decisions that the planner no longer makes."""
     new: int = 0
-    """Decisions that were not taken then."""
+    """Number of decisions that were not recorded."""
     lost: int = 0
-    """Changes that were lost to the recording, so that cycles after them may differ for that."""
+    """Number of changes that the recording lost; cycles after them may differ for that reason."""
     differences: list[Difference] = []
 
 
 def check_recording(recording: Iterable[lines.AnyLine], config: str | None = None) -> CheckReport:
-    """Run every recorded cycle again, with the recorded configuration or another one; return what is different.
+    """Run every recorded cycle again, with the recorded or another configuration; return the differences.
 
-    Raises ValueError for a configuration with mistakes.
+    Raises ValueError for a configuration with errors.
     """
     report = CheckReport(versions=[], decisions={}, differences=[])
     checking = _Checking(report, config)
@@ -99,7 +99,7 @@ class _Checking:
                 self._world.apply_line(line)
 
     def _begin(self, head: lines.Head) -> None:
-        """Begin a file; where the process had restarted, its planner remembers nothing, and its state is new."""
+        """Begin a file; if the process had restarted, begin with an empty state and a planner without memory."""
         if head.session == self._session:
             return
         self._session = head.session
@@ -127,7 +127,7 @@ class _Checking:
         self._remember(session)
 
     def _remember(self, session: Session) -> None:
-        """Count failures of members as the writer of placements does, which no watch reports."""
+        """Count failures of members as the writer of placements does; no watch reports them."""
         failures = self._world.state.failures
         for avoid in session.decided(decisions.Avoid):
             failures.remember(avoid.gang.key, avoid.avoided or ())

@@ -1,4 +1,4 @@
-"""Adds up what happened: starts, waits and evictions by queue, and how much of the nodes was in use."""
+"""Figures of what happened: starts, waits and evictions by queue, and the used share of the nodes."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -11,7 +11,7 @@ from extender.record import lines
 from extender.replay.told import ReplayedWorld
 
 ALL = ""
-"""In place of a queue's name: all queues together."""
+"""Stands for all queues together, instead of a queue's name."""
 _SHOWN = ("cpu",)
 _PERCENTILE = 0.95
 
@@ -21,37 +21,38 @@ class Fate(NamedTuple):
 
     gang: str
     workload: str
-    """The gang as its user calls it."""
+    """The gang's name for users."""
     queue: str
     came_s: float
     start_s: float | None
     """Its first start; None while it waits."""
     gave_up_s: float | None
-    """Time when it was deleted without a start."""
+    """Time when it was deleted without having started; None if it was not."""
     evictions: int
     ran_before: bool
-    """It ran already when the recording began, so that its wait is not known."""
+    """True if it already ran when the recording began, so that its wait is unknown."""
 
 
 class QueueFigures(Struct, rename="camel"):
-    """Figures of one queue, or of all."""
+    """Figures of one queue, or of all queues."""
 
     queue: str
     came: int = 0
     starts: int = 0
     waiting: int = 0
-    """Gangs that waited at the end."""
+    """Number of gangs that waited at the end."""
     wait_median_s: float | None = None
-    """Of the gangs that came; those that had not started count with the time that they had waited by then."""
+    """Median wait of the gangs that arrived, in seconds; gangs that had not started count with their wait until the
+    end."""
     wait_p95_s: float | None = None
     evictions: int = 0
-    """Times that a gang lost members to an eviction."""
+    """Number of times that a gang lost members to an eviction."""
     utilisation: dict[str, float] = {}
-    """Resource → part of what all nodes offered that was in use, over the time."""
+    """Resource → used share of the amount that all nodes offered, averaged over time."""
 
 
 class ReplayMeter:
-    """Sums up over time what queues use and what nodes offer, by resource."""
+    """Meter that sums, over time and by resource, the amounts that queues use and nodes offer."""
 
     def __init__(self, state: PlannerState, since_s: float) -> None:
         self.state = state
@@ -60,7 +61,7 @@ class ReplayMeter:
         self._offered: dict[str, float] = {}
 
     def go_on(self, until_s: float) -> None:
-        """Add the time from the last moment to this one, in which nothing has changed."""
+        """Add the time since the last moment, during which nothing has changed."""
         took = until_s - self._at
         if took <= 0:
             return
@@ -76,7 +77,7 @@ class ReplayMeter:
                 self._used[key] = self._used.get(key, 0.0) + amount * took
 
     def shares(self, queue: str) -> dict[str, float]:
-        """Return the part of each resource that a queue used, or all of them, rounded to a tenth of a percent."""
+        """Return the share of each resource that a queue (or all queues) used, rounded to 0.1 %."""
         found = {}
         for resource, offered in sorted(self._offered.items()):
             if offered > 0:
@@ -86,7 +87,7 @@ class ReplayMeter:
 
 
 def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
-    """Return what was in use by the recording itself; None if it never shows the whole cluster."""
+    """Return the usage in the recording itself; None if the recording never shows the whole cluster."""
     world: ReplayedWorld | None = None
     meter: ReplayMeter | None = None
     session = ""
@@ -118,7 +119,7 @@ def figures_of(fates: Iterable[Fate], meter: ReplayMeter | None, until_s: float)
 
 
 def wait_s(fate: Fate, until_s: float) -> float:
-    """Return how long a gang waited, or has waited at the end."""
+    """Return the time that a gang waited until its start, its deletion, or the end."""
     ends = [each for each in (fate.start_s, fate.gave_up_s) if each is not None]
     return max(min(ends, default=until_s) - fate.came_s, 0.0)
 
@@ -139,5 +140,5 @@ def _figures(queue: str, fates: list[Fate], meter: ReplayMeter | None, until_s: 
 
 
 def _at_part(ordered: list[float], part: float) -> float | None:
-    """Return the value that this part of all does not exceed (nearest rank); None without any."""
+    """Return the quantile `part` by the nearest rank; None without values."""
     return round(ordered[max(ceil(part * len(ordered)), 1) - 1], 1) if ordered else None

@@ -1,7 +1,9 @@
-"""Reads off a recording which gangs came, when, and how long their members ran; and what else changed, when.
+"""Reader of a recording's history.
 
-A member runs as long as it ran in its last life, from its node to its end. One that still ran at the end of the
-recording is *censored*: how long it would have run is not known, and it runs on in every replay.
+The gangs with their arrival and their members' running times, and all other changes.
+
+In a replay a member runs as long as in its last recorded run, from getting its node to its end. A member that still ran
+at the end of the recording is *censored*: its full running time is unknown, so it runs to the end of every replay.
 """
 
 from collections.abc import Iterable
@@ -27,7 +29,7 @@ _PODS, _JOBS, _GROUPS = kind_name(PODS), kind_name(JOBS), kind_name(POD_GROUPS)
 _NATIVE, _PLACEMENTS = kind_name(NATIVE_POD_GROUPS), kind_name(PLACEMENTS)
 _OF_GANGS = frozenset({_PODS, _JOBS, _GROUPS, _NATIVE, _PLACEMENTS})
 _ONE_EVICTION_S = 5.0
-"""Evictions of several pods of a gang within this time are one."""
+"""Time, in seconds, within which evictions of several pods of a gang count as one eviction."""
 _WHOLE_SECOND_S = 1.0
 _EVICTS = frozenset({"evict", "repair", "make-room"})
 
@@ -51,22 +53,22 @@ class _Reader:
         self._session, self._head_s = "", 0.0
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in lines.RESOURCES}
         self._gangs: dict[str, SimulatedWorkload] = {}
-        """The present gang of each key."""
+        """Key → the present gang."""
         self._jobs: dict[str, Job] = {}
-        """By UID."""
+        """UID → Job."""
         self._pods_of: dict[str, dict[str, Pod]] = {}
-        """Key of a gang → its pods by key; they may come before their PodGroup."""
+        """Key of a gang → its pods by key; pods may appear before their PodGroup."""
         self._by_uid: dict[str, SimulatedPod] = {}
-        """Members by their pods: the name of a slot may be written on a pod later."""
+        """UID of a pod → member; the name of its slot may be written on the pod later."""
         self._evicted: set[str] = set()
         """UIDs of pods whose eviction has been counted."""
         self._members: set[str] = set()
-        """Keys of pods that were of a gang."""
+        """Keys of pods that belonged to a gang."""
         self._among: set[tuple[str, str]] | None = None
-        """While a session begins, or a file, the objects that it knows."""
+        """The objects known so far while a session or a file begins; else None."""
 
     def read_line(self, line: lines.AnyLine) -> None:
-        """Take in a line."""
+        """Read one line."""
         if isinstance(line, lines.Head):
             self._head(line)
         history = self.history
@@ -94,7 +96,7 @@ class _Reader:
                 history.lost += changes
 
     def of_gang(self, change: ReplayedChange) -> bool:
-        """Return True for a change of a pod that was a member of a gang, then or later."""
+        """Return True for a change of a pod that was a member of a gang at any time."""
         return change.kind == _PODS and change.key in self._members
 
     def _head(self, head: lines.Head) -> None:
@@ -106,11 +108,11 @@ class _Reader:
         self._among = set()
 
     def _config(self) -> str:
-        assert self.history is not None  # noqa: S101 - it is there once a file has begun
+        assert self.history is not None  # noqa: S101 - set once a file has begun
         return self.history.configs[-1][1] if self.history.configs else self.history.head.config
 
     def _whole(self, at: float) -> None:
-        """Take in that all is known: at the end of the first part of a file."""
+        """Handle the end of the objects with which a file begins."""
         if self._among is None:
             return
         for kind, objects in self._objects.items():
@@ -121,7 +123,7 @@ class _Reader:
             self._settle(self.history, at)
 
     def _settle(self, history: History, at: float) -> None:
-        """Note what there is when the recording begins."""
+        """Record the objects that exist when the recording begins."""
         history.since_s = at
         for kind, objects in self._objects.items():
             if kind not in _OF_GANGS or kind == _PODS:
@@ -177,7 +179,7 @@ class _Reader:
             self._changed(ReplayedChange(at, kind, key, None))
 
     def _any_pod(self, at: float, pod: Pod) -> None:
-        """Take in a pod, of a gang or not; `of_gang` sorts them when all is read, as its PodGroup may come later."""
+        """Read a pod with or without a gang; `of_gang` separates them at the end, as a PodGroup may appear later."""
         of = _gang_of(pod)
         self._changed(ReplayedChange(at, _PODS, pod.metadata.key, pod))
         if of:
@@ -213,7 +215,7 @@ class _Reader:
             self._pod(at, gang, pod)
 
     def _pod(self, at: float, gang: SimulatedWorkload, pod: Pod) -> None:
-        """Take in a pod of a gang: a new member, a successor, or news of one that is known."""
+        """Read a pod of a gang: a new member, a successor, or a change of a known member."""
         self._members.add(pod.metadata.key)
         name: object = slot_of(pod.metadata) or pod.metadata.name
         member = self._by_uid.get(pod.metadata.uid) or gang.members.get(name)
@@ -251,7 +253,7 @@ class _Reader:
                     member.ended_s = at
 
     def _count(self, at: float, decided: Iterable[tuple[str, ...]]) -> None:
-        """Count what evictions end: they are decided again in each cycle until the pods are gone."""
+        """Count evicted gangs; an eviction is decided again in each cycle until its pods are gone."""
         for verb, gang, *more in decided:
             if verb not in _EVICTS:
                 continue
@@ -290,9 +292,9 @@ def _plain_key(workload: SimulatedWorkload) -> str:
 
 
 def _since_s(pod: Pod, at: float) -> float:
-    """Return when a pod got its node: when that was recorded, unless its condition says that it was a second before.
+    """Return when a pod got its node: the recorded time, unless its condition names an earlier one.
 
-    Conditions have whole seconds only, rounded down: a run that is computed from there is up to a second too long.
+    Conditions have whole seconds, rounded down, so a running time computed from them is up to a second too long.
     """
     scheduled = pod.status.condition("PodScheduled")
     since = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None

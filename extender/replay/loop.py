@@ -1,9 +1,9 @@
-"""Lets the workloads of a recording come to the planner again, in simulated time: its decisions take effect.
+"""Replay loop: the workloads of a recording arrive again in simulated time, and the planner's decisions take effect.
 
-A gang comes when it came, with all its pods gated. When the planner lifts their gates they run at once on their nodes,
-each for as long as it ran then, and when the last has ended the gang goes. A gang that loses its minimum waits again as
-a whole; its work up to its last checkpoint is done. What is no workload (nodes, queues, pods of others) changes when it
-changed then.
+A gang arrives at its recorded time, with all its pods gated. When the planner lifts the gates, the pods run at once on
+their nodes, each for its recorded time; after the last one has ended, the gang is deleted. A gang that falls below its
+minimum waits again as a whole, with its work up to the last checkpoint done. Other objects (nodes, queues, pods of
+others) change at their recorded times.
 """
 
 import dataclasses
@@ -22,9 +22,9 @@ class Loop(Simulation):
     """One replay: `run` plays the history to its end."""
 
     def __init__(self, history: History, config: str | None, changed: Callable[[str, Any], Any]) -> None:
-        """Take the recorded configuration or another one. Raises ValueError for a configuration with mistakes.
+        """Begin with the recorded configuration or another one. Raises ValueError for a configuration with errors.
 
-        `changed(kind, item)` changes objects as they come, None: it is left out.
+        `changed(kind, item)` returns the object to use instead, None to leave it out.
         """
         head = history.head
         planning = planning_of(head.config if config is None else config, head.settings)
@@ -35,7 +35,7 @@ class Loop(Simulation):
         self.meter = ReplayMeter(self.world.state, history.since_s)
 
     def run(self, extra: list[ReplayedChange] | None = None) -> "Loop":
-        """Play all, with more changes at the beginning; return itself."""
+        """Play the whole history, with `extra` changes at the beginning; return itself."""
         history = self.history
         for change in [*history.before, *(extra or [])]:
             self._change(change)
@@ -52,12 +52,12 @@ class Loop(Simulation):
         return self
 
     def go_on(self, until_s: float) -> None:
-        """Let time pass, and measure what is used in it."""
+        """Advance the time, and measure the usage in it."""
         self.meter.go_on(until_s)
         super().go_on(until_s)
 
     def _change(self, change: ReplayedChange) -> None:
-        """Hand over a change of an object that is no workload's."""
+        """Apply a change of an object that does not belong to a workload."""
         item = change.item if change.item is None else self._changed(change.kind, change.item)
         if item is None:
             self.world.forget(change.kind, change.key)

@@ -1,7 +1,7 @@
-"""The report of a what-if: what was recorded, what the replay makes of it, and what the change makes of it.
+"""The report of a what-if: the figures of the recording, of its replay, and of its replay with the change.
 
-The change is compared with the replay and not with the recording, so that the differences come from it alone. How far
-the replay itself is from the recording is part of the report.
+The changed replay is compared with the plain replay, not with the recording, so that the differences come only from the
+change. The report also shows how far the plain replay is from the recording.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,9 +18,9 @@ from extender.simulate.members import SimulatedWorkload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10
-"""Gangs that are listed of those that wait longer, and of those that wait shorter."""
+"""Most listed gangs that wait longer, and most that wait shorter."""
 LEAST_S = 1.0
-"""Seconds from which on a wait counts as another one."""
+"""Smallest difference, in seconds, that counts as a different wait."""
 
 
 class Waited(Struct, rename="camel"):
@@ -33,7 +33,7 @@ class Waited(Struct, rename="camel"):
     before_s: float
     after_s: float
     started: bool
-    """False: with the change it had not started at the end."""
+    """False if, with the change, it had not started at the end."""
 
 
 class ReplayReport(Struct, rename="camel"):
@@ -47,14 +47,14 @@ class ReplayReport(Struct, rename="camel"):
     longer: list[Waited]
     shorter: list[Waited]
     apart_s: float
-    """Median of the differences between recorded and replayed waits, without their signs."""
+    """Median of the absolute differences between recorded and replayed waits."""
     censored: int
-    """Gangs that still ran at the end of the recording, so that they run to the end of every replay."""
+    """Number of gangs that still ran at the end of the recording, and so run to the end of every replay."""
     never_ran: int
-    """Gangs that never started in the recording: they run for the usual time of their queue."""
+    """Number of gangs that never started in the recording; in replays they run for the usual time of their queue."""
     lost: int
     cycles: int
-    """Cycles of the replay with the change."""
+    """Number of cycles in the replay with the change."""
 
 
 def what_if(
@@ -66,7 +66,7 @@ def what_if(
 ) -> ReplayReport:
     """Replay a recording as it was and with a change; `recording` is read twice.
 
-    Raises ValueError for a configuration with mistakes, and for a recording that is too short.
+    Raises ValueError for a configuration with errors, and for a recording that is too short.
     """
     history = history_of(recording)
     more = added(history)
@@ -126,7 +126,7 @@ def _fates(loop: Loop) -> list[Fate]:
 
 
 def _waited(before: list[Fate], after: list[Fate], until: float) -> list[Waited]:
-    """Return the gangs whose wait differs, those with the largest difference first."""
+    """Return the gangs whose wait differs, the largest difference first."""
     known = {(fate.gang, fate.came_s): wait_s(fate, until) for fate in before}
     found = []
     for fate in after:

@@ -1,4 +1,4 @@
-"""The planner's state from a recording, and the planner that decides on it."""
+"""The planner's state rebuilt from a recording, and a planner that decides on it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -24,11 +24,11 @@ _WRITTEN: dict[str, Callable[[PlannerState, Any], object]] = {
     kind_name(POD_GROUPS): PlannerState.on_pod_group_written,
     kind_name(NATIVE_POD_GROUPS): PlannerState.on_native_written,
 }
-"""Methods by which the state takes the planner's own writes; those of Placements as all others."""
+"""Kind → method that applies the planner's own write; writes of Placements are applied like watched changes."""
 
 
 def rules_from(settings: Mapping[str, Any]) -> FaultRules:
-    """Return the rules by which nodes are suspect, of the settings in a recording."""
+    """Return the rules for suspect nodes from the settings in a recording."""
     return rules_of(
         changed(CONDITIONS, tuple(settings.get("suspectConditions", ()))),
         changed(TAINTS, tuple(settings.get("suspectTaints", ()))),
@@ -36,7 +36,7 @@ def rules_from(settings: Mapping[str, Any]) -> FaultRules:
 
 
 def settings_of(suspects: Suspects) -> dict[str, list[str]]:
-    """Return the settings that say what an extender has published: what is added, and with a minus what is not."""
+    """Return settings equal to an extender's published rules: additions to the defaults, and removals with a minus."""
     return {
         "suspectConditions": _changes(suspects.conditions, CONDITIONS),
         "suspectTaints": _changes(suspects.taints, TAINTS),
@@ -49,15 +49,15 @@ def _changes(published: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 class ReplayedWorld(RecordedState):
-    """A world from a recording."""
+    """The state of a cluster, rebuilt from the lines of a recording."""
 
     def __init__(self, head: lines.Head) -> None:
         super().__init__(PlannerState(pool=head.pool, rules=rules_from(head.settings)))
         self._among: set[tuple[str, str]] = set()
-        """Objects with which the present file begins."""
+        """Objects at the beginning of the present file, as far as read."""
 
     def apply_line(self, line: lines.AnyLine) -> None:
-        """Take in a line about an object; others change nothing."""
+        """Apply a line about an object; other lines change nothing."""
         match line:
             case lines.KnownLine(kind=kind, object=text) if kind in self.objects:
                 item = lines.unpacked(kind, text)
@@ -79,7 +79,7 @@ class ReplayedWorld(RecordedState):
                 self.state.assume(uid, node, devices)
 
     def _whole(self) -> None:
-        """Forget what is not among the objects with which the file began."""
+        """Forget objects that are not among those with which the file began."""
         for kind, objects in self.objects.items():
             for key in [key for key in objects if (kind, key) not in self._among]:
                 self.forget(kind, key)
@@ -87,12 +87,15 @@ class ReplayedWorld(RecordedState):
 
 
 def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
-    """Return a planner with a recorded configuration and settings. Raises ValueError with all mistakes in them."""
+    """Return a planner with a recorded configuration and settings. Raises ValueError with all their errors."""
     return Planning(config.parse(text), timing_of(settings)[0])
 
 
 def decide(planning: Planning, snapshot: Snapshot, world: ReplayedWorld, cycle: lines.Cycle) -> Session:
-    """Run a recorded cycle on a snapshot, with the inputs that no watch reports; its decisions are not carried out."""
+    """Run a recorded cycle on a snapshot, with the recorded inputs that no watch reports.
+
+    Do not apply its decisions.
+    """
     given: dict[str, Any] = {} if cycle.avoided is None else {"avoided": cycle.avoided}
     return planning.run(
         snapshot,

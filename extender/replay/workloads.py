@@ -1,4 +1,4 @@
-"""Workloads and other changes as a recording has them, and what ended when: what a replay plays."""
+"""The history that a replay plays: recorded workloads with their ends, and other changes."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -9,37 +9,37 @@ from muster.resources.runtime import declared_s
 
 
 class ReplayedChange(NamedTuple):
-    """A change of an object that is no workload's: of a node, a queue, a pod that Muster does not manage."""
+    """A change of an object outside workloads: a node, a queue, or a pod that Muster does not manage."""
 
     at: float
     kind: str
     key: str
     item: Any
-    """None: it is gone."""
+    """The new object; None if it was deleted."""
 
 
 @dataclass(slots=True)
 class History:
-    """All of a recording that a replay needs."""
+    """The content of a recording that a replay needs."""
 
     head: lines.Head
     since_s: float = 0.0
-    """From here on the recording shows the whole cluster, in seconds since the epoch."""
+    """Time from which the recording shows the whole cluster, in seconds since the epoch."""
     until_s: float = 0.0
     workloads: list[SimulatedWorkload] = field(default_factory=list)
-    """In the order in which they came."""
+    """Workloads in the order of their arrival."""
     before: list[ReplayedChange] = field(default_factory=list)
     """Objects at the beginning of the recording, apart from workloads."""
     changes: list[ReplayedChange] = field(default_factory=list)
     configs: list[tuple[float, str]] = field(default_factory=list)
-    """Changes of the scheduler configuration."""
+    """Changes of the scheduler configuration: time and text."""
     lost: int = 0
     _usual: dict[str, float] = field(default_factory=dict)
 
     def usual_s(self, workload: SimulatedWorkload) -> float | None:
-        """Return how long a gang that never ran would have run: as it says itself, else as others of its queue did.
+        """Return the expected running time of a gang that never ran: its own declaration, else its queue's median.
 
-        That is their median, else that of all gangs; None: unknown, and it runs to the end.
+        Without a median of its queue, the median of all gangs counts; None: unknown, and the gang runs to the end.
         """
         declared = declared_s(workload.group.metadata.annotations)
         if declared is not None:

@@ -1,4 +1,4 @@
-"""The simulated cluster: gangs come, their pods run on nodes for their time, end, or are evicted."""
+"""The simulated cluster: gangs arrive; their pods run on nodes for their time and end, or are evicted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class SimulatedRun:
 
     member: SimulatedPod
     runs_s: float | None
-    """Time that it takes; None: it does not end within the simulation."""
+    """Its running time, in seconds; None: it does not end within the simulation."""
     pod: Pod
     since_s: float | None = None
     ended: bool = False
@@ -35,51 +35,51 @@ class SimulatedRun:
 
 @dataclass(slots=True)
 class Playing:
-    """One gang in the simulation, and what became of it."""
+    """One gang in the simulation, and its outcome."""
 
     workload: SimulatedWorkload
     came_s: float
     runs: dict[str, SimulatedRun] = field(default_factory=dict)
-    """By name of the pod."""
+    """Name of a pod → its member."""
     life: int = 0
     first_start_s: float | None = None
     started_s: float | None = None
-    """Start of its present life; None while it waits."""
+    """Start of its present run; None while it waits."""
     ended_s: float | None = None
     evictions: int = 0
     done_s: float = 0.0
     """Work that its last checkpoint has saved, in seconds."""
     gave_up: bool = False
-    """It was deleted before it started, as then."""
+    """True if it was deleted before it started, as in the recording."""
 
 
 class SimulatedCluster:
     """A cluster at the simulated time `now`, and its future events by time."""
 
     def __init__(self, world: RecordedState, usual_s: Callable[[SimulatedWorkload], float | None], now: float) -> None:
-        """Begin at `now`; `usual_s` returns how long a gang runs that never ran, None: to the end."""
+        """Begin at `now`; `usual_s` returns the running time of a gang that never ran (None: to the end)."""
         self.world = world
         self._usual_s = usual_s
         self.now = now
         self.gangs: dict[str, Playing] = {}
-        """The present gang of each key."""
+        """Key → the present gang."""
         self.all: list[Playing] = []
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.touched = False
-        """Something has changed since the last cycle on which a further one could decide."""
+        """True if a change since the last cycle could lead to another decision."""
         self._order = count()
         self._versions = count(1_000_000_000)
 
     def at(self, at: float, act: Callable[[], None]) -> None:
-        """Have something happen at a time; what is to happen at the same time does in this order."""
+        """Schedule an action at a time; actions at the same time run in the order of these calls."""
         heappush(self.events, (at, next(self._order), act))
 
     def version(self) -> int:
-        """Return the version of the next object that is written."""
+        """Return the resourceVersion of the next written object."""
         return next(self._versions)
 
     def come(self, workload: SimulatedWorkload, came: float) -> None:
-        """Let a gang come: waiting, or as it is if it is there when the simulation begins."""
+        """Let a gang arrive and wait; a gang that exists at the beginning keeps its present state."""
         playing = self.gangs[workload.key] = Playing(workload, came)
         self.all.append(playing)
         group = workload.group
@@ -109,11 +109,11 @@ class SimulatedCluster:
             self.at(member.created_s, lambda: self._gate(playing, run))
 
     def _runs_s(self, workload: SimulatedWorkload, member: SimulatedPod) -> float | None:
-        """Return how long a member ran; None, to the end of the simulation, if its end was not seen."""
+        """Return a member's running time; None (to the end of the simulation) if its end was not recorded."""
         return member.runs_s if member.runs_s is not None or member.censored else self._usual_s(workload)
 
     def _as_it_is(self, playing: Playing, run: SimulatedRun, pod: Pod) -> None:
-        """Let a member begin as it is: on its node, on its way to the node that it is pinned to, or waiting."""
+        """Start a member in its present state: on its node, on the way to the node of its pin, or waiting."""
         run.pod, run.ended = pod, pod.finished
         self.world.apply(_PODS, pod)
         if pod.spec.node_name:
@@ -123,7 +123,7 @@ class SimulatedCluster:
             self.bind(playing, run, pin, None)
 
     def _gate(self, playing: Playing, run: SimulatedRun) -> None:
-        """Make the pod of a member again: gated, with a UID of its own."""
+        """Create a member's pod again: gated, with a new UID."""
         if playing.ended_s is not None:
             return
         uid = f"{playing.workload.group.metadata.uid}/{run.member.pod.metadata.name}/{playing.life}"
@@ -132,7 +132,7 @@ class SimulatedCluster:
         self.touched = True
 
     def bind(self, playing: Playing, run: SimulatedRun, node: str, epoch: int | None) -> None:
-        """Let a member run on a node from now on, for its time less what its last checkpoint has saved."""
+        """Let a member run on a node from now on, for its running time minus the work saved by its last checkpoint."""
         run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
         run.since_s = self.now
         self.world.apply(_PODS, run.pod)
@@ -144,7 +144,7 @@ class SimulatedCluster:
             self.at(self.now + in_s, lambda: self._end(playing, run, uid))
 
     def _end(self, playing: Playing, run: SimulatedRun, uid: str) -> None:
-        """End a member, unless it was evicted meanwhile; with the last one the gang goes."""
+        """End a member, unless it was evicted in the meantime; after the last member, delete the gang."""
         if run.pod.metadata.uid != uid or run.ended or playing.ended_s is not None:
             return
         run.ended = True
@@ -154,7 +154,7 @@ class SimulatedCluster:
             self._go(playing)
 
     def _left(self, playing: Playing) -> None:
-        """Delete a gang that was deleted then, as long as it has not started: its owner did not wait any longer."""
+        """Delete a gang that was deleted in the recording, if it has not started: its owner stopped waiting."""
         waits = playing.first_start_s is None and playing.started_s is None and playing.ended_s is None
         if waits and playing.workload.started_s is None:
             playing.gave_up = True
@@ -173,7 +173,7 @@ class SimulatedCluster:
             del self.gangs[workload.key]
 
     def evict(self, key: str, pods: list[str]) -> None:
-        """Take pods (by name) from a gang; under its minimum all go, and it waits again as a whole."""
+        """Evict pods (by name) of a gang; below its minimum, evict all, and let the gang wait again as a whole."""
         playing = self.gangs.get(key)
         if playing is None:
             return
@@ -206,7 +206,7 @@ class SimulatedCluster:
 
 
 def _as_it_came(group: Any) -> Any:
-    """Return a PodGroup that the planner has not seen yet: without a status, and without the note of a placement."""
+    """Return a PodGroup as before the planner saw it: without status and without the note of a placement."""
     meta = group.metadata
     annotations = {key: text for key, text in meta.annotations.items() if key != names.PLACEMENT}
     return replace(group, metadata=replace(meta, annotations=annotations), status=PodGroupStatus(phase="Pending"))

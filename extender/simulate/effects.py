@@ -20,11 +20,11 @@ from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent
 
 _PODS, _PLACEMENTS = kind_name(PODS), kind_name(PLACEMENTS)
 _ARRIVE_S = 600.0
-"""Time for members to come once the room is there; here they come at once."""
+"""Time, in seconds, for members to arrive once nodes are free; in a simulation they arrive at once."""
 
 
 def placement_after(known: Placement | None, place: decisions.Place, session: Session) -> Placement:
-    """Return the placement of a gang after a cycle that places it; `known` is the one of its name that exists."""
+    """Return a gang's placement after a cycle that places it; `known` is the existing one of its name."""
     gang = place.gang
     deadline_s = max(session.now, place.waits_until) + arrival_s(place.new_slots)
     remembered = session.snapshot.remembered.get(gang.key, ())
@@ -33,13 +33,13 @@ def placement_after(known: Placement | None, place: decisions.Place, session: Se
 
 
 class SimulatedEffects:
-    """Carries the decisions of cycles out on one cluster."""
+    """Applies the decisions of cycles to one simulated cluster."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
     def carry_out(self, session: Session) -> None:
-        """Let all decisions of a cycle take effect."""
+        """Apply all decisions of a cycle."""
         for act in (self._close, self._avoid, self._place, self._room, self._keep, self._reserve, self._enqueue):
             act(session)
         for release in session.decided(decisions.Release):
@@ -51,7 +51,7 @@ class SimulatedEffects:
         return self._cluster.world.state.placement_of(key)
 
     def _write(self, known: Placement, wanted: PlacementContent) -> None:
-        """Change a placement, as its writer patches it."""
+        """Change a placement as the writer's patch would."""
         self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
     def _apply(self, placement: Placement) -> None:

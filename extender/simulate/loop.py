@@ -1,7 +1,7 @@
-"""The time of a simulation: what happens next, cycles of the planner after it, and their effects.
+"""The time of a simulation: the next event, the planner's cycles after it, and their effects.
 
-Cycles run after each change until nothing more is decided, a second later (for the growth of gangs that have just
-started). They run ever more rarely as long as anything waits, for deadlines.
+After each change, cycles run until nothing more is decided, and again a second later (for the growth of gangs that have
+just started). While anything waits, further cycles run for deadlines, at growing intervals.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from extender.simulate.world import RecordedState
 SOON_S = 1.0
 TICK_S = 30.0
 LONGEST_TICK_S = 240.0
-"""Time between two cycles while nothing happens and gangs wait: it doubles from `TICK_S` on, as cycles are what a
-simulation costs. While a placement is carried out it stays short, for the times of notices."""
+"""Longest time, in seconds, between two cycles while nothing happens and gangs wait. It doubles from `TICK_S` on, as
+cycles are the main cost of a simulation. While a placement is carried out it stays short, because of notices."""
 MOST_ROUNDS = 100
-"""Cycles at one moment; more would be two decisions that undo each other."""
+"""Most cycles at one moment; more would mean decisions that undo each other."""
 
 
 class Simulation(SimulatedCluster):
@@ -29,7 +29,7 @@ class Simulation(SimulatedCluster):
     def __init__(
         self, world: RecordedState, planning: Planning, usual_s: Callable[[SimulatedWorkload], float | None], now: float
     ) -> None:
-        """Begin at `now` with what the world has; `usual_s` returns how long a gang runs that never ran."""
+        """Begin at `now` with the world's objects; `usual_s` returns the running time of a gang that never ran."""
         super().__init__(world, usual_s, now)
         self.planning = planning
         self._effects = SimulatedEffects(self)
@@ -38,17 +38,17 @@ class Simulation(SimulatedCluster):
         self.cycles = 0
 
     def play(self, until_s: float) -> None:
-        """Let everything happen that happens until then."""
+        """Run all events until `until_s`."""
         while self.events and self.events[0][0] <= until_s:
             self._step()
         self.go_on(until_s)
 
     def go_on(self, until_s: float) -> None:
-        """Let time pass in which nothing happens."""
+        """Advance the time without events."""
         self.now = until_s
 
     def _step(self) -> None:
-        """Advance to the next moment at which something happens, and plan until nothing more is decided."""
+        """Advance to the next event, and plan until nothing more is decided."""
         at = self.events[0][0]
         self.go_on(at)
         ticks, ticked = self._tick_at == at, True
@@ -58,7 +58,7 @@ class Simulation(SimulatedCluster):
                 ticked = False
                 act()
         if ticked and not ticks:
-            return  # another cycle came before, and said when to look again
+            return  # an earlier cycle has scheduled the next one
         self._tick_at = None
         for _ in range(MOST_ROUNDS):
             if not self._cycle():
@@ -67,7 +67,7 @@ class Simulation(SimulatedCluster):
         self._plan_tick(soon=not ticked)
 
     def _tick(self) -> None:
-        """Nothing happens but that time has passed."""
+        """Run a cycle only because time has passed."""
 
     def _plan_tick(self, *, soon: bool) -> None:
         waits = any(playing.ended_s is None and playing.started_s is None for playing in self.gangs.values())
@@ -79,7 +79,7 @@ class Simulation(SimulatedCluster):
         self.at(self._tick_at, self._tick)
 
     def _cycle(self) -> bool:
-        """Run a cycle and carry its decisions out; False if nothing changed on which a further one could decide."""
+        """Run a cycle and apply its decisions; return False if nothing changed that could lead to further decisions."""
         self.cycles += 1
         requests = self.world.requests()
         session = self.planning.run(

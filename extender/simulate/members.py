@@ -1,4 +1,4 @@
-"""Gangs before they are simulated, and their pods: as they wait, as they run, and as they have ended."""
+"""Gangs before their simulation, and their pods in the states waiting, running and ended."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from muster.workloads.table import slot_of
 _WRITTEN = frozenset(
     {names.NODE, names.EPOCH, names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY, names.CHECKPOINT, names.SAFE_TO_EVICT}
 )
-"""Annotations that come while a pod lives."""
+"""Annotations that are written during a pod's life."""
 
 
 @dataclass(slots=True)
@@ -28,18 +28,18 @@ class SimulatedPod:
     """One pod of a gang, and its successors."""
 
     pod: Pod
-    """As it was first seen."""
+    """The pod as first seen."""
     created_s: float
     uid: str
-    """Of its last pod."""
+    """UID of its last pod."""
     node: str = ""
     since_s: float | None = None
     """Time when its last pod got its node."""
     ended_s: float | None = None
     at_start: Pod | None = None
-    """As it was when the simulation began, if its gang `is_there`; None: it is a new one."""
+    """The pod at the beginning of the simulation, if its gang `is_there`; None for a new gang."""
     vacant: bool = False
-    """Its pod went without having ended, and no successor has come yet."""
+    """True if its pod was deleted before it ended, and no successor exists yet."""
 
     @property
     def runs_s(self) -> float | None:
@@ -54,51 +54,51 @@ class SimulatedPod:
 
 @dataclass(slots=True)
 class SimulatedWorkload:
-    """A gang: one life of a PodGroup, as it is known before it is simulated."""
+    """A gang (one incarnation of a PodGroup) as it is known before the simulation."""
 
     key: str
     """`namespace/name` of the gang."""
     kind: str
-    """Of its PodGroup: Volcano's, or a native one."""
+    """Kind of its PodGroup: Volcano's or native."""
     group: Any
-    """As it was when it came."""
+    """The PodGroup at its arrival."""
     came_s: float
     queue: str = ""
     job: Job | None = None
     members: dict[object, SimulatedPod] = field(default_factory=dict)
-    """By slot, or by the name of a pod without one."""
+    """Slot, or the name of a pod without a slot → member."""
     left_s: float | None = None
-    """Time when its PodGroup went; None if it stayed."""
+    """Time when its PodGroup was deleted; None if it was not."""
     started_s: float | None = None
     """Time when it had its minimum for the first time."""
     evictions: int = 0
-    """Lives that an eviction ended."""
+    """Number of runs that an eviction ended."""
     evicted_s: float = 0.0
-    """Time of the last one."""
+    """Time of the last such eviction."""
     checkpoints: list[float] = field(default_factory=list)
-    """Seconds of running after which it reported a checkpoint, in its last life."""
+    """Running times, in seconds, at which it reported a checkpoint in its last run."""
     ran_before: bool = False
-    """It had its minimum when the recording began."""
+    """True if it had its minimum when the recording began."""
     is_there: bool = False
-    """It begins as it is, with its status, its placement and its pods; else it comes, and waits."""
+    """True if it exists at the beginning, with status, placement and pods; else it arrives and waits."""
     placement: Placement | None = None
-    """As it was at the beginning."""
+    """Its placement at the beginning."""
     minimum: int = 1
 
     @property
     def title(self) -> str:
-        """The gang as its user calls it: namespace and name of its owner, else its own."""
+        """The gang's name for users: namespace and name of its owner, else its own."""
         meta = self.group.metadata
         return f"{meta.namespace}/{owner.name}" if (owner := meta.controller) else self.key
 
     @property
     def running(self) -> int:
-        """Members on nodes."""
+        """Number of members on nodes."""
         return sum(member.since_s is not None and member.ended_s is None for member in self.members.values())
 
 
 def members_of(workload: SimulatedWorkload) -> dict[object, SimulatedPod]:
-    """Return the members of a gang: those that were seen, and those that its Job would have made."""
+    """Return the members of a gang: the recorded ones, and those that its Job would have created."""
     found = dict(workload.members)
     job = workload.job
     if job is None:
@@ -119,7 +119,7 @@ def _made(workload: SimulatedWorkload, manifest: dict[str, Any]) -> Pod:
 
 
 def waiting_pod(member: SimulatedPod, uid: str, version: int, now: float) -> Pod:
-    """Return the pod of a member as it waits for a placement, without what was written on it then."""
+    """Return the pod of a member that waits for a placement, without annotations that were written later."""
     pod = member.pod
     meta, spec = pod.metadata, pod.spec
     pin = pin_of(meta)
@@ -145,7 +145,7 @@ def waiting_pod(member: SimulatedPod, uid: str, version: int, now: float) -> Pod
 
 
 def running_pod(pod: Pod, node: str, version: int, now: float, epoch: int | None = None) -> Pod:
-    """Return a pod as it runs on a node from now on."""
+    """Return a pod that runs on a node from now on."""
     since = format_time(now)
     bound = ReportedCondition(type="PodScheduled", status="True", last_transition_time=since)
     noted = {} if epoch is None else {names.EPOCH: str(epoch)}

@@ -20,7 +20,7 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
     gang: str
     workload: str
     submitted: bool
-    """True if it came with the simulation; others waited already."""
+    """True if the simulation submitted it; other gangs already waited."""
     placed: bool
     slots: int = 0
     nodes: list[str] = []
@@ -31,7 +31,10 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
 
 
 def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
-    """Return the waiting gangs in the order in which they are placed or tried; `submitted` are keys of new ones."""
+    """Return the waiting gangs in the order in which they are placed or tried.
+
+    `submitted` has the keys of new gangs.
+    """
     new = set(submitted)
     placed: list[SimulatedGang] = []
     while True:

@@ -1,4 +1,4 @@
-"""The planner's state in simulated time, with the objects that it knows."""
+"""The planner's state in simulated time, and its objects."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,14 +13,14 @@ _FED = {kind_name(fed.resource): fed for fed in FEED}
 
 
 class RecordedState:
-    """A state and the objects that it knows, by kind and key."""
+    """The planner's state and its objects by kind and key."""
 
     def __init__(self, state: PlannerState) -> None:
         self.state = state
         self.objects: dict[str, dict[str, Any]] = {kind_name(resource): {} for resource in READ}
 
     def apply(self, kind: str, item: Any) -> None:
-        """Hand the state an object, as its watch would."""
+        """Pass an object to the state, as a watch would."""
         known = self.objects[kind].get(item.metadata.key)
         if known is not None and known.metadata.uid != item.metadata.uid:
             self.forget(kind, item.metadata.key)
