@@ -307,7 +307,7 @@ def test_a_queue_whose_usage_was_left_out_waits_and_no_other(left_out: tuple[str
     assert waiting(session).keys() == waits
     for reason, message in waiting(session).values():
         assert reason == "QueueOverBudget"
-        assert "too long for ConfigMap muster-usage" in message
+        assert "do not fit into ConfigMap muster-usage" in message
     standing = budgets_of(session.snapshot, NOW, world.usage)["team"]
     assert standing.known is ("gpus" not in waits)
 

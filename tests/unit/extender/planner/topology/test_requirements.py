@@ -147,7 +147,7 @@ def test_sub_groups_by_labels_and_slices_that_may_cross_are_told() -> None:
     world = Racks(2, 2, 1)
     switches(world)
     pairs(world, {SLICE_LEVEL: "rack", SLICE_SIZE: "2"})
-    assert "as subGroupPolicy says by labels" in waiting(world.plan())["a"][1]
+    assert "the labels of subGroupPolicy ask for different groups" in waiting(world.plan())["a"][1]
 
 
 NAMES = ("gang", "priority", "proportion", "predicates", "topology", "network-topology-aware", "binpack", "nodeorder")
