@@ -1,8 +1,8 @@
-"""Everything that the planner reads, at one moment, as plain objects; and its file, which `muster snapshot` writes.
+"""All objects that the planner reads, at one moment, and the file that `muster snapshot` writes from them.
 
 The file is gzipped JSON with only what the planner reads. Environment, commands, images, names of secrets and config
-maps are left out. So are messages about containers, and annotations of other programs (kubectl keeps a copy of
-whole manifests in one).
+maps are left out. Messages about containers, and annotations of other programs, are left out too (kubectl keeps a copy
+of the whole manifest in one).
 """
 
 import gzip
@@ -33,44 +33,44 @@ from muster.resources.planned import planned_spec
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
 READ: tuple[Resource[Any], ...] = (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
-"""Every kind that is read; the last one exists only if an autoscaler installs it, and is not watched."""
+"""All kinds that are read; the last one exists only if an autoscaler has installed it, and it is not watched."""
 
 
 def kind_name(resource: Resource[Any]) -> str:
-    """The kind as kubectl calls it: `pods`, `jobs.batch.volcano.sh`."""
+    """Return a kind's name as in kubectl: `pods`, `jobs.batch.volcano.sh`."""
     return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
 @dataclass(slots=True)
 class ClusterDump:
-    """The objects of one moment, by kind: what a file of `muster snapshot` holds, or a cluster that was just read."""
+    """The objects of one moment, by kind: from a file of `muster snapshot`, or from a cluster that was just read."""
 
     taken_at: float
-    """Seconds since the epoch; every age is counted from here."""
+    """Time of the dump, in seconds since the epoch, from which all ages are computed."""
     scheduler_config: str = ""
     """The planner's configuration, as in its file; empty means the defaults."""
     objects: dict[str, list[Any]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
-    """Kinds that the reader may not list in the whole cluster, which then has some of their objects or none. Nothing
-    can be planned on it; reports show the objects that are there."""
+    """Kinds that the reader may not list in the whole cluster, so that their objects are incomplete. Such a dump cannot
+    be planned; reports show the known objects."""
     pool_configs: dict[str, str] = field(default_factory=dict)
     """Node pool → its planner's configuration, if it is not `scheduler_config`."""
     pool: str = DEFAULT_POOL
     """The node pool that is planned (`extender.explain.pools`)."""
     suspects: dict[str, Suspects] = field(default_factory=dict)
-    """Node pool → the rules by which a node is suspect there; if they are not known, this version's list counts."""
+    """Node pool → its rules for suspect nodes; for an unknown pool, this version's defaults count."""
     usage: PublishedUsage | None = None
     """Past usage of queues, for their budgets; None where unknown."""
     inputs: dict[str, PublishedInputs] = field(default_factory=dict)
-    """Node pool → timing and memory of its planner; if they are not known, the defaults count."""
+    """Node pool → timing and memory of its planner; for an unknown pool, the defaults count."""
 
     @property
     def rules(self) -> FaultRules:
-        """Return the rules by which a node of the planned pool is suspect."""
+        """Return the rules for suspect nodes of the planned pool."""
         return self.rules_in(self.pool)
 
     def rules_in(self, pool: str) -> FaultRules:
-        """Return the rules by which a node of a pool is suspect."""
+        """Return the rules for suspect nodes of a pool."""
         return rules_in(self.suspects, pool)
 
     @property
@@ -85,7 +85,7 @@ class ClusterDump:
 
     @property
     def whole(self) -> bool:
-        """True if all objects are there, so that a cycle decides as the planner would."""
+        """True if no objects are missing, so that a cycle decides as the planner would."""
         return not self.unread
 
     def objects_of(self, resource: Resource[T]) -> list[T]:
@@ -97,7 +97,7 @@ class ClusterDump:
         self.objects_of(resource).extend(items)
 
     def has(self, resource: Resource[Any]) -> bool:
-        """Return True if the kind was read: a cluster, or an older file, may not have it."""
+        """Return True if the kind was read; a cluster or an older file may lack it."""
         return kind_name(resource) in self.objects
 
     def pod(self, namespace: str, name: str) -> Pod | None:
@@ -111,7 +111,7 @@ class ClusterDump:
 def state_of(dump: ClusterDump) -> PlannerState:
     """Return the planner's state, filled as the watches would fill it, with gangs in the order of their creation."""
     state = PlannerState(pool=dump.pool, rules=dump.rules)
-    for key, avoided in dump.own_inputs.failures.items():  # first: what Placements say is newer
+    for key, avoided in dump.own_inputs.failures.items():  # first, as Placements are newer
         state.failures.remember(key, avoided)
     for fed in FEED:
         items: list[Object] = dump.objects_of(fed.resource)
@@ -126,7 +126,7 @@ READ_DOMAINS = (
     "muster.dev", "volcano.sh", "sla-waiting-time", "scheduling.k8s.io", "scheduling.x-k8s.io", "batch.kubernetes.io",
     "pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io",
 )  # fmt: skip
-"""Domains of annotations that the planner reads, with their sub-domains."""
+"""Domains of the annotations that the planner reads; sub-domains are included."""
 
 
 def scrubbed(item: ObjectT) -> ObjectT:
@@ -139,7 +139,7 @@ def scrubbed(item: ObjectT) -> ObjectT:
         volumes = [replace(volume, volume_claim=None) for volume in item.spec.volumes]
         spec = replace(item.spec, tasks=tasks, plugins={}, volumes=volumes)
         status = item.status
-        if status.state.phase in {"Pending", "Running"}:  # its message may be about a container
+        if status.state.phase in {"Pending", "Running"}:  # the message may be about a container
             status = replace(status, state=replace(status.state, message=""))
         return replace(item, metadata=meta, spec=spec, status=status)
     return replace(item, metadata=meta)
@@ -212,7 +212,7 @@ def save(dump: ClusterDump) -> bytes:
 
 
 def load(content: bytes) -> ClusterDump:
-    """Read a file. Raises ValueError with the mistake in it."""
+    """Read a file. Raises ValueError with the error in the file."""
     try:
         text = gzip.decompress(content) if content.startswith(_MAGIC) else content
         file = msgspec.json.decode(text, type=_File)

@@ -1,6 +1,6 @@
 """Reports of the jobs, gangs and pods that users name; errors name existing ones.
 
-The report of a pod has its slot, its gate or pin, and the words of kube-scheduler.
+The report of a pod has its slot, its gate or pin, and kube-scheduler's message.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ def explain(
     stops: Callable[[], bool] = lambda: False,
     reader: Viewer = ALL,
 ) -> GangReport | PodReport:
-    """Return the report of a `job`, `gang` or `pod`; once it `stops`, no more changes are tried.
+    """Return the report of a `job`, `gang` or `pod`; once `stops` returns True, no more changes are tried.
 
     Raises UnknownNameError.
     """
@@ -94,7 +94,7 @@ def _without_group(job: Job) -> GangReport:
     state = job.status.state
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     why = ": ".join(word for word in (state.reason, state.message) if word)
-    comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message says when, or why not
+    comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message gives the time, or the reason
     return GangReport(
         gang="",
         workload=f"Job {job.metadata.key}",
@@ -113,7 +113,7 @@ def _without_group(job: Job) -> GangReport:
 
 
 def _owners(groups: Iterable[Object]) -> list[Object]:
-    """Return the workloads of gangs, whose names users know; names of PodGroups are generated."""
+    """Return the workloads of gangs, as users know their names, unlike the generated names of PodGroups."""
     return [
         Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
         for group in groups
@@ -124,7 +124,7 @@ def _owners(groups: Iterable[Object]) -> list[Object]:
 def _unknown(
     what: str, name: str, namespace: str, known: Iterable[Object], reader: Viewer, near: Iterable[Object] = ()
 ) -> UnknownNameError:
-    """Return the error; it names some of the `known` objects, and one of those in `near` if its name is similar."""
+    """Return the error, which names some of the `known` objects, and one object in `near` if its name is similar."""
     known, also = list(known), list(near)
     here = sorted({item.metadata.name for item in known if item.metadata.namespace == namespace})
     there = sorted({item.metadata.name for item in also if item.metadata.namespace == namespace})
@@ -148,13 +148,13 @@ def _unknown(
 def explain_pod(
     what_if: WhatIf, pod: Pod, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL
 ) -> PodReport:
-    """Return the report of one pod, with that of its gang."""
+    """Return the report of one pod, including the report of its gang."""
     record = what_if.state.pods[pod.metadata.uid]
     gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if, stops, reader).explain(gang, relief=not record.node) if gang else None
     lacks = None
     alone = not gang and record.waiting and is_musters(pod.spec.scheduler_name)
-    if alone and what_if.dump.whole:  # as for a gang of one
+    if alone and what_if.dump.whole:  # handled like a gang with one member
         lacks = reader.shortage(shortage(what_if.decided()[0], None, PodSetView("pod", record.cls, 1, 1), 1, 0))
     cause, summary = _decided(what_if, pod, record) or _why(pod, record, gang, lacks)
     scheduled = pod.status.condition("PodScheduled")
@@ -193,7 +193,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
 
 
 def _missing(pod: Pod, gang: str) -> str:
-    """Return the words for a pod whose gang is missing: they name the kind of PodGroup that it asks for."""
+    """Return the message for a pod whose gang is missing; it names the kind of PodGroup that the pod asks for."""
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
         return reasons.members.no_native_group(group=group)
@@ -223,7 +223,7 @@ def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str
 
 
 def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]:
-    """Return the cause for a member without a gate, whose pin may agree with the placement."""
+    """Return the cause for a member without a gate, whose pin may match the placement."""
     if record.epoch is None and not record.pin:
         return "not-tried", reasons.members.UNPINNED
     if stale := _stale(record, gang):
@@ -237,7 +237,7 @@ def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]
 
 
 def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
-    """Return the cause if the pin disagrees with the placement as it is now."""
+    """Return the cause if the pin does not match the present placement."""
     placement, pin, epoch = gang.placement, record.pin, record.epoch or 0
     if placement is None or epoch > placement.spec.epoch:
         return "newer-epoch", reasons.members.pin_too_new(pin=pin, epoch=record.epoch)

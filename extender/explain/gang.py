@@ -1,4 +1,4 @@
-"""The report of a gang: cause and words from the decisions of one cycle, and changes that would help."""
+"""The report of a gang: cause and message from the decisions of one cycle, and changes that would help."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,10 @@ AHEAD = 3
 
 
 class GangExplainer:
-    """Explains gangs by one cycle over a dump of the cluster; if the dump is incomplete, by the gangs' objects."""
+    """Explainer of gangs.
+
+    By one cycle over a dump of the cluster or, if the dump is incomplete, by the gangs' objects.
+    """
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
         self._what_if = what_if
@@ -117,7 +120,7 @@ class GangExplainer:
         )
 
     def _spares(self, gang: GangView) -> list[str]:
-        """Return the spares that the gang keeps, and those of others that it uses."""
+        """Return the spare slots that the gang keeps, and the ones that it borrows."""
         kept, loans = [run for run, _ in spare_runs_of(gang)], loans_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []
@@ -137,7 +140,7 @@ class GangExplainer:
 
 
 def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
-    """Return the gang's place, from PodGroup and Queue; a Queue that may not be read adds nothing."""
+    """Return the gang's queue position from PodGroup and Queue; an unreadable Queue adds nothing."""
     place = gang.group.status.place
     waiting = max(queue.status.waiting, place) if queue and place else 0
     return GangQueueReport(
@@ -153,7 +156,7 @@ def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
 
 
 def _left_to_others(gang: GangView) -> list[str]:
-    """Return the claims of members to devices that are not counted: kube-scheduler may refuse the planned nodes."""
+    """Return members' uncounted device claims, for which kube-scheduler may refuse the planned nodes."""
     return [
         reasons.gangs.not_counted(pod_set=pod_set.name, words=words)
         for pod_set in gang.pod_sets

@@ -1,6 +1,6 @@
 """Slots of a gang by progress, and problems of members that have a node.
 
-A failed start, or a node that does not answer.
+Problems are failed starts, and nodes that do not answer.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,15 +20,15 @@ from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, run
 from muster.resources.vector import PODS, Vector, add, to_quantities, vector_text
 
 NODES_SHOWN = 12
-"""The most nodes that are named for a pod set."""
+"""Most nodes named per pod set."""
 SLOTS_SHOWN = 4
-"""The most slots that are named for each thing that slots wait for."""
+"""Most slots named per stage."""
 MEMBERS_SHOWN = 8
-"""The most members with a line of their own."""
+"""Most members with their own line."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
-    """Slots of one pod set, counted."""
+    """Return the numbers of slots of one pod set by state."""
     requests = {name: amount for name, amount in readable_requests(pod_set.cls).items() if name != PODS}
     done = pod_set.gone + sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
@@ -54,7 +54,7 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
 
 
 def readable_requests(cls: PodClass | None) -> Vector:
-    """Return the requests of a pod with the devices that it claims; empty if they are not known yet."""
+    """Return the requests of a pod including its claimed devices; empty if unknown."""
     if cls is None:
         return {}
     replaced = cls.needs.replaced
@@ -64,7 +64,7 @@ def readable_requests(cls: PodClass | None) -> Vector:
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
     """Return the nodes in rank order, a line for each pod set.
 
-    Those of `placed` if given, else those of the members.
+    Return the nodes of `placed` if given, else the members' nodes.
     """
     if placed is not None:
         return [f"{pod_set.name}: {runs_text(pod_set.runs)}" for pod_set in placed]
@@ -77,7 +77,7 @@ def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> li
 
 
 def gang_text(gang: GangView) -> str:
-    """Return the gang as its owner is called, `Job ns/name`; its key if it has no owner."""
+    """Return the gang under its owner's name, `Job ns/name`; its key if it has no owner."""
     owner = gang.group.metadata.controller
     return f"{owner.kind} {gang.group.metadata.namespace}/{owner.name}" if owner else gang.key
 
@@ -89,7 +89,7 @@ def runs_text(runs: list[NodeRun]) -> str:
 
 
 def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
-    """Yield the placed slots of a gang in sentences, by what they wait for."""
+    """Yield sentences about the placed slots of a gang, by the stage at which they wait."""
     if gang.placement is None:
         return
     names: dict[str, list[str]] = {}
@@ -115,7 +115,7 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
-    """Return the numbers of slots of failed pods and of terminating pods, except slots that are taken again."""
+    """Return the numbers of slots of failed and of terminating pods, except slots that other pods have taken."""
     slots: dict[int, bool] = {}
     for pod in gang.pods:
         over = pod.terminating or pod.phase == "Failed"
@@ -134,9 +134,9 @@ class MemberProblems:
     """Problems of members that have a node."""
 
     details: list[str] = field(default_factory=list)
-    """One line each."""
+    """One line per problem."""
     lost: list[Pod] = field(default_factory=list)
-    """On a node that is gone or not Ready, in order of their nodes."""
+    """Members on nodes that are gone or not Ready, in the order of nodes."""
     hindered: str = ""
     """The first problem that kubelet reports, as a sentence."""
 
@@ -167,7 +167,7 @@ def is_lost(what_if: WhatIf, pod: Pod) -> bool:
 
 
 def deletion(what_if: WhatIf, pod: Pod) -> str:
-    """Return the state of a deletion, e.g. `is being deleted since … from node-3, which …`; empty without one."""
+    """Return the state of a deletion, e.g. `is being deleted since … from node-3, which …`; empty if there is none."""
     began = deletion_began(pod.metadata)
     if began is None:
         return ""
@@ -183,7 +183,7 @@ def silence(what_if: WhatIf, pod: Pod) -> str:
 
 
 def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
-    """Yield the ways to end the deletion of pods on nodes that do not answer, by node."""
+    """Yield ways to finish the deletion of pods on nodes that do not answer, by node."""
     by_node: dict[str, list[Pod]] = {}
     for pod in lost:
         if pod.metadata.deletion_timestamp:

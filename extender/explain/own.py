@@ -1,4 +1,4 @@
-"""Reports for callers who see one namespace: nodes of its gangs, and the demand of a new gang on its queue."""
+"""Reports for users of one namespace: nodes of its gangs, and the demand of a new gang on its queue."""
 
 from collections.abc import Iterable, Mapping
 
@@ -27,17 +27,17 @@ class QueueDemand(Struct, frozen=True, rename="camel"):
     queue: str
     min_member: int
     pod_sets: list[str]
-    """In words: `worker: 4 pods, each 8 nvidia.com/gpu`."""
+    """Texts such as `worker: 4 pods, each 8 nvidia.com/gpu`."""
     requests: dict[str, str]
-    """Of all its pods."""
+    """Sum of its pods' requests, as text."""
     waiting: int | None
-    """Gangs that wait in the queue; None if that may not be read."""
+    """Number of gangs that wait in the queue; None if the caller may not read it."""
     remarks: list[str]
-    """Remarks on it from the queue's amounts."""
+    """Remarks on the demand, from the queue's amounts."""
 
 
 def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
-    """Return the places of these gangs, by default of all gangs that have a place, in the order of their names."""
+    """Return the nodes of these gangs (by default, of all gangs with nodes) in the order of their names."""
     wanted = set(keys)
     views = [view for key in what_if.state.groups if (view := what_if.state.gang(key))]
     chosen = [view for view in views if (view.key in wanted if wanted else view.taken)]
@@ -45,7 +45,7 @@ def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
 
 
 def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[QueueDemand]:
-    """Return the demands of gangs of the dump, with remarks from their queues, as far as these are known."""
+    """Return the demands of gangs in the dump, with remarks if their queues are known."""
     return [_demand(what_if, key, queues) for key in keys if what_if.state.gang(key)]
 
 
@@ -72,7 +72,7 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Que
 
 
 def _remarks(total: Vector, queue: QueueReport) -> list[str]:
-    """State, for each resource that the queue counts, the future usage beside the queue's limit and deserved amount."""
+    """Return, for each resource that the queue counts, the future usage with the queue's limit and deserved amount."""
     found = []
     for name, asked in sorted(total.items()):
         used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))

@@ -1,6 +1,6 @@
 """Reports of queues: allocated resources, fair shares, and waiting gangs with their reasons.
 
-Callers who may not list the cluster get the status of Queues, or the queues of the gangs of their namespace.
+Callers who may not list the cluster get the status of Queues, or the queues of their namespace's gangs.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from muster.resources.vector import GPU, PODS, Vector, add, amount_text, vector
 from muster.volcano.queuelimits import limits_of
 
 SHOWN = 3
-"""The most waiting gangs that are named for one queue."""
+"""Most waiting gangs named per queue."""
 
 
 class WaitingGang(Struct, frozen=True, rename="camel"):
@@ -40,53 +40,53 @@ class WaitingGang(Struct, frozen=True, rename="camel"):
     reason: str
     message: str
     workload: str = ""
-    """The gang as its owner is called: `Job ns/name`."""
+    """The gang under its owner's name: `Job ns/name`."""
 
 
 class BudgetUse(Struct, frozen=True, rename="camel"):
-    """The part of a budget that is used in the current period."""
+    """The usage of a budget in the current period."""
 
     resource: str
     period: Period
     used: float | None
-    """1 means all of it; None if it is not known."""
+    """The used share of the budget, 1 for all of it; None if unknown."""
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
-    """One queue; amounts are in milli-CPU and base units, and count the queues below it."""
+    """One queue; amounts are in milli-CPU and base units, and include the queues below it."""
 
     queue: str
     parent: str
     depth: int
     allocated: Vector
     fair_share: Vector
-    """Its fair share now, by the demands of all queues."""
+    """Its present fair share, by the demands of all queues."""
     deserved: Vector
     capability: Vector
     guarantee: Vector
     weight: int
     priority: int
     waiting: int
-    """Gangs that wait in it."""
+    """Number of gangs that wait in it."""
     first: tuple[WaitingGang, ...]
-    """The first waiting gangs, in the order in which they are tried; none if they may not be listed."""
+    """The first waiting gangs in scheduling order; empty if the caller may not list gangs."""
     message: str = ""
-    """The reason of the first gang without names, if gangs may not be listed."""
+    """The reason of the first gang, without names, if the caller may not list gangs."""
     spares: Vector = {}
-    """The part of its allocated amounts that gangs keep as spares."""
+    """The part of its allocated amounts in spare slots."""
     limits: tuple[str, ...] = ()
-    """Its limits beyond its capability, in words."""
+    """Its limits besides the capability, as text."""
     budgets: tuple[BudgetUse, ...] = ()
     """Use of its budgets."""
 
     def share(self, resource: str) -> float:
-        """Return the allocated part of its fair share of a resource."""
+        """Return the allocated amount divided by the fair share, for a resource."""
         fair = self.fair_share.get(resource, 0)
         return self.allocated.get(resource, 0) / fair if fair else 0.0
 
     @property
     def dominant(self) -> str:
-        """The resource with the largest allocated part of the fair share; pods only if there is nothing else."""
+        """The resource whose fair share is used most; pods only if there is no other resource."""
         named = [name for name in {**self.fair_share, **self.allocated} if name != PODS]
         return max(sorted(named), key=self.share, default=PODS)
 
@@ -106,7 +106,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         why = refused.get(gang.key)
         if why is not None and len(first.setdefault(gang.queue, [])) < SHOWN:
             first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_text(gang)))
-    session = what_if.session()  # the cluster as it is, without the cycle's decisions
+    session = what_if.session()  # the present cluster, without a cycle's decisions
     spares = spares_by_queue(session.snapshot.gangs, parents)
     budgets = budgets_of(session.snapshot, session.now, session.inputs.usage)
     return [
@@ -151,7 +151,7 @@ def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
 
 
 def _held(status: QueueStatus) -> Vector:
-    """Return what pods and spare slots have together, as the planner counts it."""
+    """Return the amounts of pods and spare slots together, as the planner counts them."""
     return add(_read(status.allocated), _read(status.spares))
 
 
@@ -168,13 +168,13 @@ def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) 
 
 
 class OwnQueue(Struct, frozen=True, rename="camel"):
-    """A queue as the gangs of one namespace show it."""
+    """A queue, as known from the gangs of one namespace."""
 
     queue: str
     running: int
     waiting: int
     place: str
-    """The reason of the first gang that waits, in words; empty if none is known."""
+    """The reason of the first waiting gang, as text; empty if unknown."""
     expected_start: str
     """The earliest expected start of these gangs (RFC 3339)."""
 
@@ -233,7 +233,7 @@ def _report(
 
 
 def limit_texts(queue: Queue, now: float) -> tuple[str, ...]:
-    """Return the limits of a queue beyond its capability, in words."""
+    """Return the limits of a queue besides the capability, as text."""
     limits = limits_of(queue.metadata.annotations)
     per_user = [f"one user may use {_listed(limits.per_user)}"] if limits.per_user else []
     models = ", ".join(f"{amount_text(GPU, most)} of model {model}" for model, most in sorted(limits.by_model.items()))
@@ -250,7 +250,7 @@ def _listed(amounts: Vector) -> str:
 
 
 def _vector(session: Session, amounts: NDArray[np.number[Any]] | None) -> Vector:
-    """Return the amounts that are not 0, by resource; empty if no plugin has any."""
+    """Return the amounts above 0, by resource; empty if no plugin has amounts."""
     if amounts is None:
         return {}
     return {name: int(amounts[row]) for name, row in session.snapshot.axis.items() if amounts[row]}

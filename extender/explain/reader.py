@@ -1,7 +1,7 @@
 """Readers of reports: the names of objects for callers who may not see all of the cluster.
 
-A reason becomes a sentence with the names that its reader may see. A reason without data, from a third-party plugin or
-an older version, may contain any name, so such a reader gets another sentence in its place.
+A reason becomes a sentence with the names that its reader may see. A reason without data (from a third-party plugin or
+an older version) may contain any name, so a restricted reader gets a general sentence instead.
 """
 
 from collections.abc import Callable, Collection
@@ -19,7 +19,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.reason import Reason, constant, quoted
 
 HIDDEN = "(hidden)"
-"""The words for a queue that the reader may not know."""
+"""The text for a queue that the reader may not know."""
 UNTOLD = constant("untold", "for a reason in words that only those who see the whole cluster may read")
 
 
@@ -27,24 +27,24 @@ UNTOLD = constant("untold", "for a reason in words that only those who see the w
 class Viewer:
     """A reader who may see everything.
 
-    Or, with `called`, the namespaces that it `sees` and all queues except the `hidden` ones.
+    With `called`, the reader sees only the namespaces in `sees`, and all queues except the `hidden` ones.
     """
 
     called: Callable[[str, str], str] | None = None
-    """Namespace and name of a gang, its workload or a pod of others → what to call it."""
+    """Function from the namespace and name of a foreign gang, workload or pod to its name for the reader."""
     sees: Callable[[str], bool] = lambda _: True
     hidden: Collection[str] = ()
 
     def gang(self, gang: GangView) -> str:
-        """Return what a gang is called."""
+        """Return a gang's name for the reader."""
         return self.other(gang.group.metadata, gang.group.metadata.name, gang_text(gang))
 
     def other(self, meta: ObjectMeta, name: str, words: str) -> str:
-        """Return the words for an object of this name, if its namespace may be seen; else others."""
+        """Return `words` about an object if the reader may see its namespace; else a text without its name."""
         return words if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
 
     def may_see(self, meta: ObjectMeta) -> bool:
-        """Return whether the name and the size of an object may be shown."""
+        """Return True if the reader may see the name and size of an object."""
         return self.called is None or self.sees(meta.namespace)
 
     def reason(self, reason: Reason) -> Reason:

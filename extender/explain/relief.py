@@ -1,6 +1,6 @@
 """Changes that would let a waiting gang start: each is tried in the planner's own cycle before it is suggested.
 
-One kind of change is the end of other gangs and pods, which hold the capacity that the gang lacks.
+Among these changes is the end of other gangs and pods that hold the missing capacity.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -33,29 +33,29 @@ from muster.api.muster.reason import Reason
 
 @dataclass(slots=True)
 class Holder:
-    """One gang (`name` is its key) or one owner of other pods."""
+    """A holder of capacity: a gang (`name` is its key), or the owner of other pods."""
 
     name: str
     gang: bool
     title: str
     """Its name for the reader."""
     shown: str
-    """Its name, or for others what it is called."""
+    """Its name, or a substitute if the reader may not see it."""
     seen: bool
-    """The reader may see it, and so its size."""
+    """True if the reader may see it, and so its size."""
     use: dict[int, Amounts] = field(default_factory=dict)
-    """Node's column → its amounts there."""
+    """Column of a node → the holder's amounts there."""
     pods: list[Pod] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
-    """Those of its pods that are being deleted and do not end, as they are called."""
+    """Names, for the reader, of its pods that are being deleted and do not end."""
     size: int = 0
-    """Pods and placed slots."""
+    """Number of its pods and placed slots."""
     room: int = 0
-    """The number of pods of the waiting class that fit after its end."""
+    """Number of pods of the waiting class that fit after the holder's end."""
 
     @property
     def words(self) -> str:
-        """The holder with its size, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`; of others no size."""
+        """The holder as text, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`; without size if hidden."""
         if not self.seen:
             return self.title
         since = min(filter(None, (pod.status.start_time for pod in self.pods)), default="")
@@ -66,7 +66,7 @@ def holders(
     what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, reader: Viewer,
     inside: NDArray[np.bool_] | None = None,
 ) -> list[Holder]:  # fmt: skip
-    """Return the holders whose end would make room for a pod of this class on nodes that take it, also `inside`."""
+    """Return the holders whose end would make room for a pod of this class on nodes that accept it."""
     found: dict[str, Holder] = {}
     snapshot = session.snapshot
     pods: dict[Hashable, Pod] = {pod.metadata.uid: pod for pod in what_if.dump.objects_of(PODS)}
@@ -125,10 +125,10 @@ Trial = Callable[[], AbstractContextManager[None]]
 
 
 class Reliever:
-    """Tries changes for one gang. `session` is the cycle in which it was seen to wait.
+    """Tries changes for one gang; `session` is the cycle in which the gang waited.
 
-    Once it `stops`, untried changes are not suggested, and the report says so: a trial is a cycle over the whole
-    cluster.
+    Once `stops` returns True, further changes are neither tried nor suggested, and the report says so: each trial costs
+    a cycle over the whole cluster.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Reliever:
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """Yield the ends of workloads in the closest domain, and the wider level that would be met at once."""
+        """Suggest the end of workloads in the closest domain, and a wider level that would fit at once."""
         slots = {name: ranks for name, ranks in self._gang.open_slots.items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
@@ -224,18 +224,18 @@ class Reliever:
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _heal(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
-        """Suggest the end of a fault, during which a node gets no pods, even with tolerations."""
+        """Suggest the end of a fault, during which a node gets no pods, whatever they tolerate."""
         for cause in lacks.causes:
             if fault := reasons.cause.fault_in(cause.why):
                 yield from self._recover(self._behind(cls, cause.why), fault)
 
     def _recover(self, nodes: list[Node], what: str) -> Iterator[Relief]:
-        """Suggest the end of Kubernetes' taint, or of a fault; tolerations might place pods on a dead node."""
+        """Suggest the end of a fault or of Kubernetes' taint; a toleration might place pods on a dead node."""
         for names in self._fewest([recovered(node, self._what_if.dump.rules) for node in nodes]):
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
-        """Return the nodes that would have room without this cause, those with most room first."""
+        """Return the nodes that would have room without this cause, the nodes with most room first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(cause)
         order = snapshot.order
@@ -245,7 +245,10 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
-        """Yield the names of the fewest of these nodes, in their order, that let the gang start, if all would."""
+        """Yield the names of the shortest prefix of these nodes that lets the gang start.
+
+        Nothing if even all do not.
+        """
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return
         low, high = 1, len(nodes)
@@ -270,7 +273,7 @@ class Reliever:
             yield Relief("ends", reasons.relief.ends([holder.words for holder in chosen]), names)
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
-        """Return a small set: the largest holders until the gang fits, then without those that are not needed."""
+        """Return a small set of holders: the largest ones until the gang fits, then without the needless ones."""
         chosen: list[Holder] = []
         for holder in found:
             chosen.append(holder)
@@ -305,7 +308,7 @@ class Reliever:
         return self._fits(lambda: self._what_if.tried_without(gangs, pods))
 
     def _fits(self, trial: Trial) -> bool:
-        """Return True if the planner would place the gang then, without victims."""
+        """Return True if the planner would place the gang under this trial, without victims."""
         self._stopped = self._stopped or self._stops()
         if self._stopped:
             return False

@@ -1,4 +1,4 @@
-"""Reports as data; `extender.explain.text` puts them into words for a terminal."""
+"""Reports as data; `extender.explain.text` turns them into text for a terminal."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -24,20 +24,20 @@ PodCause = Literal[
 
 
 class GangQueueReport(Struct, frozen=True, rename="camel"):
-    """The queue, and the gang's position among those that wait, from 1; 0 if it does not wait."""
+    """The queue, and the gang's position among its waiting gangs, from 1; 0 if it does not wait."""
 
     name: str
     state: str
-    """Empty if it does not exist, or may not be read."""
+    """State of the queue; empty if it does not exist or the caller may not read it."""
     place: int
     waiting: int
-    """Gangs that wait in it; 0 if that may not be read."""
+    """Number of gangs that wait in it; 0 if the caller may not read it."""
     overall_place: int
     overall_waiting: int
     ahead: tuple[str, ...]
-    """The gangs that are tried just before it, at most three."""
+    """The gangs tried directly before it, at most three."""
     place_words: str = ""
-    """The place as it is known: `3`, or `21-30`."""
+    """The position as far as it is known: `3`, or `21-30`."""
 
 
 class PodSetReport(Struct, frozen=True, rename="camel"):
@@ -48,21 +48,21 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     minimum: int
     requests: dict[str, str]
     each: str
-    """The requests in words."""
+    """The requests of each pod, as text."""
     bound: int
     done: int
     held: int
-    """Placed slots: their pods have no node yet."""
+    """Number of placed slots, whose pods have no node yet."""
     gated: int
     pinned: int
     failed: int
-    """Slots of pods that have failed and are still there."""
+    """Number of slots of failed pods that still exist."""
     leaving: int
-    """Slots of pods that are being deleted; their owner fills them again when these are gone."""
+    """Number of slots of pods that are being deleted; the owner fills them again once these pods are gone."""
     missing: int
-    """Slots that the owner may fill but has not created a pod for."""
+    """Number of slots for which the owner may create pods but has not done so."""
     ungated: int = 0
-    """Pods without a node and without Muster's gate or a pin: behind other gates, or without any."""
+    """Number of pods without a node, Muster's gate or a pin; they may have other gates."""
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
@@ -72,30 +72,30 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     phase: str
     deadline: str
     left_s: float
-    """Seconds until the deadline, or of a reservation until it is expected to begin; negative afterwards."""
+    """Seconds until the deadline or, for a reservation, until its expected start; negative afterwards."""
     message: str
     pod_sets: dict[str, list[NodeRun]]
-    """Nodes in rank order."""
+    """Pod set → its nodes in rank order."""
     expected_at: str = ""
-    """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
+    """Expected start of the gang on its reserved nodes (RFC 3339); empty if unknown."""
     why: Reason | None = None
-    """The message as data, if there are any."""
+    """The message as data, if available."""
 
 
 class Relief(Struct, frozen=True, rename="camel"):
-    """Something that would let the gang start. Tried on the planner's own cycle unless `tried` is false."""
+    """A change that would let the gang start, tried in the planner's own cycle unless `tried` is False."""
 
     kind: Literal[
         "ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider", "nothing"
     ]
     sentence: str
     names: tuple[str, ...] = ()
-    """The gangs, nodes or taints it is about."""
+    """The gangs, nodes or taints that it concerns."""
     tried: bool = True
 
 
 class GangReport(Struct, frozen=True, rename="camel"):
-    """One gang: cause, in words and in numbers, and what would help."""
+    """One gang: the cause, as text and in numbers, and changes that would help."""
 
     gang: str
     workload: str
@@ -112,26 +112,26 @@ class GangReport(Struct, frozen=True, rename="camel"):
     """Time of its last condition (RFC 3339); empty if unknown."""
     min_member: int
     members: int
-    """Members that have a node, or are done."""
+    """Number of members that have a node or have succeeded."""
     queue: GangQueueReport
     pod_sets: list[PodSetReport]
     placement: PlacementReport | None = None
     shortage: Shortage | None = None
     avoided: list[AvoidedNode] = []
     nodes: list[str] = []
-    """Its nodes in words: `worker: node-0 (2), node-1`."""
+    """Its nodes as text: `worker: node-0 (2), node-1`."""
     details: list[str] = []
     relief: list[Relief] = []
     message: str = ""
-    """The reason why it waits, as in the PodGroup's condition; for a gang that does not wait, the summary."""
+    """The reason why it waits, as in the PodGroup's condition; the summary if it does not wait."""
     expected_start: str = ""
-    """To the minute (RFC 3339), as the PodGroup says it; empty if unknown."""
+    """Expected start to the minute (RFC 3339), from the PodGroup; empty if unknown."""
     whole: bool = True
-    """False if its reader may not list the cluster: the report then relies on the gang's own objects."""
+    """False if the reader may not list the cluster, so that the report relies on the gang's own objects."""
 
 
 class PodReport(Struct, frozen=True, rename="camel"):
-    """One pod: its slot, gate and pin, kube-scheduler's words, and its gang."""
+    """One pod: its slot, gate and pin, kube-scheduler's message, and its gang."""
 
     pod: str
     cause: PodCause
@@ -144,18 +144,18 @@ class PodReport(Struct, frozen=True, rename="camel"):
     pin: str = ""
     epoch: int | None = None
     scheduler_says: str = ""
-    """kube-scheduler's own words, from the pod's condition PodScheduled."""
+    """kube-scheduler's message, from the pod's condition PodScheduled."""
     since: str = ""
     shortage: Shortage | None = None
     gang: GangReport | None = None
     relief: list[Relief] = []
-    """Ways to end the deletion of a pod without a gang; a gang has them in its report."""
+    """Ways to finish the deletion of a pod without a gang; for gangs the gang's report has them."""
 
 
 class UnknownNameError(Exception):
-    """There is no such object; the message names what there is."""
+    """The object does not exist; the message names existing ones."""
 
 
 def near_names(name: str, known: Collection[str]) -> str:
-    """Return the names nearest to one that does not exist, else the first ones; empty if there are none."""
+    """Return the known names most similar to an unknown one, else the first known names; empty if there are none."""
     return ", ".join(get_close_matches(name, known, cutoff=0.4) or sorted(known)[:5])

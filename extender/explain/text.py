@@ -1,4 +1,4 @@
-"""Reports in words, line by line, with a tone for the colour of each line."""
+"""Reports as lines of text, each with a tone for its colour."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -129,7 +129,7 @@ def _has(pod_set: PodSetReport) -> str:
 def _placement(placement: PlacementReport) -> str:
     if placement.phase == "Reserved":
         when = _about(placement.expected_at, placement.left_s) if placement.left_s > 0 else "any moment"
-        why = stored(placement.why, placement.message)  # a server's report has been JSON
+        why = stored(placement.why, placement.message)  # a report from a server was decoded from JSON
         soon = why.given(when=when) if why.code == RESERVED and placement.expected_at else why
         return f"none yet; {soon}"
     text = f"epoch {placement.epoch}, {placement.phase}"
@@ -165,7 +165,7 @@ def _age(moment: str, now: float) -> str:
 
 
 def _about(moment: str, left_s: float) -> str:
-    """Return a future time for people: `about 03:34 UTC (in 30 min)`; on another day only the time left."""
+    """Return a future time as text: `about 03:34 UTC (in 30 min)`; on another day only the remaining time."""
     return f"about {moment[11:16]} UTC (in {_span(left_s)})" if left_s < DAY_S else f"in {_span(left_s)}"
 
 

@@ -23,9 +23,9 @@ from muster.api.muster.placement import slots_of
 from muster.resources.vector import CPU
 
 PROBLEMS = 3
-"""The most problems of HyperNodes that are named for a gang."""
+"""Most problems of HyperNodes named for a gang."""
 NODE = "node"
-"""The level of a node, which is the innermost."""
+"""The innermost level: a single node."""
 
 
 class DomainCapacity(Struct):
@@ -33,9 +33,9 @@ class DomainCapacity(Struct):
 
     all: int
     used: int
-    """By pods and placed slots."""
+    """Amount that pods and placed slots use."""
     free: int
-    """On nodes that take pods; cordoned ones do not."""
+    """Free amount on nodes that accept pods, unlike cordoned ones."""
 
 
 class SparesThere(Struct):
@@ -43,11 +43,11 @@ class SparesThere(Struct):
 
     seats: int = 0
     lent: int = 0
-    """The number of these that are used by gangs that leave at once."""
+    """Number of these slots that gangs borrow, which leave as soon as the slots are needed."""
     keepers: list[str] = field(default_factory=list)
     """Workloads that keep them, as `Job ns/train`."""
     borrowers: list[str] = field(default_factory=list)
-    """Workloads that run on them meanwhile."""
+    """Workloads that run on them now."""
 
 
 class DomainReport(Struct):
@@ -57,11 +57,11 @@ class DomainReport(Struct):
     level: str
     nodes: int
     unused: int
-    """Nodes that take pods, with nothing used of the first resource."""
+    """Number of nodes that accept pods and on which nothing of the first resource is used."""
     room: dict[str, DomainCapacity]
-    """By resource, in the order in which they were found."""
+    """Resource → its capacity, in the order in which resources were found."""
     fragmented: float | None
-    """Share of the free amount of the first resource that is on partly used nodes; None: nothing is free."""
+    """Share of the first resource's free amount that is on partly used nodes; None if nothing is free."""
     ranks: dict[str, list[int]]
     """Pod set → ranks of the given gang in the domain."""
     spares: SparesThere
@@ -82,9 +82,9 @@ class TopologyReport(Struct):
     elsewhere: dict[str, list[int]]
     """Ranks of the gang on nodes in no domain."""
     problems: dict[str, list[str]] = field(default_factory=dict)
-    """Problems by HyperNode."""
+    """HyperNode → its problems."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """HyperNodes that are named as members and do not exist."""
+    """HyperNode → named members that do not exist."""
 
 
 def topology_reports(
@@ -98,7 +98,7 @@ def topology_reports(
     """Return reports of one topology or all, with `nodes` as the innermost level. Raises UnknownNameError."""
     session = what_if.session()
     bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
-    trees = session.hooks.topologies.call() or bare  # bare: without the plugin `topology`
+    trees = session.hooks.topologies.call() or bare  # `bare` is used without the plugin `topology`
     if name is not None and name not in trees:
         raise UnknownNameError(f"there is no topology {name!r}; there is {any_of(trees)}")
     known = session.snapshot.axis
@@ -119,7 +119,7 @@ def usual(known: Iterable[str]) -> list[str]:
 
 
 def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
-    """Return the problems of HyperNodes in sentences, for a gang that must be in one; empty for others."""
+    """Return sentences about problems of HyperNodes, for a gang that must be in one; empty for other gangs."""
     request = session.ask(gang).request
     required = request.required if request is not None and session.snapshot.hyper_nodes else []
     if not any(near.topology == HYPER_NODES or isinstance(near.required, int) for near in required):
@@ -153,7 +153,7 @@ class _Reporter:
         self._kept = spares_by_node(session)
 
     def report(self) -> TopologyReport:
-        """The whole tree."""
+        """Return the report of the whole tree."""
         tree, snapshot = self._tree, self._session.snapshot
         inside = np.array(
             [bool(tree.levels) and tree.domain_of[0, each] >= 0 for each in self._columns], dtype=np.bool_
@@ -183,7 +183,7 @@ class _Reporter:
         return report
 
     def _domains_below(self, level: int, columns: Amounts, above: str) -> list[DomainReport]:
-        """Return the domains inside one domain; a HyperNode with several levels comes once."""
+        """Return the domains inside one domain; a HyperNode that spans several levels is reported once."""
         level += 1
         if level == len(self._tree.levels):
             return self._nodes(columns)
@@ -195,7 +195,7 @@ class _Reporter:
             if name == above:
                 found += inner
             else:
-                own = level  # that of a HyperNode is its tier's, the innermost that it is in
+                own = level  # a HyperNode is shown at its tier, its innermost level
                 if self._tree.tiers:
                     own = max(each for each, names in enumerate(self._tree.domains) if name in names)
                 found.append(self._domain(name.rpartition("/")[2], level_text(self._tree, own), mine, inner))
@@ -246,7 +246,7 @@ class _Reporter:
 
 
 def spares_by_node(session: Session) -> dict[str, SparesThere]:
-    """Return the spares on each node, with the gangs that keep and borrow them; nodes without spares are left out."""
+    """Return node → spare slots with the gangs that keep and borrow them; nodes without spare slots are left out."""
     found: dict[str, SparesThere] = {}
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):
@@ -262,7 +262,7 @@ def spares_by_node(session: Session) -> dict[str, SparesThere]:
 
 
 def _slots_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Slot]]:
-    """Return the slots of members and placed slots by the column of their node."""
+    """Return column of a node → slots of members there, and placed slots."""
     placed = dict(slots_of(gang.placement)) if gang.placement and gang.active else {}
     for pod_set in gang.pod_sets:
         placed |= {Slot(pod_set.name, rank): node for rank, node in pod_set.taken.items() if node}

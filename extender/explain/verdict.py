@@ -1,4 +1,4 @@
-"""Cause and words of a gang: from the decisions of one cycle, else from the gang's objects."""
+"""Cause and message of a gang: from the decisions of one cycle, else from the gang's objects."""
 
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ from muster.api.muster.reason import NOTHING, Reason, stored
 from muster.api.muster.states import Facts, facts_of, state_of
 
 SHOWN = 4
-"""The most nodes that are named."""
+"""Most nodes that are named."""
 RUNNING = frozenset({"running", "running-extras-wait"})
 CAUSES: dict[str, GangCause] = {
     reasons.queues.NOT_FOUND: "queue-missing",
@@ -40,7 +40,7 @@ CAUSES: dict[str, GangCause] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Cause and words by the cycle's decisions."""
+    """Cause and message by the cycle's decisions."""
 
     cause: GangCause
     summary: str
@@ -48,13 +48,13 @@ class Verdict:
     shortage: Shortage | None = None
     details: tuple[str, ...] = ()
     message: str = ""
-    """The reason why it waits; the summary begins with other words."""
+    """The reason why it waits; the summary puts further words before it."""
 
 
 def verdict_of(
     what_if: WhatIf, session: Session, gang: GangView, facts: Facts, found: MemberProblems, reader: Viewer
 ) -> Verdict:
-    """Return cause and words of a gang; `found` are the problems of its members."""
+    """Return cause and message of a gang; `found` are the problems of its members."""
     if facts.members == "over":
         verdict = _ended(what_if, gang, reader)
     elif what_if.dump.whole:
@@ -70,7 +70,7 @@ def _by_cycle(what_if: WhatIf, session: Session, gang: GangView, reader: Viewer)
     mine = [reader.decision(decision) for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
-    if gang.active and not bound:  # bound: the planner is about to write so
+    if gang.active and not bound:  # if bound, the planner is about to write this
         return _starting(what_if, session, gang, mine, reader)
     if gang.incomplete:
         within_s = longest_partial_s(gang, what_if.timing.recovery_s)
@@ -92,7 +92,7 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
 
 
 def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
-    """Return the reason of an eviction with the name of the gang that it was for, if the gang is in the dump."""
+    """Return the reason of an eviction with the name of the gang that got the capacity, if the dump has that gang."""
     for key, placement in what_if.state.placements.items():
         home, by = placement.metadata.namespace, what_if.state.gang(key)
         victims = (f"{victim.namespace or home}/{victim.gang}" for victim in placement.spec.victims)
@@ -102,7 +102,7 @@ def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -
 
 
 def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
-    """Return the verdict that the planner has written into the PodGroup, in its words."""
+    """Return the verdict from the message that the planner has written into the PodGroup."""
     conditions = (
         each for each in gang.group.status.conditions if (each.type, each.status) == ("Unschedulable", "True")
     )
@@ -118,7 +118,10 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
 
 
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
-    """Return the verdict with lost or hindered members, if the gang has its nodes; other gangs have them in details."""
+    """Return the verdict with lost or hindered members, if the gang has its nodes.
+
+    Else they are only in the details.
+    """
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):
         nodes = listed(sorted({pod.spec.node_name for pod in found.lost}), SHOWN)
@@ -180,16 +183,16 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> Verdic
 
 
 def message_of(placement: Placement, reader: Viewer) -> Reason:
-    """Return the reason of a placement as its reader may read it; for a bound placement it adds nothing."""
+    """Return the reason of a placement as the reader may see it; empty for a bound placement."""
     if placement.status.phase == "Bound" and reader.called is not None:
         return NOTHING
     return reader.reason(stored(placement.status.why, placement.status.message))
 
 
 def notice_text(session: Session, gang: GangView, reader: Viewer) -> str:
-    """Return the notice of a gang in words; empty if it has none.
+    """Return the eviction notice of a gang as text; empty if it has none.
 
-    A reader who may not see the other gang still sees the deadline on the gang's own pods.
+    A reader who may not see the other gang still sees the time on the gang's own pods.
     """
     for asker in session.snapshot.gangs:
         if awaits_room(asker) and asker.placement is not None:

@@ -1,4 +1,4 @@
-"""The planner's state and plugins over a dump of the cluster, on which cycles can be run and changes tried."""
+"""The planner's state and plugins over a dump of the cluster, for running cycles and trying changes."""
 
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
@@ -41,18 +41,18 @@ _GANGS: tuple[Resource[Any], ...] = (JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 
 @dataclass(slots=True)
 class DumpChange:
-    """A change of a dump; names of workloads may be `namespace/name`, else they are in `namespace`."""
+    """A change of a dump; names of workloads are `namespace/name`, or names in `namespace`."""
 
     namespace: str
     without: list[str] = field(default_factory=list)
-    """Workloads (or their PodGroups) that are gone, with their pods."""
+    """Workloads (or their PodGroups) that are removed, with their pods."""
     cordoned: list[str] = field(default_factory=list)
     added: dict[str, int] = field(default_factory=dict)
-    """Name of a node that exists → number of new ones like it."""
+    """Name of an existing node → number of new nodes like it."""
     queues: list[str] = field(default_factory=list)
     """Changes of queues: `team.deserved.cpu=16`, or `team.weight=3`."""
     new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
-    """Objects that are submitted."""
+    """Submitted objects."""
 
 
 def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
@@ -89,7 +89,7 @@ def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
 
 
 def queue_of_change(change: str, names: Collection[str]) -> str:
-    """Return the queue that a change is about, such as `team` in team.weight=3.
+    """Return the queue that a change names, such as `team` in team.weight=3.
 
     Raises UnknownNameError if there is none.
     """
@@ -122,7 +122,7 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
 
 
 def copies(node: Node, number: int, rules: FaultRules) -> list[Node]:
-    """Return new empty nodes of the same kind, not cordoned, and without the faults that `rules` find in this one."""
+    """Return new empty nodes of the same kind, neither cordoned nor faulty by the `rules`."""
     made = []
     for index in range(1, number + 1):
         name = f"{node.metadata.name}-new-{index}"
@@ -139,13 +139,13 @@ def uncordoned(node: Node) -> Node:
 
 
 def recovered(node: Node, rules: FaultRules) -> Node:
-    """Return the node without its conditions, and without the taints that show its condition at the moment."""
+    """Return the node without its conditions and without taints that reflect its present condition."""
     spec, status = replace(node.spec, taints=_own_taints(node, rules)), replace(node.status, conditions=[])
     return replace(node, spec=spec, status=status)
 
 
 def _own_taints(node: Node, rules: FaultRules) -> list[Taint]:
-    """Return the taints without those of Kubernetes, and of programs that suspect the node."""
+    """Return the taints except those set by Kubernetes, or by programs that suspect the node."""
     taints = node.spec.taints
     return [each for each in taints if not each.key.startswith(KUBERNETES_TAINTS) and each.key not in rules.taints]
 
@@ -184,9 +184,9 @@ def _names_of(item: Object) -> set[str]:
 
 
 class WhatIf:
-    """The cluster of a dump, and its extender's planner; the changes of `tried_*` are undone at the end.
+    """The cluster of a dump with a planner; changes by `tried_*` are undone at the end of their blocks.
 
-    `names_others`: its reader may see everything in the dump.
+    `names_others`: the reader may see everything in the dump.
     """
 
     def __init__(self, dump: ClusterDump, *, names_others: bool = True) -> None:
@@ -206,23 +206,23 @@ class WhatIf:
                 self._pods_of.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod)
 
     def cycle(self) -> Session:
-        """Run a cycle, and return its decisions."""
-        actions, _ = parts_of(self._config)  # new ones: what actions remember is of a cluster without the trial
+        """Run a cycle, and return its session with the decisions."""
+        actions, _ = parts_of(self._config)  # new actions: the memory of old ones lacks the trial
         return self._run(actions)
 
     def decided(self) -> tuple[Session, list[GangView]]:
-        """Return the cycle over the unchanged cluster, and the gangs that wait in it; it is run once."""
+        """Return the cycle over the unchanged cluster, and its waiting gangs; the cycle runs only once."""
         if self._decided is None:
             session = self.cycle()
             self._decided = session, waiting(session)
         return self._decided
 
     def continue_planning(self) -> None:
-        """Keep the changes of the state from now on."""
+        """Keep further changes of the state."""
         self._decided = None
 
     def for_readers(self, *, names_others: bool) -> "WhatIf":
-        """Return the same cluster for another reader, who may read all names or not.
+        """Return the same cluster for another reader, who may or may not see all names.
 
         Do not use both at the same time.
         """
@@ -231,7 +231,7 @@ class WhatIf:
         return other
 
     def session(self) -> Session:
-        """Return the cluster as it is, with the plugins and without any decision."""
+        """Return the present cluster with the plugins, without any decision."""
         return self._run(())
 
     def _run(self, actions: Sequence[Action]) -> Session:
@@ -259,7 +259,7 @@ class WhatIf:
 
     @contextmanager
     def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
-        """Replace these nodes for a while; new names are added."""
+        """Replace these nodes within the block; nodes with new names are added."""
         index, names = self.state.nodes.index, [node.metadata.name for node in nodes]
         originals = {name: self.state.nodes.nodes[index[name]] for name in names if name in index}
         for node in nodes:
@@ -272,11 +272,11 @@ class WhatIf:
 
     @contextmanager
     def tried_without(self, gangs: list[str], pods: list[Pod]) -> Iterator[None]:
-        """Remove these gangs, and these pods without a gang, for a while."""
+        """Remove these gangs, and these pods without a gang, within the block."""
         groups = [self.state.groups[key] for key in gangs]
         placements = [self.state.placements[key] for key in gangs if key in self.state.placements]
         removed = [pod for key in gangs for pod in self.pods_of(key)] + pods
-        for group in groups:  # over, and not gone: a gang that comes back would be younger than it was
+        for group in groups:  # ended, not deleted: a re-created gang would be younger
             self.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))
         for placement in placements:
             over = replace(placement, status=replace(placement.status, phase="Abandoned"))
