@@ -26,10 +26,7 @@ AHEAD = 3
 
 
 class GangExplainer:
-    """Explainer of gangs.
-
-    By one cycle over a dump of the cluster or, if the dump is incomplete, by the gangs' objects.
-    """
+    """Explainer of gangs: runs a cycle over a dump of the cluster, or reads the gangs' objects if it is incomplete."""
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
         self._what_if = what_if

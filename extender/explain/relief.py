@@ -245,10 +245,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
-        """Yield the names of the shortest prefix of these nodes that lets the gang start.
-
-        Nothing if even all do not.
-        """
+        """Yield the names of the shortest prefix of these nodes that lets the gang start, if there is one."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return
         low, high = 1, len(nodes)

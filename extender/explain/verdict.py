@@ -120,7 +120,7 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
     """Return the verdict with lost or hindered members, if the gang has its nodes.
 
-    Else they are only in the details.
+    Other gangs have such members only in the details.
     """
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):

@@ -74,7 +74,7 @@ Used = dict[tuple[str, str | None], Vector]
 
 
 ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
-"""A pod's use of a claim: True if the pod is being deleted, its gang, its devices as amounts. The smallest represents
+"""One pod's use of a claim: (the pod is being deleted, its gang, its devices as amounts). The smallest tuple represents
 its queue."""
 
 
@@ -180,7 +180,7 @@ class LimitedUse:
     def _upwards(
         self, queue: str, asked: Mapping[str, int], named: Collection[str]
     ) -> Iterator[tuple[Bounds, Mapping[str, int]]]:
-        """Yield the limits from the queue upwards, each with what the amounts add to the use of its queue."""
+        """Yield the limits from the queue upwards, each with the growth that the amounts cause in its queue's use."""
         shared = [(self.claims.devices(claim), known) for claim in named if (known := self._known(claim, queue))]
         for bounds in self.limits.above(queue):
             new = asked

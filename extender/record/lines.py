@@ -95,10 +95,7 @@ class SnapshotLine(RecordLine, tag="look"):
 
 
 class Cycle(RecordLine, tag="cycle"):
-    """The cycle on the copy of the last `SnapshotLine`.
-
-    Its time (`at`), inputs that no watch reports, and decisions.
-    """
+    """The cycle on the copy of the last `SnapshotLine`: time (`at`), inputs that no watch reports, decisions."""
 
     arrived: dict[str, list[tuple[str, int]]] = {}
     """Gang UID → slots of members that wait for the others at the barrier."""

@@ -46,7 +46,7 @@ class ClaimNeeds:
     problems: tuple[Reason, ...] = ()
     """Problems that rule out every node."""
     of_group: tuple[str, ...] = ()
-    """Claims of the pod's native PodGroup, if a kube-scheduler of Muster's own places the pod. That kube-scheduler
+    """Claims of the pod's native PodGroup, if a kube-scheduler of Muster's own places the pod. Such a kube-scheduler
     gives them to no pod unless its feature gates for groups are on."""
     unseen: tuple[str, ...] = ()
     """Descriptions of demands that are not counted; kube-scheduler decides about them."""

@@ -79,10 +79,7 @@ def pool_of(resource_slice: ResourceSlice) -> PoolId:
 
 
 def entries_of(slices: Iterable[ResourceSlice], rules: TaintRules) -> dict[str, Entry]:
-    """Return the devices of a pool by name, with the taints of rules.
-
-    Empty if the pool is incomplete or inconsistent.
-    """
+    """Return name → device of a pool, with the taints of rules; empty if the pool is incomplete or inconsistent."""
     specs = [each.spec for each in slices]
     newest = max((spec.pool.generation for spec in specs), default=None)
     current = [spec for spec in specs if spec.pool.generation == newest]

@@ -19,7 +19,7 @@ NO_SHARE = 1000.0
 class Weight:
     """Sort key of the last two rules: first the smaller share, if it is not larger in any resource.
 
-    Then the age, with the name as tie-breaker.
+    Then the age decides, and the name if ages are equal.
     """
 
     share: Row

@@ -22,17 +22,14 @@ class Sharing(NamedTuple):
     allocated: tuple[int, ...]
     """Rows of queues in which some users stay; they count for shares."""
     fixed: tuple[int, ...]
-    """Among these, rows of queues with a non-preemptable user."""
+    """Rows of queues with a remaining user in a non-preemptable gang."""
 
 
 def sharing_of(
     tree: QueueTree, claim: str, uses: Mapping[str, ClaimUse], devices: Amounts, left: Collection[tuple[str, str]],
     held: Collection[str],
 ) -> Sharing:  # fmt: skip
-    """Return the users of a claim; `left`: pairs of claim and queue without remaining users; `held`.
-
-    Non-preemptable gangs.
-    """
+    """Return a claim's users; `left`: pairs of claim and queue without remaining users, `held`: fixed gangs."""
     stays = {queue: use for queue, use in uses.items() if not use[0] and (claim, queue) not in left}
     fixed = [queue for queue, use in stays.items() if use[1] in held]
     return Sharing(claim, devices, *(tuple(map(tree.row, names)) for names in (uses, stays, fixed)))

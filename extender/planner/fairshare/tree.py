@@ -58,7 +58,7 @@ class QueueTree:
     def fork(self, left: int, right: int) -> tuple[int, int]:
         """Return the children of the lowest common ancestor above these two queues.
 
-        If it is one of them, that one itself.
+        If one of the two is that ancestor, it is returned itself.
         """
         lefts, rights = self.chains[left], self.chains[right]
         i, j = len(lefts) - 1, len(rights) - 1

@@ -41,9 +41,9 @@ class UnusedMinResources:
         """UID and version of a PodGroup → its minResources."""
 
     def unused_by(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        """Return the unused part, int64 of shape (resources,), read-only.
+        """Return the unused part, int64 of shape (resources,), not to be changed.
 
-        0 for gangs with placed slots or foreign gates.
+        It is 0 for gangs with placed slots, or with pods behind gates of others.
         """
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:

@@ -135,10 +135,7 @@ class Fragmentation:
         return self._worth
 
     def losses(self, session: Session, cls: PodClass) -> Scores:
-        """Return the loss of worth per node by one more pod of this class.
-
-        0 where it does not fit or there are no GPUs.
-        """
+        """Return each node's loss of worth by one more pod of this class; 0 without GPUs or where it does not fit."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None:
             return np.zeros(len(session.snapshot.nodes))

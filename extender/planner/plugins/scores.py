@@ -59,7 +59,7 @@ class NodeScore(PlainPlugin):
 class NodePlacement(NodeScore):
     """Full nodes first (binpack, the default) or empty nodes first (spread).
 
-    One argument for cpu pods, one for GPU pods.
+    `cpu` is for pods without GPUs, `gpu` for others.
     """
 
     name = "nodeplacement"
@@ -150,10 +150,7 @@ class PodAffinityScore(NodeScore):
         return self.shares(session, cls) * KUBERNETES
 
     def shares(self, session: Session, cls: PodClass) -> Scores:
-        """Return 1 for nodes that meet most preferences, 0 for nodes that meet the fewest.
-
-        All 0 without preferences.
-        """
+        """Return 1 for nodes that meet most preferences, 0 for those that meet the fewest, all 0 without any."""
         sums = np.zeros(len(session.snapshot.nodes))
         for wish in cls.neighbours.preferences:
             counts = session.snapshot.pod_counts.get(wish.query.mark)

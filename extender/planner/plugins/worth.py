@@ -155,10 +155,7 @@ class Mix:
         return worth
 
     def worth_after(self, nodes: NodeState, kind: PodKind) -> Scores:
-        """Return the worth with one more pod of this kind on the best GPUs of each node.
-
-        `NONE` where it does not fit.
-        """
+        """Return the worth with one more pod of this kind on each node's best GPUs; `NONE` where it does not fit."""
         left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
         fits = (left.cpu >= 0) & (left.memory >= 0)
         result = np.full(len(nodes), NONE)

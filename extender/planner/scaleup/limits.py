@@ -63,10 +63,7 @@ class ExistingNodes:
         return self._known[shape]
 
     def _hold(self, members: Mapping[str, Mapping[PodClass, int]]) -> bool:
-        """Return True if the members fit into the free capacity.
-
-        False if pods depend on others, so that their gang asks.
-        """
+        """Return True if the members fit into the free capacity; False if pods depend on other pods."""
         session, free = self._session, self._session.snapshot.free.copy()
         for cls, count in (pair for classes in members.values() for pair in classes.items()):
             if not count:

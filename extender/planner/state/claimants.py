@@ -151,10 +151,7 @@ class Claimants:
             self._settle(key)
 
     def _settle(self, key: str) -> None:
-        """Open or close the ledger entry for a claim's devices.
-
-        There is none if they count with the claim's own pod.
-        """
+        """Open the ledger entry for a claim's devices, or close it if they count with the claim's own pod."""
         claim = self.devices.claims.get(key)
         owner = self.pods.get(claim.owner) if claim else None
         own = [owner.extended_claim, *(ref.key for ref in owner.claims if ref.template)] if owner is not None else []

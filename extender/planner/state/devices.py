@@ -39,7 +39,7 @@ class Devices:
     touched: Amounts = field(default_factory=_none)
     """Number of partly or fully shared devices, shape (nodes,)."""
     unknown: Amounts = field(default_factory=_none)
-    """Number of devices used by shares on unknown devices."""
+    """Number of devices used by shares whose device numbers are unknown."""
     counted: Amounts = field(default_factory=_none)
     """Sum of shares that the resource row of GPUs includes, in thousandths."""
     pods: Amounts = field(default_factory=_none)

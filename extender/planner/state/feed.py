@@ -82,7 +82,7 @@ def natives_of(
     workloads: Iterable[Workload],
     namespaces: Iterable[Namespace],
 ) -> list[PodGroup]:
-    """Return the native PodGroups that are gangs of Muster's, which the planner decides by these pods."""
+    """Return the native PodGroups that are gangs of Muster's, judged by these pods as in the planner."""
     if not natives:
         return []
     state = PlannerState()

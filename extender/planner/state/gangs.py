@@ -141,10 +141,7 @@ class GangView:
 
     @cached_property
     def started_s(self) -> float | None:
-        """Start of its present run, in seconds since the epoch.
-
-        When all its pods existed, or its first pod was bound.
-        """
+        """Start of its present run in epoch seconds: when all its pods existed, or its first pod was bound."""
         started = readable_time(self.placement.status.started_at if self.placement else "")
         return started or min(
             [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None

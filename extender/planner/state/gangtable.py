@@ -210,8 +210,8 @@ class GangTable:
     def check(self, key: str, pods: list[PodRecord], aside: str) -> bool:
         """Give these members of a gang their slots and build its view; return True if other slots may be placed.
 
-        This is the case if pods changed their class, got slots, or became (in)evaluable. `aside` is a known reason to
-        exclude the gang; this method may find another.
+        This is the case if pods changed their class, got slots, or became evaluable or unevaluable. `aside` is a known
+        reason to exclude the gang; this method may find another.
         """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)

@@ -61,10 +61,7 @@ class Guards:
 
 
 def own_allowance(gang: GangView, alive: int) -> int | None:
-    """Return how many of its `alive` pods the gang's own budget (annotations jdb-*) lets be evicted; None.
-
-    No budget.
-    """
+    """Return how many of its `alive` pods the gang's own budget (annotations jdb-*) lets go; None without one."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)

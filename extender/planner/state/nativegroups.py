@@ -166,9 +166,9 @@ class NativeGroups:
         return True
 
     def _queue(self, key: str, group: NativePodGroup) -> str:
-        """Return its queue, from (in order).
+        """Return its queue.
 
-        Its nodes, the group, its Workload, its pods (as in their Job), its namespace.
+        The first of these decides: its nodes, the group, its Workload, its pods (as in their Job), its namespace.
         """
         if held := held_queue(group):
             return held

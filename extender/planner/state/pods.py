@@ -2,7 +2,7 @@
 
 Until it ends, a bound pod is charged as it was when it was first seen with its node. Its owner may change its labels
 and annotations. A policy of the API server (`muster-pods`) protects those that affect the charge. The policy may be
-missing or bypassed, or a write may come between the binding and the news of it; the planner then still charges what it
+missing or bypassed, or a write may come between the binding and the watch event. The planner then still charges what it
 bound. A bound pod gives nothing back by naming another queue, gang, slot or device, by asking for a smaller part of a
 GPU, or by becoming unreadable. And an unassigned part of a GPU takes nothing: no scheduler bound a pod that was on a
 node from the beginning.
@@ -39,7 +39,7 @@ ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
 class PodRecord(Struct, eq=False, gc=False):
     """The fields of a pod that matter to planning, re-created when it changes.
 
-    Not garbage-collected: it is in no cycle.
+    The garbage collector ignores records, as they are in no reference cycle.
     """
 
     uid: str

@@ -173,7 +173,7 @@ class Nesting:
     def _numbered(self, of_level: Domains) -> Tree:
         """Number the domains of each level.
 
-        HyperNodes of its tier, with or without nodes, and those taken from lower tiers.
+        They are the HyperNodes of its tier, with or without nodes, and HyperNodes taken from lower tiers.
         """
         by_name = sorted(self.described, key=lambda each: self.described[each].name)
         rank = np.zeros(max(self.described, default=-1) + 1, dtype=np.int32)

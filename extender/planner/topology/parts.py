@@ -107,7 +107,7 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that are in no part yet, in order; taking some costs time proportional to their number."""
+    """Slots that are in no part yet, in order. The cost of taking slots is proportional to their number."""
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}

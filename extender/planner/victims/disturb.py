@@ -63,7 +63,7 @@ def gives(session: Session, asker: GangView, victim: GangView) -> bool:
 
 
 def moves_agreed(session: Session, scenario: Scenario) -> bool:
-    """Return True if plugins agree to these moves, by the rules of preempt or reclaim as each gang requires."""
+    """Return True if plugins agree to these moves, by the rules of preempt or of reclaim for each gang."""
     own, others = list[Chunk](), list[Chunk]()
     for chunk in scenario.chunks:
         (own if chunk.gang.queue == scenario.gang.queue else others).append(chunk)

@@ -52,10 +52,7 @@ def by_cost(pieces: list[EvictableUnit], now: float) -> list[EvictableUnit]:
 
 
 def across_queues(session: Session, pieces: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return the evictable units of several queues.
-
-    Each next one comes from the queue then furthest above its share.
-    """
+    """Return the evictable units of several queues, each from the queue that is then furthest above its share."""
     ordered = by_cost(pieces, session.now)
     first = {piece.gang.queue: piece.gang for piece in reversed(ordered)}
     if len(first) < 2:  # noqa: PLR2004 - a single queue needs no comparison
