@@ -36,7 +36,7 @@ class Inventory:
         self._alls: Counter[DeviceKind] = Counter()
         self._bits: dict[DeviceKind, int] = {}
         self._unknown: dict[DeviceKind, Reason] = {}
-        """Kinds that cannot be counted whatever the devices are, and why."""
+        """Kind → the reason why it cannot be counted, independent of the devices."""
         self._patterns: Counter[Pattern] = Counter()
         """Pattern → number of counted devices with it."""
         self._key: object = None

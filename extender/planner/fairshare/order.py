@@ -1,8 +1,8 @@
 """The order of queues, each with its best gang: KAI-Scheduler's eight rules (queue_order.go), as a sort key.
 
-In order: (1) queues within their fair share, (2) queues that stay within their deserved amount, (3) the higher
-priority, (4) queues that use no resource without having a share of it. Then (5) the smaller dominant share with the
-gang, (6) the smaller one without it, (7) the smaller share, (8) the older queue.
+First come (1) queues within their fair share, then (2) queues that stay within their deserved amount. Then (3) the
+higher priority decides, and (4) queues that use no resource without having a share of it come first. Then follow (5)
+the smaller dominant share with the gang, (6) the smaller one without it, (7) the smaller share, (8) the older queue.
 """
 
 from collections.abc import Sequence

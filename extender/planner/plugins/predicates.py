@@ -90,7 +90,7 @@ class Predicates(PlainPlugin):
 def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
     """Return each node's reason to refuse pods of this class, apart from capacity and other pods; 0 if none.
 
-    A faulty node gets no new pods, whatever they tolerate.
+    A faulty node gets no new pods, even with tolerations.
     """
     causes, labels, snapshot = session.causes, session.labels, session.snapshot
     tolerated = tolerated_by(cls.tolerations)

@@ -18,7 +18,7 @@ class Aside:
         self.pods: dict[str, str] = {}
         """UID of a pod → reason."""
         self.gangs: dict[str, str] = {}
-        """Key of a gang → reason, for gangs that cannot be evaluated whatever their pods are."""
+        """Key of a gang → reason, for gangs that cannot be evaluated, independent of their pods."""
         self._gang_of: dict[str, str] = {}
         self._of_gang: dict[str, dict[str, str]] = {}
 

@@ -205,7 +205,10 @@ class NodeTable:
         return row_along(self.axis, self.used.shape[0], vector)
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return the present `axis` and `index`; nobody changes them afterwards, and callers must not either."""
+        """Return the present `axis` and `index`.
+
+        This table changes only copies of them afterwards, callers must not change them.
+        """
         self._shared = True
         return self.axis, self.index
 

@@ -46,7 +46,10 @@ class PodCounts:
                 del self._tallies[mark]
 
     def share(self) -> dict[Mark, Counts]:
-        """Return the present counts; nobody changes them afterwards, and callers must not either."""
+        """Return the present counts; this table changes only copies of them afterwards.
+
+        Callers must not change them.
+        """
         for tally in self._tallies.values():
             tally.shared = True
         return {mark: tally.counts for mark, tally in self._tallies.items()}

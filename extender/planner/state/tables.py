@@ -91,7 +91,10 @@ class Tables:
         return self._put_volume(self._own_volumes().classes, name, new, lambda each: (each.volume_binding_mode,))
 
     def share_volumes(self) -> Volumes:
-        """Return the present volumes; nobody changes them afterwards, and callers must not either."""
+        """Return the present volumes; the state changes only copies of them afterwards.
+
+        Callers must not change them.
+        """
         self._shared = True
         return self.volumes
 
