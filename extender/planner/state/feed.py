@@ -35,7 +35,7 @@ from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """One kind; `tell(state, old, new)` passes a changed object to the state."""
+    """One kind; `apply(state, old, new)` passes a changed object to the state."""
 
     resource: Resource[Any]
     apply: Callable[[PlannerState, Any, Any], bool | None]
