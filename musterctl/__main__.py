@@ -1,4 +1,4 @@
-"""`python -m musterctl`: the command line, where no script of it is on the path."""
+"""`python -m musterctl`: the command line, for environments without the script on the PATH."""
 
 from musterctl.app import main
 

@@ -1,4 +1,4 @@
-"""Workloads of every kind by name or label, and the steps that `muster.workloads.verbs` has for a verb."""
+"""Execution of verbs (cancel, hold, …) on workloads by name or label; the steps are in `muster.workloads.verbs`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -57,7 +57,7 @@ def act_on(
 
 
 def others_named(client: Client, name: str, namespace: str, resource: Resource[Any]) -> str:
-    """Return a hint at workloads of other kinds that have the name of one that does not exist; "" without any."""
+    """Return a hint about workloads of other kinds with the name that was not found; "" if there are none."""
     others = [each for each in ACTED_ON if each.resource.reference("") != resource.reference("")]
     found, _ = _named(client, namespace, others if len(others) < len(ACTED_ON) else (), name)
     there = listed([each.title for each in found])
@@ -65,7 +65,10 @@ def others_named(client: Client, name: str, namespace: str, resource: Resource[A
 
 
 def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], str]:
-    """Return the kinds that `kind/name` may mean, all for a name alone, and the name. UsageError for other texts."""
+    """Return the kinds that `kind/name` may mean (all kinds for a name alone), and the name.
+
+    Raise UsageError for other texts.
+    """
     if only:
         return [only], name_of(only.resource, text)
     called, slash, name = text.rpartition("/")
@@ -86,7 +89,7 @@ def _names(kind: WorkloadKind) -> tuple[str, ...]:
 def _named(
     client: Client, namespace: str, kinds: Iterable[WorkloadKind], name: str
 ) -> tuple[list[Target], list[WorkloadKind]]:
-    """Return the workloads of this name that are no part of another one, and the kinds that may not be read."""
+    """Return the workloads of this name that are not part of another one, and the kinds that the user may not read."""
     found, forbidden = list[Target](), list[WorkloadKind]()
     for kind in kinds:
         try:
@@ -99,7 +102,10 @@ def _named(
 
 
 def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, asked: Asked) -> Target:
-    """Return the workload that is meant; Failed if there is none, there are several, or another one controls it."""
+    """Return the workload of this name.
+
+    Raise Failed if there is none, if there are several, or if another workload controls it.
+    """
     if len(kinds) == 1:
         with failing_as("read", client, kinds[0].resource, name, namespace):
             found = [Target(kinds[0], _read(client, namespace, kinds[0], name, unseen=asked.verb == "cancel"))]
@@ -120,7 +126,7 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
 
 
 def _read(client: Client, namespace: str, kind: WorkloadKind, name: str, *, unseen: bool) -> JSON:
-    """Return a workload; `unseen`: no more than its name if the user may not read it."""
+    """Return a workload; with `unseen`, return only its name if the user may not read it."""
     try:
         return client.get(whole(kind.resource), name, namespace)
     except Forbidden:
@@ -146,7 +152,7 @@ def _labelled(client: Client, namespace: str, selector: str) -> list[Target]:
 
 
 def _carry_out(acting: Acting, target: Target, asked: Asked) -> None:
-    """Take the steps of one outcome, and print it."""
+    """Carry out the steps of one outcome, and print the outcome."""
     groups = None if asked.verb in _WITHOUT_GANGS else _groups(acting, target)
     condition = condition_of(target.kind, target.workload, _state(groups))
     found = outcome(target.kind, target.workload, condition, asked)

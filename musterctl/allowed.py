@@ -1,4 +1,4 @@
-"""Inputs of reports for callers who may not list the cluster: the objects of one namespace, and Queues."""
+"""Inputs of reports for users who may not list the whole cluster: the objects of one namespace, and Queues."""
 
 import time
 from contextlib import closing, suppress
@@ -32,7 +32,7 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
 
 
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
-    """Return all that the planner reads, or what the user may list of one namespace, and say so on standard error."""
+    """Return all inputs of the planner, or those that the user may list in one namespace, with a note on stderr."""
     try:
         return read()
     except Forbidden as error:
@@ -43,9 +43,9 @@ def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
 
 
 def reports_for(read: ClusterReader) -> list[QueueReport]:
-    """Return the reports of queues, or for who may not list the cluster those by their statuses.
+    """Return the reports of queues; for users who may not list the cluster, made from the statuses of Queues.
 
-    Raises Forbidden for those who may not list queues either.
+    Raises Forbidden if the user may not list queues either.
     """
     try:
         dump = read()
@@ -65,7 +65,7 @@ def reports_for(read: ClusterReader) -> list[QueueReport]:
 
 
 def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
-    """Return the gangs of the context's namespace for those who may not list queues, with a word on standard error."""
+    """Return the gangs of the context's namespace for users who may not list queues, with a note on standard error."""
     with closing(read.where.client()) as client:
         namespace = client.namespace
         gangs = own(client, namespace).objects_of(POD_GROUPS)
@@ -74,7 +74,7 @@ def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
 
 
 def no_queues(error: Forbidden) -> str:
-    """Return what to ask for to see queues, in sentences."""
+    """Return sentences that name the right needed to see queues."""
     kind = (error.details or {}).get("kind") or "queues"
     return (
         f"you may not list {kind}. For shares and use of queues, ask an administrator for the ClusterRole "
@@ -83,7 +83,7 @@ def no_queues(error: Forbidden) -> str:
 
 
 def refusal(error: Forbidden) -> str:
-    """Return what a user may not list, and what to ask for to see more."""
+    """Return sentences that name the missing rights, and the role to ask for."""
     kind = (error.details or {}).get("kind") or "all objects"
     return (
         f"you may not list {kind} in the whole cluster. For nodes, other gangs and what would help, ask an "
@@ -92,7 +92,10 @@ def refusal(error: Forbidden) -> str:
 
 
 def own(client: Client, namespace: str) -> ClusterDump:
-    """Return what the user may list of one namespace, and of kinds without any. ClickException if they see no gangs."""
+    """Return the objects that the user may list in one namespace, and of cluster-scoped kinds.
+
+    Raise ClickException if the user may not list gangs.
+    """
     dump = ClusterDump(time.time())
     unread = {kind_name(fed.resource) for fed in FEED}
     for resource in _OWN:
@@ -116,7 +119,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
 
 
 def user_of(client: Client | None) -> str:
-    """Return the name by which the API server knows this user; "" without a cluster, or where it does not say."""
+    """Return the user name that the API server reports for this user; "" without a cluster or an answer."""
     if client is None:
         return ""
     with closing(client), suppress(APIError):

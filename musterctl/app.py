@@ -60,12 +60,12 @@ class CommandGroup(click.Group):
         return command
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command line; no control character of what a command prints reaches the terminal."""
+        """Run the command line, and show control characters in its output as text."""
         with guarded():
             return super().main(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; errors whose message is for users are shown without a traceback."""
+        """Run the command; show errors with a message for users without a traceback."""
         try:
             return super().invoke(ctx)
         except Unreachable as error:

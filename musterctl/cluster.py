@@ -1,4 +1,4 @@
-"""The cluster that a command looks at, and its objects: named, read, created and sent Commands.
+"""The cluster of a command, and access to its objects: naming, reading, creating, and sending Commands.
 
 `musterctl.options` has the options that choose a cluster. Names and messages follow kubectl's habits.
 """
@@ -32,7 +32,7 @@ JSON = dict[str, Any]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MORE = re.compile(r"and \d+ more errors$")
-"""End of an answer of Muster's webhook that does not list all mistakes."""
+"""End of a webhook response that does not list all errors."""
 _OWN = Path.home() / ".kube" / "config"
 _OURS = {
     (kind.api_version, kind.kind): kind
@@ -41,9 +41,9 @@ _OURS = {
 
 
 class Where(NamedTuple):
-    """The cluster of --kubeconfig or --name, by default that of KUBECONFIG, the default plane, or the user's own.
+    """The cluster of --kubeconfig or --name; the default is KUBECONFIG, the default plane, or the user's kubeconfig.
 
-    Where the user has none, and one plane that is called otherwise, it is that.
+    If the user has no kubeconfig and there is exactly one plane, that plane is chosen whatever its name.
     """
 
     given: Path | None = None
@@ -60,7 +60,7 @@ class Where(NamedTuple):
         return existing(name).kubeconfig if name else None
 
     def config(self) -> ClientConfig:
-        """Return the way to the cluster, with the credentials of its user."""
+        """Return the connection to the cluster, with the credentials of its user."""
         return load_config(self.kubeconfig)
 
     def client(self) -> Client:
@@ -84,13 +84,13 @@ def plane_names() -> list[str]:
 
 
 def only_name() -> str:
-    """Return the name of the plane that is meant where none is named: the only one that there is, else `default`."""
+    """Return the name of the plane if the user names none: that of the only plane, else `default`."""
     there = plane_names()
     return there[0] if len(there) == 1 else state.DEFAULT_NAME
 
 
 def _meant() -> str | None:
-    """Return the plane that comes before the user's own kubeconfig: `default`, or the only one where they have none."""
+    """Return the plane that precedes the user's kubeconfig: `default`, or the only plane if there is no kubeconfig."""
     name = only_name()
     if name not in plane_names() or (name != state.DEFAULT_NAME and _OWN.exists()):
         return None
@@ -98,7 +98,7 @@ def _meant() -> str | None:
 
 
 def known_plane(where: Where) -> Path | None:
-    """Return the folder of the plane that is meant, also by its kubeconfig; None if another cluster is."""
+    """Return the folder of the chosen plane, which may also be chosen by its kubeconfig; None for another cluster."""
     named = where.given or (
         Path(os.environ["KUBECONFIG"]) if not where.plane and os.environ.get("KUBECONFIG") else None
     )
@@ -111,7 +111,10 @@ def known_plane(where: Where) -> Path | None:
 
 
 def existing(name: str) -> Plane | KindCluster:
-    """Return the plane or kind cluster of that name; LocalError names those that exist if there is none."""
+    """Return the plane or kind cluster of that name.
+
+    If there is none, raise LocalError, which lists the existing ones.
+    """
     folder = state.folder_of(name)
     if (made := KindCluster(name)).made() is not None:
         return made
@@ -125,7 +128,7 @@ def existing(name: str) -> Plane | KindCluster:
 
 @contextmanager
 def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
-    """Turn the NotFound of a whole kind into a message; that of an object or namespace passes."""
+    """Turn a NotFound for a whole kind into a message; do not handle a NotFound for an object or namespace."""
     try:
         yield
     except NotFound as error:
@@ -138,18 +141,18 @@ def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
 
 
 class Failed(click.ClickException):
-    """A command that failed for one object; it may succeed for others."""
+    """Failure of a command for one object; the command may succeed for other objects."""
 
 
 def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
-    """Return a client, and the namespace: the given one, else that of the kubeconfig's context."""
+    """Return a client and the namespace: the given namespace, else that of the kubeconfig's context."""
     _check_namespace(namespace)
     client = where.client()
     return client, namespace or client.namespace
 
 
 def namespace_in(namespace: str | None, where: Where) -> str:
-    """Return the namespace as `connect_in` does, for what is not read from a cluster."""
+    """Return the namespace as `connect_in` does, for objects that are not read from a cluster."""
     _check_namespace(namespace)
     return namespace or load_config(where.kubeconfig).namespace
 
@@ -170,9 +173,9 @@ def reference(resource: Resource[Any], name: str) -> str:
 
 
 def name_of(resource: Resource[Any], text: str) -> str:
-    """Return a name that is given alone, or as `-o name` prints it.
+    """Return the name from an argument that is a plain name, or `kind/name` as `-o name` prints it.
 
-    UsageError for invalid names; an empty name would mean all objects.
+    Raise UsageError for invalid names; an empty name would select all objects.
     """
     name = text.removeprefix(reference(resource, ""))
     if not _NAME.fullmatch(name):
@@ -183,7 +186,7 @@ def name_of(resource: Resource[Any], text: str) -> str:
 
 
 def get(client: Client, resource: Resource[Any], name: str, namespace: str | None = None) -> JSON:
-    """Return one object as plain JSON; Failed if it does not exist."""
+    """Return one object as plain JSON; raise Failed if it does not exist."""
     with failing_as("read", client, resource, name, namespace):
         return client.get(whole(resource), name, namespace)
 
@@ -197,7 +200,7 @@ def may_list(client: Client, resource: Resource[T], namespace: str | None = None
 
 
 def create(client: Client, resource: Resource[Any], content: JSON, namespace: str | None = None) -> JSON:
-    """Create an object, in which unknown fields are errors, and print its name."""
+    """Create an object, and print its name; unknown fields are errors."""
     metadata = content.get("metadata") or {}
     name = metadata.get("name") or metadata.get("generateName") or "(no name)"
     with failing_as("create", client, resource, name, namespace):
@@ -214,7 +217,7 @@ def delete(client: Client, resource: Resource[Any], name: str, namespace: str | 
 
 
 def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
-    """Act on each thing and show failures; the command ends with 1 after the last if there were any."""
+    """Act on each item and print failures; if there were any, exit with 1 after the last item."""
     failed = False
     for thing in things:
         try:
@@ -247,7 +250,7 @@ def failing_as(
 
 
 def _error_text(error: APIError) -> str:
-    """Return the message; of several mistakes, which it has in one line, a list."""
+    """Return the message, with several errors of one line as a list."""
     causes = (error.details or {}).get("causes") or []
     if len(causes) < 2:  # noqa: PLR2004 - several
         return error.message
@@ -269,7 +272,10 @@ class _Kinds(msgspec.Struct):
 
 
 def kind_of(client: Client, content: JSON) -> Resource[Any]:
-    """Return the kind of an object, from discovery for foreign kinds; Failed if the API server does not serve it."""
+    """Return the kind of an object, from discovery for foreign kinds.
+
+    Raise Failed if the API server does not serve it.
+    """
     api_version, kind = str(content.get("apiVersion")), str(content.get("kind"))
     if (api_version, kind) in _OURS:
         return _OURS[api_version, kind]

@@ -1,6 +1,7 @@
-"""Completion of names in a shell: of planes, and of objects in the cluster that the command line chooses.
+"""Shell completion of names of planes, and of objects in the cluster that the command line chooses.
 
-Click asks for it; docs/quickstart.md says how a shell is set up. A cluster that does not answer in time has no names.
+Click calls these functions; docs/quickstart.md describes the setup of a shell. If a cluster does not answer in time,
+there are no completions.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +24,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def planes(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Return the planes whose names begin so."""
+    """Return the planes whose names begin with the text."""
     return _beginning(plane_names(), incomplete)
 
 
@@ -43,7 +44,7 @@ def workloads(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
 
 
 def explained(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of what `muster explain` can be asked about: pods, gangs, or the workloads that own gangs."""
+    """Return the names that `muster explain` accepts: of pods, gangs, or workloads that own gangs."""
     kind = ctx.params.get("kind")
     if kind == "job":
         return workloads(ctx, _, incomplete)

@@ -44,13 +44,13 @@ _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("webhook", "extender", "controller", "history", "web", "muster")
-"""Packages that have metrics; those of `muster` are in every process."""
+"""Packages with metrics; every process has those of `muster`."""
 _METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram", "CounterMetricFamily")
-"""The last is of a collector, which counts when it is asked."""
+"""Classes of metrics; the last one belongs to a collector, which computes its values when it is scraped."""
 
 
 class UnknownFactError(ValueError):
-    """A page names a fact that is not in the table; the message lists all facts."""
+    """A page uses a fact that is not in the table; the message lists all facts."""
 
 
 def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
@@ -66,7 +66,7 @@ def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """Return each page that has facts, with their current text; paths are below `root`."""
+    """Return each page that has facts, with the current text of its facts; paths are relative to `root`."""
     found = (*sorted((root / "docs").glob("*.md")), root / "README.md", root / "CONTRIBUTING.md")
     texts = {path: path.read_text(encoding="utf-8") for path in found}
     return {path.relative_to(root): filled(text, FACTS) for path, text in texts.items() if _MARK.search(text)}
@@ -110,7 +110,7 @@ def _plain(number: float, unit: str) -> str:
 
 
 def _code(names: Iterable[str]) -> str:
-    """Return names as code, in a sentence: `a`, `b` and `c`."""
+    """Return names formatted as code, for a sentence: `a`, `b` and `c`."""
     *first, last = [f"`{name}`" for name in names]
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -133,7 +133,7 @@ def _flags(plugin: str) -> str:
 
 
 def _required() -> str:
-    """Return the job plugins that admission adds, each with those that need it."""
+    """Return the job plugins that admission adds, each with the plugins that need it."""
     needs = {need: [name for name, plugin in BUILT_IN.items() if need in plugin.requires] for need in BUILT_IN}
     return ", and ".join(f"`{need}` for {_code(names)}" for need, names in needs.items() if names)
 
@@ -187,7 +187,7 @@ def alert_rows() -> Iterator[tuple[str, ...]]:
 
 
 def alert_text(text: str) -> str:
-    """Return a text of an alert without Prometheus' templates: a label is its name in capitals, a value `so much`."""
+    """Return an alert's text without Prometheus templates: labels become their names in capitals, values `so much`."""
     text = _PART.sub(lambda part: f"{part[2]}{part[1].upper()}{part[3]}", text)
     return _VALUE.sub("so much", _LABEL.sub(lambda label: label[1].upper(), text))
 

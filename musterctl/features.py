@@ -1,7 +1,7 @@
-"""The table of Muster's features: how mature each is, since which version it exists, and how it is switched off.
+"""The table of Muster's features: the maturity of each, its first version, and how to switch it off.
 
-`muster features` prints it, and docs/features.md is made from it, which defines the levels. These are the levels of
-Kubernetes' features.
+`muster features` prints it, and docs/features.md is generated from it. That page defines the levels, which are those of
+Kubernetes features.
 """
 
 from typing import Final, Literal
@@ -17,9 +17,9 @@ class Feature(Struct, frozen=True):
     name: str
     maturity: Maturity
     off: str
-    """What switches it off, or on if it is off by default; names of settings stand in back quotes."""
+    """The setting that switches the feature off (on, if it is off by default); settings are in back quotes."""
     page: str
-    """The page below docs, with the heading."""
+    """The page in docs, with the heading."""
     since: str = "0.1.0"
 
 

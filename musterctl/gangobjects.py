@@ -1,4 +1,7 @@
-"""Reads what rows of gangs are made of. What a user may not read, or a cluster does not have, is left out."""
+"""Reader of the objects from which lists of gangs are made.
+
+Kinds that the user may not read, or that the cluster does not have, are left out.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -21,7 +24,7 @@ T = TypeVar("T")
 
 
 def read(client: Client, namespace: str | None) -> RowSources:
-    """Return the objects of one namespace, or of all; Failed if not even PodGroups may be listed."""
+    """Return the objects of one namespace, or of all. Raise Failed if the user may not even list PodGroups."""
     versions: dict[Resource[Any], str] = {}
     with failing_as("list", client, POD_GROUPS):
         groups = _listed(client, POD_GROUPS, namespace, versions)
@@ -42,7 +45,7 @@ def read(client: Client, namespace: str | None) -> RowSources:
 def _listed(
     client: Client, resource: Resource[T], namespace: str | None, versions: dict[Resource[Any], str]
 ) -> list[T]:
-    """Return the objects of a kind, and put the version of their list into `versions`."""
+    """Return the objects of a kind, and store the resource version of their list in `versions`."""
     items = list[T]()
     for page in client.pages(resource, namespace):
         items += page
@@ -53,7 +56,7 @@ def _listed(
 def native_gangs(
     client: Client, namespace: str | None, natives: Sequence[NativePodGroup], pods: Iterable[Pod]
 ) -> list[PodGroup]:
-    """Return those of the native PodGroups that are gangs of Muster's, as the planner takes them by these pods."""
+    """Return the native PodGroups that are gangs of Muster, by the planner's rules for these pods."""
     if not natives:
         return []
     from extender.planner.api import natives_of  # noqa: PLC0415 - half of what `muster ps` imports; few have them
@@ -75,7 +78,10 @@ def _namespace(client: Client, name: str) -> list[Namespace]:
 
 
 def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> ForecastCluster | None:
-    """Return the whole cluster, of which these are `everything` or one namespace; None if it may not be read."""
+    """Return the objects of the whole cluster; these objects are `everything` or those of one namespace.
+
+    None if the user may not read the cluster.
+    """
     nodes = may_list(client, NODES)
     if nodes is None or (not everything and may_list(client, POD_GROUPS) is None):
         return None
@@ -84,6 +90,6 @@ def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> Fo
 
 
 def unread(objects: RowSources) -> list[str]:
-    """Return the kinds that rows are made without, for a hint."""
+    """Return the missing kinds, for a hint."""
     asked: dict[str, Callable[[RowSources], object]] = {"pods": lambda of: of.pods, "jobs": lambda of: of.jobs}
     return [kind for kind, of in asked.items() if of(objects) is None]

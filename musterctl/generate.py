@@ -1,8 +1,8 @@
-"""`make generate`: writes the CRDs and the pages that are made from the wire types.
+"""`make generate`: writes the CRDs and the pages that are generated from the wire types.
 
-Without an option it needs nothing but the repository. `--openapi-from` renews muster/crds/core.json, the API server's
-own schema of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET /openapi/v3/apis/batch/v1`.
-`--release`, at a release only, writes down in charts/released what the CRDs say, which no later CRD may take back.
+Without an option it only needs the repository. `--openapi-from` updates muster/crds/core.json, the API server's schema
+of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET /openapi/v3/apis/batch/v1`. `--release`, which
+is only used for a release, saves the CRDs in charts/released; later CRDs must stay compatible with them.
 """
 
 import json
@@ -40,7 +40,7 @@ API_PAGE = Path("docs/api.md")
 )
 @click.option("--release", is_flag=True, help="Write charts/released again: these CRDs are released now.")
 def main(source: Path | None, *, check: bool, release: bool) -> None:
-    """Works out every generated file, and writes those that differ, or names them with --check."""
+    """Computes every generated file, and writes those that differ, or lists them with --check."""
     if release:
         for path, text in released_files().items():
             _bring_about(ROOT / path, text)
@@ -59,7 +59,7 @@ def main(source: Path | None, *, check: bool, release: bool) -> None:
 
 
 def released_files() -> dict[Path, str]:
-    """Return the texts that later CRDs are held against, by path."""
+    """Return the texts with which later CRDs are compared, by path."""
     return {
         RELEASED / f"{path.stem}.txt": "\n".join(as_lines(document(path))) + "\n"
         for path in sorted((ROOT / CRDS).glob("*.yaml"))
@@ -78,7 +78,7 @@ def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
 
 
 def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:
-    """The files that are missing, differ, or stand among the CRDs without being generated; paths below `root`."""
+    """Return the files that are missing or differ, and stray files among the CRDs; paths are relative to `root`."""
     stray = {path.relative_to(root) for path in (root / CRDS).glob("*")} - wanted.keys()
     there = {path: (root / path).read_bytes() for path in wanted if (root / path).is_file()}
     changed = {path for path, text in wanted.items() if there.get(path) != text.encode()}
@@ -96,7 +96,7 @@ def read_openapi(source: Path) -> dict[str, Any]:
 
 
 def _bring_about(path: Path, text: str | None) -> None:
-    """Writes the file, or removes it if there must be none."""
+    """Write the file, or remove it if it must not exist."""
     if text is None:
         path.unlink()
         return

@@ -1,6 +1,6 @@
 """Options that several commands share: plane or cluster, namespace, output, and the webhook's configuration.
 
-Those of commands that plan are in `musterctl.planningoptions`.
+Options of commands that use the planner are in `musterctl.planningoptions`.
 """
 
 import sys
@@ -104,7 +104,7 @@ def with_options(command: F, *options: Callable[[F], F]) -> F:
 
 
 def where_options(command: Command) -> Command:
-    """Add --kubeconfig and --name; the command gets `where`, the cluster that they choose."""
+    """Add --kubeconfig and --name; the command gets the chosen cluster as `where`."""
 
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, **more: Any) -> None:
@@ -114,7 +114,7 @@ def where_options(command: Command) -> Command:
 
 
 def duration(_: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Return a time span in seconds, as a callback of an option; None for one that is not given."""
+    """Return a time span in seconds, as a callback of an option; None if the option is not given."""
     try:
         return None if value is None else parse_days_s(value)
     except ValueError as error:
@@ -144,7 +144,7 @@ def server_options(command: Command) -> Command:
 
 
 def records_options(command: Command) -> Command:
-    """Add --store, --server and --server-ca, which say where the history is read from."""
+    """Add --store, --server and --server-ca, which choose the source of the history."""
     store = click.option(
         "--store", envvar="MUSTER_HISTORY", show_envvar=True, metavar="URL", help="The history's store."
     )
@@ -158,13 +158,13 @@ def listing_options(command: F) -> F:
 
 
 class WithCommand(click.Command):
-    """A command line whose arguments behind `--` are the command of pods."""
+    """A command line whose arguments after `--` are the command of pods."""
 
     rest = "COMMAND"
     """Name of these arguments in the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments before the first `--`, and keep those behind it as `command`."""
+        """Parse the arguments before the first `--`, and store the arguments after it as `command`."""
         place = args.index("--") if "--" in args else len(args)
         rest = super().parse_args(ctx, args[:place])
         ctx.params["command"] = tuple(args[place + 1 :])
@@ -178,7 +178,7 @@ class WithCommand(click.Command):
 def documents(file: str) -> list[JSON]:
     """Return the objects of a file, `-` for standard input; those of a List one by one.
 
-    ClickException says what is wrong.
+    Raises ClickException with the error.
     """
     try:
         return list(documents_in(_text(file), file))

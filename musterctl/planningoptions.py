@@ -1,6 +1,7 @@
-"""Options of commands that plan, or show what the planner would do: its configuration, a snapshot, a report's form.
+"""Options of commands that use the planner: its configuration, a snapshot, the format of a report.
 
-Not in `musterctl.options`: the planner takes a second of CPU to import, which commands that only read or submit spare.
+These options are not in `musterctl.options`, because importing the planner takes a second of CPU, which other commands
+avoid.
 """
 
 from functools import wraps
@@ -16,7 +17,7 @@ from musterctl.reader import ClusterReader
 
 
 def plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
-    """Return the text of a configuration of the planner, which must be one that can be used."""
+    """Return the text of a planner configuration, which must be valid."""
     if value is None:
         return None
     text = value.read_text(encoding="utf-8")
@@ -50,7 +51,7 @@ recovery_option = click.option(
 
 
 def dump_options(command: Command) -> Command:
-    """Add the options of a live dump of the cluster; the command gets `read`, a Reader, which takes it."""
+    """Add the options of a live dump of the cluster; the command gets `read`, a Reader that makes the dump."""
 
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:

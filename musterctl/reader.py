@@ -1,6 +1,6 @@
-"""Reads what reports are about: a dump of a cluster, or of a snapshot; `musterctl.planningoptions` has their options.
+"""Reader of the input of reports: a dump of a cluster, or a snapshot; its options are in `musterctl.planningoptions`.
 
-Not in `musterctl.cluster`: what reads a dump imports the planner, which takes a second of CPU that most commands spare.
+The reader is not in `musterctl.cluster`, because it imports the planner, which takes a second of CPU.
 """
 
 import time
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class ClusterReader(NamedTuple):
-    """A cluster, or a snapshot in its place, and of the planner's configuration and timing what is to count instead."""
+    """A cluster or a snapshot, with overrides of the planner's configuration and timing."""
 
     where: Where
     scheduler_config: Path | None = None
@@ -37,9 +37,9 @@ class ClusterReader(NamedTuple):
     recovery_s: float | None = None
 
     def __call__(self) -> ClusterDump:
-        """Return a dump of the cluster, or that in the snapshot, with the configuration that runs there.
+        """Return a dump of the cluster, or the dump in the snapshot, with the planner's current configuration.
 
-        Raises Forbidden for who may not list all of it.
+        Raises Forbidden if the user may not list everything.
         """
         dump = self._dump()
         if self.recovery_s is not None:
@@ -72,7 +72,7 @@ class ClusterReader(NamedTuple):
         return dump
 
     def namespace(self, given: str | None) -> str:
-        """Return the namespace that is given, else that of the kubeconfig's context; a snapshot has no context."""
+        """Return the given namespace, else that of the kubeconfig's context; a snapshot has no context."""
         client = None if given else self.client()
         if client is None:
             return given or "default"
@@ -80,7 +80,7 @@ class ClusterReader(NamedTuple):
             return client.namespace
 
     def client(self) -> Client | None:
-        """Return a client of the cluster; None for a snapshot, which says nothing beyond its dump."""
+        """Return a client of the cluster; None for a snapshot."""
         return self.where.client() if self.snapshot is None else None
 
 
@@ -95,7 +95,7 @@ def _loaded(snapshot: Path, config: str) -> ClusterDump:
 
 
 def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
-    """Return a dump of a running cluster, from one list of each kind; it is not of one single moment."""
+    """Return a dump of a running cluster, from one list request per kind, so not of a single moment."""
     dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:
         resource = served(client, fed.resource) if fed.optional else fed.resource
@@ -111,7 +111,7 @@ def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
 
 
 def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
-    """Return a foreign kind in a version that the cluster serves; None if it has none, or may not be asked."""
+    """Return a foreign kind in a version that the cluster serves; None if it serves none, or the user may not ask."""
     try:
         version = client.get(extensions.DEFINITIONS, f"{resource.plural}.{resource.group}").served(resource.version)
     except (NotFound, Forbidden):

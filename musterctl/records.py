@@ -1,7 +1,7 @@
-"""Sources of the history: a store itself, or the server of the page with the caller's own token.
+"""Sources of the history: a store, or the page's server with the user's own token.
 
-A local plane has a store in its folder, whose owner sees all of it. Elsewhere the page's server says what a caller may
-see (`history.answers`), and `OfServer` reads it.
+A local plane has a store in its folder, which its owner can read completely. Otherwise the page's server filters the
+history by the user's rights (`history.answers`), and `OfServer` reads it.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class OfServer(NamedTuple):
-    """Answers of the page's server, which knows what the owner of the token may see."""
+    """The history from the page's server, limited to what the token's owner may see."""
 
     server: WebServer
     where: Where
@@ -32,16 +32,16 @@ class OfServer(NamedTuple):
         return self._get("/api/history", msgspec.structs.asdict(asked), Gangs)
 
     def events(self, namespace: str, name: str) -> list[read.GangEvent]:
-        """Return what happened to the gangs of a workload."""
+        """Return the events of a workload's gangs."""
         return self._get(f"/api/history/{quote(namespace, safe='')}/{quote(name, safe='')}", {}, list[read.GangEvent])
 
     def usage(self, asked: AskedUsage) -> list[usage.UsageRow]:
-        """Return who used what."""
+        """Return the usage."""
         query = msgspec.structs.asdict(asked) | {"by": ",".join(asked.by)}
         return self._get("/api/usage", query, list[usage.UsageRow])
 
     def coverage(self) -> Coverage:
-        """Return when the recorder looked last."""
+        """Return the time of the recorder's last pass."""
         return self._get("/api/recorder", {}, Coverage)
 
     def _get(self, path: str, query: Mapping[str, Any], wanted: type[T]) -> T:
@@ -56,7 +56,7 @@ Source = OfStore | OfServer
 
 
 def source_of(where: Where, store: str | None, server: WebServer | None) -> Source:
-    """Return where to read from: what an option or variable names, else the store of the local plane."""
+    """Return the source: that of an option or variable, else the store of the local plane."""
     try:
         if store:
             return OfStore(HistoryStore.for_reading(store))

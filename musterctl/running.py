@@ -1,4 +1,4 @@
-"""Published inputs of a cluster's extenders: the planner's configuration, and what is suspect."""
+"""Inputs that a cluster's extenders publish: the planner's configuration, and the signs of suspect nodes."""
 
 import time
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ DEFAULT_TIMING: Final = "the planner's default timing counts"
 
 
 def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedConfig | Forbidden]:
-    """Return what the extender of each node pool has published, or why it may not be read; others are left out."""
+    """Return the published data of each node pool's extender, or why the user may not read it."""
     found: dict[str, PublishedConfig | Forbidden] = {}
     for pool in pools:
         try:
@@ -40,10 +40,10 @@ def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedCon
 
 
 def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
-    """Return the text of the configuration that runs in a node pool, of what was published there.
+    """Return the text of a node pool's current configuration, from the published data.
 
-    "" is the default one, which counts where none can be read. A ClickException names one that this installation
-    cannot plan with.
+    "" means the default configuration, which is also used if none can be read. Raises ClickException if this
+    installation cannot use the configuration.
     """
     if isinstance(published, Forbidden):
         click.echo(f"Note: the default configuration of the planner counts, as {published.message}; {_OTHER}", err=True)
@@ -63,7 +63,7 @@ def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
 
 
 def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
-    """Return what makes a node suspect, by node pool; a note names pools of which it is not known."""
+    """Return the signs of suspect nodes by node pool; print a note about pools for which they are unknown."""
     found: dict[str, Suspects] = {}
     for pool in pools:
         one = published.get(pool)
@@ -77,7 +77,7 @@ def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterab
 
 
 def inputs_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> "dict[str, PublishedInputs]":
-    """Return the inputs of cycles that are published, by node pool; a note names those that are not known."""
+    """Return the published inputs of cycles by node pool; print a note about unknown ones."""
     from extender.planner.api import published_inputs  # noqa: PLC0415 - as above
 
     found: dict[str, PublishedInputs] = {}
@@ -99,12 +99,12 @@ def _unpublished(pool: str) -> str:
 
 
 def note_unknown(what: str, pool: str, why: str) -> None:
-    """Say on standard error what counts in a pool, as its extender's own is not known."""
+    """Print on standard error which defaults are used for a pool whose extender's data is unknown."""
     click.echo(f"Note: {what}{f' in pool {pool}' if pool else ''}, as {why}", err=True)
 
 
 def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | None:
-    """Return what the extender has published, wherever Muster is installed; None if it has not, or there is none."""
+    """Return the published data of the extender, in whichever namespace Muster is installed; None if there is none."""
     name = name_for(pool)
     for namespace in dict.fromkeys((SYSTEM_NAMESPACE, CLUSTER_LEASE[0])):
         with suppress(NotFound):
@@ -116,7 +116,7 @@ def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | 
 
 
 def usage_in(client: Client, namespace: str) -> PublishedUsage | None:
-    """Return what queues have used, as the recorder of the history has published it; None if it has not."""
+    """Return the usage of queues that the recorder has published; None if there is none."""
     try:
         usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
     except NotFound:
@@ -134,7 +134,7 @@ def usage_in(client: Client, namespace: str) -> PublishedUsage | None:
 
 
 def _installed_in(client: Client) -> str:
-    """Return the namespace of Muster's webhook, "" if that is not known."""
+    """Return the namespace of Muster's webhook; "" if it is unknown."""
     with suppress(APIError):  # few users may read it, and then it is not known
         for webhook in client.get(whole(WEBHOOK_CONFIGURATIONS[0]), WEBHOOKS).get("webhooks") or []:
             return str(((webhook.get("clientConfig") or {}).get("service") or {}).get("namespace") or "")

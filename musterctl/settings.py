@@ -1,4 +1,4 @@
-"""The settings of the processes: files of their defaults, checks of files, and tables for the documentation."""
+"""The settings of the processes: files with defaults, checks of files, and tables for the documentation."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -28,7 +28,10 @@ def defaults(process: str) -> str:
 
 
 def process_of(text: str) -> str:
-    """Return the process of a file, empty if it holds no settings; SettingsError for an unknown kind of settings."""
+    """Return the process of a file; "" if it contains no settings.
+
+    Raise SettingsError for an unknown kind of settings.
+    """
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -43,7 +46,7 @@ def process_of(text: str) -> str:
 
 
 def check_settings(process: str, text: str) -> None:
-    """Check a file; SettingsError names all errors: first of single fields, then of fields that do not fit together."""
+    """Check a file. Raise SettingsError with all errors, first of single fields, then of conflicting fields."""
     read(text, PROCESSES[process])
 
 

@@ -26,7 +26,7 @@ _IDLE: Final = {
 
 
 def lines(shard: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """Return the lines about a shard, with paths in it, and True if something in it is wrong."""
+    """Return the lines about a shard, with field paths, and True if it has errors."""
     spec = mapping(shard.get("spec"))
     plugins = _plugins(spec)
     actions = [name for name, each in mapping(spec.get("actions")).items() if _is_enabled(each)]
@@ -42,7 +42,7 @@ def lines(shard: Mapping[str, Any]) -> tuple[list[str], bool]:
 
 
 def _plugins(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the plugins that the shard names, those of higher priority first, with the arguments of other fields."""
+    """Return the plugins of the shard, by descending priority, with the arguments from other fields."""
     given = {name: mapping(each) for name, each in mapping(spec.get("plugins")).items() if _is_enabled(each)}
     ordered = sorted(given, key=lambda name: _priority(given[name]), reverse=True)
     arguments = {name: dict(mapping(given[name].get("arguments"))) for name in ordered}

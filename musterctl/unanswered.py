@@ -1,4 +1,4 @@
-"""The message of a command whose API server does not answer: which one it is, and what shows why."""
+"""The message of a command whose API server does not answer: its name, and the command that shows the reason."""
 
 import os
 from pathlib import Path
@@ -14,14 +14,14 @@ _BEGINS: Final = "no answer from the API server: "
 
 
 def asks(kubeconfig: Path | None, server: str) -> None:
-    """Note the cluster that the present command asks, for the message of an error."""
+    """Store the cluster of the current command, for the error message."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[_ASKED] = kubeconfig, server
 
 
 def words(context: click.Context, error: Unreachable) -> str:
-    """Return the message: a plane has a name, and a command that shows its parts; of others the address is named."""
+    """Return the message: for a plane its name, and a command that shows its parts; for other clusters the address."""
     kubeconfig, server = context.meta.get(_ASKED, (None, ""))
     folders = Path(kubeconfig or os.environ.get("KUBECONFIG", "")).resolve().parents
     name = next((name for name in state.names() if state.folder_of(name).resolve() in folders), "")

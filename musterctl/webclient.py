@@ -1,4 +1,4 @@
-"""Asks the page in the cluster for what its caller may not read himself: explanations, the history and usage."""
+"""Client of the page in the cluster, for data that the user may not read directly: explanations, history and usage."""
 
 import ssl
 from collections.abc import Mapping
@@ -17,23 +17,29 @@ from muster.process.hosts import is_loopback
 from musterctl.cluster import Where
 
 _S = 60.0
-"""A report of a large cluster takes seconds, and others may have their turn first."""
+"""Timeout of a report: in a large cluster it takes seconds, and other users may come first."""
 
 
 class WebServer(NamedTuple):
-    """The page's URL, and the authority of its certificate; without one those of the system count."""
+    """The page's URL, and the authority of its certificate; the default is the system's authorities."""
 
     url: str
     authority: Path | None = None
 
     def explain(self, where: Where, kind: str, namespace: str, name: str) -> GangReport | PodReport:
-        """Return the server's report. ClickException where it cannot be had; APIError where the server refuses."""
+        """Return the server's report.
+
+        Raise ClickException if there is no answer, and APIError if the server refuses.
+        """
         path = f"/api/explain/{quote(namespace, safe='')}/{quote(name, safe='')}"
         wanted: Any = PodReport if kind == "pod" else GangReport
         return self.get(where, path, {"kind": kind}, wanted)  # type: ignore[no-any-return] # one of the two
 
     def get(self, where: Where, path: str, query: Mapping[str, str], wanted: Any) -> Any:
-        """Return the server's answer as `wanted`. ClickException where it cannot be had; APIError where it refuses."""
+        """Return the server's answer as `wanted`.
+
+        Raise ClickException if there is no answer, and APIError if it refuses.
+        """
         with closing(self._client(where)) as client:
             answer = client.request("GET", path, query=dict(query), timeout_s=_S)
         try:

@@ -1,7 +1,7 @@
 """The chart's files: the manifests in them that `muster up` installs too, kube-scheduler's configurations, and helm.
 
-Where the extender's URL is an https one, kube-scheduler shows it a client certificate. It reads that again for each
-connection, but the authorities of the extender's only when it starts.
+If the extender's URL is an https URL, kube-scheduler presents a client certificate. It reads this certificate again for
+each connection, but reads the extender's authorities only when it starts.
 """
 
 import subprocess
@@ -29,12 +29,12 @@ DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
 
 
 def document(path: Path) -> Any:
-    """Return the one YAML document of a file."""
+    """Return the only YAML document of a file."""
     return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return the manifests of a file, with `names` in place of its marks (`<namespace>`), as in `_helpers.tpl`."""
+    """Return the manifests of a file, with marks such as `<namespace>` replaced by `names`, as in `_helpers.tpl`."""
     text = path.read_text(encoding="utf-8")
     for mark, name in (names or {}).items():
         text = text.replace(mark, name)
@@ -42,12 +42,12 @@ def manifests(path: Path, names: Mapping[str, str] | None = None) -> list[dict[s
 
 
 def policies() -> list[dict[str, Any]]:
-    """Return the admission policies, each with its binding: what RBAC cannot say."""
+    """Return the admission policies, each with its binding: rules that RBAC cannot express."""
     return [each for path in sorted((FILES / "policies").glob("*.yaml")) for each in manifests(path)]
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run helm; the caller looks at the exit code."""
+    """Run helm; the caller checks the exit code."""
     command = [str(binaries.helm()), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - a list, and no shell
 
@@ -69,12 +69,12 @@ def _metadata(namespace: str, manifests: str) -> dict[str, Any]:
 
 
 class ExtenderAt(NamedTuple):
-    """The address of the extender for kube-scheduler; with an https URL it needs the files and the name, too."""
+    """The address of the extender for kube-scheduler; an https URL also needs the files and the name."""
 
     url: str = f"http://127.0.0.1:{DEFAULT_EXTENDER_PORT}"
-    """By default the port where the extender is when the plane runs no scheduler and nothing else was said."""
+    """The URL of the extender; by default its port if the plane runs no scheduler."""
     folder: str = DEFAULT_TLS_FOLDER
-    """Has kube-scheduler's client certificate (client.crt, client.key), and the extender's authorities (ca.crt)."""
+    """Folder with kube-scheduler's client certificate (client.crt, client.key) and the extender's CA (ca.crt)."""
     server_name: str = EXTENDER_HOST
     """A name in the extender's certificate."""
 
@@ -87,7 +87,7 @@ def kube_scheduler(
 ) -> dict[str, Any]:
     """Return the configuration of the kube-scheduler of a node pool's pair; an empty kubeconfig means in-cluster.
 
-    `shared`: that of a cluster's own scheduler, which asks Muster about marked pods, and about no others.
+    With `shared`, return that of the cluster's own scheduler, which asks Muster only about marked pods.
     """
     config: dict[str, Any] = document(FILES / f"kube-scheduler{'-shared' if shared else ''}.yaml")
     config["clientConnection"]["kubeconfig"] = kubeconfig
@@ -115,7 +115,7 @@ def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:
 
 
 def _tls(extender: ExtenderAt) -> dict[str, Any]:
-    """The certificates of an entry, as files: kube-scheduler never reads data again that stands in the entry."""
+    """The certificates of an entry, as files, because kube-scheduler never reloads data in the entry itself."""
     if not extender.url.startswith("https://"):
         return {}
     folder = PurePosixPath(extender.folder)

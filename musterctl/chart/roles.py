@@ -3,13 +3,13 @@
 `charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, whose rules also give
 their reason. helm and `muster up` fill in the same four names, so both install the same roles.
 
-kube-scheduler and the extender share a pod, hence a ServiceAccount; each has a file of its own all the same, so that
-each can be held to its own rights.
+kube-scheduler and the extender share a pod, hence a ServiceAccount. They still have separate files, so that tests can
+check the rights of each.
 
-`commands.yaml` says which rights each command of users needs: docs/rights.md shows the table, and tests hold it. The
-`needs` are asked for whenever the command does its work; without those of `more` it says less. Rights on kinds with a
-namespace are for one namespace: a RoleBinding of `role` gives them. Those of kinds without one take a
-ClusterRoleBinding of `muster-view-queues`. Commands that are not there need `muster-admin`, or are for local planes.
+`commands.yaml` lists the rights that each user command needs; docs/rights.md shows the table, and tests verify it. A
+command always uses the rights in `needs`; without those in `more` it shows less. A RoleBinding of `role` grants the
+rights on namespaced kinds, for one namespace. Rights on cluster-scoped kinds need a ClusterRoleBinding of
+`muster-view-queues`. Commands that are not in the file need `muster-admin`, or are for local planes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ POOL: Final = "pool"
 VIEW_QUEUES: Final = "muster-view-queues"
 VIEW_CLUSTER: Final = "muster-view-cluster"
 WHOLE: Final = "whole"
-"""In place of rights: all that the planner reads, in the whole cluster, which is what `muster-view-cluster` allows."""
+"""Stands for the rights to read all kinds that the planner reads, in the whole cluster (`muster-view-cluster`)."""
 _FOR_READERS: Final = ("why", "implicit")
 
 
@@ -46,9 +46,12 @@ class RoleRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     resource_names: tuple[str, ...] = ()
-    """The only objects that are meant; empty means all."""
+    """Names of the only objects that the rule covers; empty means all objects."""
     implicit: bool = False
-    """It is asked for within other requests, by admission or by an apply that creates: no audit log shows it."""
+    """True for a right that is checked within other requests, by admission or by an apply that creates an object.
+
+    Audit logs do not show these checks.
+    """
 
 
 class CommandRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,11 +77,11 @@ ACCOUNTS: Final = {
     CONTROLLER: Account(CONTROLLER_ACCOUNT, (CONTROLLER,)),
     HISTORY: Account("muster-web", (HISTORY,)),
 }
-"""Of the chart's pods."""
+"""The account of the chart's pods."""
 WEB_ACCOUNT: Final = Account("muster-web", (WEB,))
-"""Of the page, where the chart serves it; the recorder is in the same pod there."""
+"""The account of the page in a cluster; the recorder runs in the same pod."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
-"""Of an extender beside the cluster's own kube-scheduler."""
+"""The account of an extender beside the cluster's own kube-scheduler."""
 
 
 @cache
@@ -106,7 +109,7 @@ def rules(of: str) -> tuple[RoleRule, ...]:
 
 
 def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return ServiceAccounts with their roles, and roles for users; `lease` is a foreign one for the extender."""
+    """Return ServiceAccounts with their roles, and roles for users; `lease` is a foreign scheduler's."""
     processes = [process for account in accounts for process in account.processes]
     if len(set(processes)) < len(processes):
         raise ValueError(f"{', '.join(processes)}: a process has one account, and its binding one name")
@@ -125,7 +128,7 @@ def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] 
 
 
 def of_pool(pool: str, namespace: str) -> list[dict[str, Any]]:
-    """Return what the pair of a named node pool needs beside the roles of all pairs, as objects."""
+    """Return the objects that the pair of a named node pool needs in addition to the roles of all pairs."""
     names = {"<pool>": pool, "<namespace>": namespace, "<lease-namespace>": namespace}
     names["<account>"] = ACCOUNTS[SCHEDULER].name
     return [_applicable(each) for each in _manifests(POOL, names)]
@@ -136,7 +139,7 @@ def _manifests(of: str, names: Mapping[str, str] | None = None) -> list[dict[str
 
 
 def _applicable(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest as the API server knows it: without reasons."""
+    """Return the manifest without reasons, as the API server accepts it."""
     for rule in manifest.get("rules", ()):
         for field in _FOR_READERS:
             rule.pop(field, None)

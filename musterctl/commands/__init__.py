@@ -1,4 +1,4 @@
-"""The commands of `muster`: each reads its options, calls the packages that do the work, and prints for users.
+"""The commands of `muster`: each one reads its options, calls the packages that do the work, and prints the result.
 
 A module has the name of its command. `plane` has up, status, down and kubectl, `explain` has snapshot and topo too,
 `config` has render. `jobview` is a part of `job`, `queuechange` and `queuespec` are parts of `queue`, `trainfile` and

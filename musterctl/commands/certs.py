@@ -1,4 +1,4 @@
-"""`muster certs`: the certificates of Muster's servers, and asking the controller for new ones."""
+"""`muster certs`: shows the certificates of Muster's servers, and requests new ones from the controller."""
 
 import sys
 import time
@@ -32,7 +32,7 @@ secret_namespace_option = click.option(
 
 
 class CertificateEntry(msgspec.Struct, omit_defaults=True):
-    """A certificate or an authority, as `-o json` shows it; times are RFC 3339."""
+    """A certificate or an authority as `-o json` shows it, with times in RFC 3339 format."""
 
     subject: str
     fingerprint: str
@@ -66,9 +66,9 @@ def certs() -> None:
 @secret_namespace_option
 @where_options
 def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Where) -> None:
-    """Shows when certificates end, their signers and the webhooks' trust.
+    """Shows when certificates expire, who signed them, and who trusts them.
 
-    The exit code is 1 if something is wrong. It reads the Secret, for which it needs the right, and shows no keys.
+    The exit code is 1 if there is a problem. The command needs the right to read the Secret, and does not show keys.
     """
     client = where.client()
     found = _read(client, secret, namespace)
@@ -86,10 +86,10 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
 @secret_namespace_option
 @where_options
 def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
-    """Asks for a new authority and new certificates.
+    """Requests a new authority and new certificates.
 
-    The controller that leads makes them within minutes, and no admission fails; while none runs, the request waits. The
-    old authority is trusted until all replicas have had an hour to take up the new certificates.
+    The leading controller issues them within minutes, and admission keeps working; without a controller, the request
+    waits. The old authority stays trusted until all replicas have had an hour to load the new certificates.
     """
     client = where.client()
     found = _read(client, secret, namespace)
@@ -139,7 +139,7 @@ def _bundles(called: Called) -> Bundles:
 
 
 def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: float) -> CertificateStatus:
-    """Return the status where webhooks are called by URL: `muster up` made their certificates, without a Secret."""
+    """Return the status if webhooks are called by URL: `muster up` has issued their certificates, without a Secret."""
     role = "trusted when the webhooks are called"
     trusted = dict.fromkeys(authority for webhooks in bundles.values() for bundle in webhooks for authority in bundle)
     return CertificateStatus(

@@ -1,4 +1,4 @@
-"""`muster config …`: configuration of processes that users run themselves; `muster render`: the chart without helm."""
+"""`muster config …`: configuration for processes that users run themselves; `muster render`: the chart without helm."""
 
 import re
 import sys
@@ -87,10 +87,10 @@ def scheduler(
 def check(file: Path) -> None:
     """Checks a file of settings, or a planner's configuration.
 
-    FILE is one that `print-defaults PROCESS` prints, or one that the extender's setting `config` names, e.g. Volcano's
-    volcano-scheduler.conf. It may be the ConfigMap with such files as kubectl prints it, or a SchedulingShard of
-    KAI-Scheduler. It may hold several documents, and - reads standard input. Errors come first, with exit code 1, then
-    settings with another meaning than in their project, and settings without effect.
+    FILE is a file that `print-defaults PROCESS` prints, or a file for the extender's setting `config`, e.g. Volcano's
+    volcano-scheduler.conf. It may also be a ConfigMap with such files as kubectl prints it, or a SchedulingShard of
+    KAI-Scheduler. It may contain several documents; - reads standard input. The output lists errors first, with exit
+    code 1, then settings that have a different meaning than in their project, and settings without effect.
     """
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
@@ -107,7 +107,7 @@ def check(file: Path) -> None:
 
 
 def _files(text: str) -> list[tuple[str, str]]:
-    """Return each document of a stream with a name, and each file in a ConfigMap; a single document has no name."""
+    """Return each document of a stream and each file in a ConfigMap, with a name; a single document has no name."""
     try:
         documents = [each for each in yaml.safe_load_all(text) if each is not None]
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -125,13 +125,13 @@ def _files(text: str) -> list[tuple[str, str]]:
 
 
 def _parts(document: Any) -> list[Any]:
-    """Return the objects in a List, as kubectl prints several; of anything else the document itself."""
+    """Return the objects in a List, which kubectl prints for several objects, or the document itself."""
     items = document.get("items") if _is(document, "List") else None
     return items if isinstance(items, list) and items else [document]
 
 
 def _files_of(config_map: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the files in a ConfigMap with their names: beside files it may have other data."""
+    """Return the files in a ConfigMap with their names; a ConfigMap may also contain other data."""
     data = config_map.get("data")
     files = [(str(name), str(each)) for name, each in data.items()] if isinstance(data, dict) else []
     files = [each for each in files if each[0].endswith(_ENDINGS)] or files
@@ -141,7 +141,7 @@ def _files_of(config_map: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _is(document: Any, kind: str, group: str = "") -> bool:
-    """Return True for an object of this kind, and of this group, which ends with a slash, if one is given."""
+    """Return True for an object of this kind and, if given, of this group (with a trailing slash)."""
     return (
         isinstance(document, dict)
         and document.get("kind") == kind
@@ -150,7 +150,7 @@ def _is(document: Any, kind: str, group: str = "") -> bool:
 
 
 def _checked(name: str, text: str) -> tuple[list[str], bool]:
-    """Return the lines about a file, and True if something in it is wrong."""
+    """Return the lines about a file, and True if it has errors."""
     try:
         process = settings.process_of(text)
         if process:
@@ -164,7 +164,7 @@ def _checked(name: str, text: str) -> tuple[list[str], bool]:
 
 
 def _of_a_planner(text: str) -> tuple[list[str], bool]:
-    """Return the lines about a planner's configuration, or about an object that holds one or none."""
+    """Return the lines about a planner's configuration, or about an object that may contain one."""
     with suppress(yaml.YAMLError, ValueError, RecursionError):
         document = yaml.safe_load(text)
         if _is(document, shards.KIND, shards.GROUP):
@@ -182,7 +182,7 @@ def _of_a_planner(text: str) -> tuple[list[str], bool]:
 def print_defaults(process: str) -> None:
     """Prints all settings of a process with their defaults.
 
-    The output is a file for the process's --settings, or for PROCESS scheduler, the default, one with the actions and
+    The output is a file for the process's --settings. For PROCESS scheduler, the default, it has the actions and
     plugins of the planner.
     """
     click.echo(defaults() if process == "scheduler" else settings.defaults(process), nl=False)
@@ -222,7 +222,7 @@ def render(
 
 
 def _names_tag(values: tuple[Path, ...], settings: tuple[str, ...]) -> bool:
-    """Return True if the user says which kube-scheduler it is to be."""
+    """Return True if the user has chosen a version of kube-scheduler."""
     found = any(each.startswith("scheduler.image.tag=") for each in settings)
     for path in values:
         scheduler = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("scheduler") or {}

@@ -1,6 +1,6 @@
-"""`muster demo`: a plane from nothing, three workloads, and a live table of what happens to them.
+"""`muster demo`: a new plane, three workloads, and a live table of their states.
 
-It is a check as well: it ends with an error that names what did not happen.
+The demo is also a test: it fails with an error that lists the expected events that did not happen.
 """
 
 import sys
@@ -62,7 +62,7 @@ class Story:
         self.broken = ""
 
     def watch(self, rows: dict[str, GangRow]) -> None:
-        """Ticks off what can be seen at this moment, and notes if the second gang was admitted too early."""
+        """Tick off the events that are visible now, and record if the second gang was admitted too early."""
         for sentence, check in self._wanted.items():
             if sentence not in self.seen and (proof := check(rows)):
                 self.seen[sentence] = proof
@@ -100,7 +100,7 @@ def _second_waits(rows: dict[str, GangRow]) -> str:
 def demo(*, name: str, keep: bool, faults: bool) -> None:
     """Shows a gang from submission to completion on a local plane.
 
-    It leaves nothing behind: a plane that was there before is as it was.
+    It leaves nothing behind; a plane that existed before is unchanged.
     """
     from musterctl.commands.up import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
 
@@ -128,7 +128,7 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
 
 
 def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
-    """Submits the examples and shows them to their end; True if all came true."""
+    """Submit the examples and show them until they end; return True if all expected events happened."""
     _submit(plane, console)
     story = _show(client, console)
     _print_environment(client, console)
@@ -136,7 +136,7 @@ def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
 
 
 def _leave(plane: Plane, *, ran: bool) -> None:
-    """Leaves what was there before: no plane, or one without the demo's workloads that runs if it `ran`."""
+    """Restore the previous state: no plane, or a plane without the demo's workloads that runs if it `ran` before."""
     if not plane.root.exists():
         return  # it did not start, and is gone already
     if plane.is_new:
@@ -151,7 +151,7 @@ def _leave(plane: Plane, *, ran: bool) -> None:
 
 
 def _clear(client: Client) -> None:
-    """Removes what a demo left in this plane, and waits until it is gone."""
+    """Remove the objects of an earlier demo from this plane, and wait until they are gone."""
     jobs: list[tuple[Resource[Any], str]] = [(JOBS, FIRST), (JOBS, SECOND), (INDEXED_JOBS, INDEXED)]
     for resource, name in jobs:
         if any(job.metadata.name == name for job in client.list(resource, NAMESPACE)):
@@ -174,7 +174,7 @@ def _submit(plane: Plane, console: Console) -> None:
 
 
 def _show(client: Client, console: Console) -> Story:
-    """The live tables, until everything has happened or the time is up; each change where they cannot be redrawn."""
+    """Show live tables until everything has happened or the time is up; without a terminal, print each change."""
     story, deadline, before = Story(), time.monotonic() + TIMEOUT_S, dict[str, GangRow]()
     with Live(console=console, refresh_per_second=8, transient=False) as live:
         while story.missing and not story.broken and time.monotonic() < deadline:
@@ -192,13 +192,13 @@ def _show(client: Client, console: Console) -> Story:
 
 
 def _table(columns: Sequence[tuple[str, Callable[[T], str]]], found: Iterable[T]) -> Text:
-    """Rows as `muster nodes` and `muster ps` print them."""
+    """Return rows in the format of `muster nodes` and `muster ps`."""
     cells = [[title for title, _ in columns], *([of(row) for _, of in columns] for row in found)]
     return Text("\n".join([*drawn(cells), ""]))
 
 
 def _print_environment(client: Client, console: Console) -> None:
-    """The environment of one rank of the plain Job, as admission made it."""
+    """Print the environment of one rank of the plain Job, as set by admission."""
     pods = client.list(PODS, NAMESPACE, label_selector=f"batch.kubernetes.io/job-name={INDEXED}")
     for pod in pods[-1:]:
         console.print(f"\nEnvironment that admission gave to {pod.metadata.name} on {pod.spec.node_name}:")

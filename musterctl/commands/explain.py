@@ -1,4 +1,4 @@
-"""`muster explain`: why a job, gang or pod is where it is; `muster topo`: domains; `muster snapshot`: their data."""
+"""`muster explain`: the state of a job, gang or pod, with reasons; also `muster topo` and `muster snapshot`."""
 
 import sys
 import time
@@ -47,11 +47,11 @@ from webhook.objects.names import meant_labels
 def explain(
     *, kind: str, object_name: str, namespace: str, output: str, read: ClusterReader, server: WebServer | None
 ) -> None:
-    """Explains why a job, gang or pod is where it is.
+    """Explains why a job, gang or pod waits or runs where it does.
 
-    The report includes changes that would let it start. Nothing is changed. Without the right to list the whole
-    cluster it is made by the page in the cluster, if there is a --server, without the names of others. Else it has
-    what the objects of the namespace say.
+    The report includes changes that would let it start. Nothing is changed. If you may not list the whole cluster, the
+    page at --server makes the report, without names of other users' workloads. Without --server, the report is based on
+    the objects of the namespace.
     """
     space = read.namespace(namespace)
     try:
@@ -76,7 +76,7 @@ def explain(
 
 
 def _explain_there(server: WebServer, read: ClusterReader, kind: str, name: str, namespace: str, output: str) -> bool:
-    """Print the report of the page; False, with a word on standard error, if that does not answer."""
+    """Print the report of the page; return False, with a note on standard error, if the page does not answer."""
     try:
         report = server.explain(read.where, kind, namespace, name)
     except (NotFound, Conflict, Forbidden, Unauthorized) as error:
@@ -94,7 +94,7 @@ def _explain_there(server: WebServer, read: ClusterReader, kind: str, name: str,
 def snapshot(*, file: Path | None, read: ClusterReader) -> None:
     """Writes the planner's input to a file, for --snapshot.
 
-    The file holds no Secrets and no environment of containers.
+    The file contains no Secrets and no environment of containers.
     """
     dump = read()
     content = save(dump)
@@ -129,9 +129,10 @@ def topo(
 ) -> None:
     """Draws topologies with the resources of each domain.
 
-    NAME is `hypernodes` for HyperNodes, `default` for the configured levels, or a Topology of Kueue's; without it all
-    are drawn. Of each domain the free, used and fragmented resources are shown, with --gang of the nodes of its pool.
-    Without the right to list the whole cluster the nodes of the gang are shown, or of all gangs of the namespace.
+    NAME is `hypernodes` for HyperNodes, `default` for the configured levels, or a Topology of Kueue; without NAME all
+    are drawn. Each domain shows its free, used and fragmented resources; with --gang, only nodes of the gang's pool
+    count. If you may not list the whole cluster, the command shows the nodes of the gang, or of all gangs in the
+    namespace.
     """
     namespace, _, gang_name = gang.rpartition("/")
     namespace = read.namespace(namespace)
@@ -152,7 +153,7 @@ def topo(
 
 
 def why_unplaced(client: Client, name: str, namespace: str) -> str:
-    """Return sentences about workloads of this name in the namespace; empty if nothing is wrong with them.
+    """Return sentences about labels of workloads with this name; empty if there is no problem.
 
     Kinds that the user may not read, or that the cluster does not have, are left out.
     """

@@ -1,7 +1,7 @@
-"""The demo of `muster demo --faults`: a node dies under a gang with a spare, and a preemption asks for a checkpoint.
+"""The demo of `muster demo --faults`: a gang with a spare loses a node, and a preemption waits for a checkpoint.
 
-Its gangs fill a plane of eight nodes. The fault is what node-problem-detector would write, and the checkpoint what a
-training program would. Each step is a check: one that does not come true in time ends the demo.
+Its gangs fill a plane of eight nodes. The demo writes the fault as node-problem-detector would, and the checkpoint as a
+training program would. Each step is a check: if it is not met in time, the demo ends.
 """
 
 import time
@@ -27,14 +27,14 @@ TIMEOUT_S = 60.0
 POLL_S = 0.05
 TRAIN, GUEST, BATCH, URGENT = "train", "guest", "batch", "urgent"
 FAULT = "SysLogsXIDError"
-"""A condition by which a node is suspect (docs/faults.md)."""
+"""A condition that makes a node suspect (docs/faults.md)."""
 STEP = 1200
 _RAW_NODES: Resource[JSON] = Resource("", "v1", "nodes", "Node", JSON, namespaced=False)
 _PRIORITIES = {"demo-low": 1, "demo-high": 1000}
 
 
 def clear(client: Client) -> None:
-    """Remove what an earlier demo left, and wait until its pods are gone."""
+    """Remove the objects of an earlier demo, and wait until its pods are gone."""
     jobs = [job for job in client.list(JOBS, NAMESPACE) if job.metadata.name in {TRAIN, GUEST, BATCH, URGENT}]
     for job in jobs:
         client.delete(JOBS, job.metadata.name, NAMESPACE, propagation="Foreground")
@@ -54,7 +54,7 @@ def clear(client: Client) -> None:
 
 
 def show(client: Client, console: Console) -> bool:
-    """Play the demo; return True if all of it came true."""
+    """Run the demo; return True if all steps succeeded."""
     story = _FaultDemo(client, console)
     for name, value in _PRIORITIES.items():
         body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
@@ -109,7 +109,7 @@ def _asks_for_a_checkpoint(story: "_FaultDemo") -> None:
 
 
 class _FaultDemo:
-    """Queries of the steps to the plane; times count from the beginning."""
+    """Queries and waits of the demo's steps; times count from the start of the demo."""
 
     def __init__(self, client: Client, console: Console) -> None:
         self.client = client
@@ -117,11 +117,11 @@ class _FaultDemo:
         self._began = time.monotonic()
 
     def print(self, text: str) -> None:
-        """Print a line with its time."""
+        """Print a line with the elapsed time."""
         self._console.print(f"{time.monotonic() - self._began:6.1f} s  {text}", highlight=False, soft_wrap=True)
 
     def wait(self, what: str, seen: Callable[[], T]) -> T:
-        """Wait until something is seen, and return it. Raises TimeoutError."""
+        """Wait until a query returns a result, and return it. Raises TimeoutError."""
         deadline = time.monotonic() + TIMEOUT_S
         while not (found := seen()):
             if time.monotonic() > deadline:
@@ -130,7 +130,7 @@ class _FaultDemo:
         return found
 
     def submit(self, name: str, pods: int, gpus: int, annotations: Mapping[str, str], priority: str = "") -> None:
-        """Create a gang whose lost members come again one by one."""
+        """Create a gang whose owner re-creates lost members one by one."""
         container = {"name": "main", "image": "none", "resources": {"limits": {GPU: gpus}}}
         template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
         spec = {"minAvailable": pods, "priorityClassName": priority, "schedulerName": names.SCHEDULER}
@@ -143,17 +143,17 @@ class _FaultDemo:
         self.client.create(JOBS, manifest, NAMESPACE)
 
     def pods(self, name: str) -> list[core.Pod]:
-        """Return the pods of a gang that have a node and stay, by name."""
+        """Return the pods of a gang that have a node and are not being deleted, by name."""
         found = [pod for pod in self.client.list(core.PODS, NAMESPACE) if _of(pod) == name]
         stays = [pod for pod in found if pod.spec.node_name and not pod.metadata.deletion_timestamp]
         return sorted(stays, key=lambda pod: pod.metadata.name)
 
     def bound(self, name: str, without: str = "") -> int:
-        """Return how many members run, those on one node left out."""
+        """Return the number of running members, except those on one node."""
         return sum(pod.status.phase == "Running" and pod.spec.node_name != without for pod in self.pods(name))
 
     def where(self, name: str) -> str:
-        """Return the nodes of a gang, in words."""
+        """Return the nodes of a gang as text."""
         return ", ".join(sorted({pod.spec.node_name for pod in self.pods(name)}))
 
     def placement(self, name: str) -> Placement:
@@ -163,7 +163,7 @@ class _FaultDemo:
 
 
 def _of(pod: core.Pod) -> str:
-    """Return the gang of the demo that a pod is of; empty for others."""
+    """Return the demo gang of a pod; empty for other pods."""
     name = pod.metadata.labels.get(names.JOB_NAME, "")
     return name if name in {TRAIN, GUEST, BATCH, URGENT} else ""
 
@@ -173,7 +173,7 @@ def _notice_text(pod: core.Pod) -> str:
 
 
 def _report_node(client: Client, node: str, status: str) -> None:
-    """Have a node say of itself whether it is faulty."""
+    """Set the fault condition of a node."""
     known = client.get(_RAW_NODES, node)["status"].get("conditions", [])
     mine = {"type": FAULT, "status": status, "reason": "Demo", "lastTransitionTime": meta.format_time(time.time())}
     conditions = [*(each for each in known if each["type"] != FAULT), mine]

@@ -1,4 +1,4 @@
-"""`muster features`: how mature each feature is."""
+"""`muster features`: the maturity of each feature."""
 
 from operator import attrgetter
 from typing import Final, get_args
@@ -19,9 +19,10 @@ COLUMNS: Final = (
 @click.option("--maturity", type=click.Choice(get_args(Maturity)), help="Only features of this maturity.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def features(*, maturity: Maturity | None, output: str) -> None:
-    """Lists features, how mature each is, and what switches it off.
+    """Lists features with their maturity and how to disable them.
 
-    A feature that is off by default has the setting that switches it on. docs/features.md has the same table.
+    For a feature that is off by default, the list shows the setting that enables it. docs/features.md has the same
+    table.
     """
     found = [each for each in FEATURES if maturity in {None, each.maturity}]
     if output == "table":

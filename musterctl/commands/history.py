@@ -1,4 +1,4 @@
-"""`muster history`: what happened to gangs, also to those that are gone."""
+"""`muster history`: the events of gangs, including deleted ones."""
 
 import time
 from collections.abc import Callable
@@ -41,9 +41,10 @@ def history(
     server: WebServer | None,
     where: Where,
 ) -> None:
-    """Shows what happened to gangs, also when they are gone.
+    """Shows the events of gangs, including deleted ones.
 
-    It is a list, or with NAME the events of that workload. docs/history.md says what is recorded.
+    Without NAME it lists gangs; with NAME it lists the events of that workload. docs/history.md describes what is
+    recorded.
     """
     source = source_of(where, store, server)
     if name is not None:
@@ -58,7 +59,7 @@ def history(
 def list_history(
     source: Source, namespace: str | None, queue: str | None, since_s: float, output: str, *, ended: bool | None = None
 ) -> None:
-    """Print gangs, the last submitted first, and below them the times for which nothing was recorded."""
+    """Print gangs, the last submitted first, followed by the gaps in the recording."""
     found = source.gangs(
         GangQuery(namespace=namespace, queue=queue, since=max(0.0, time.time() - since_s), ended=ended)
     )
@@ -94,12 +95,12 @@ def clock(at: float | None) -> str:
 
 
 def gap_text(gap: Outage) -> str:
-    """Return what is said of a time for which nothing was recorded."""
+    """Return the line about a gap in the recording."""
     return f"not recorded from {clock(gap.since)} for {short(gap.until - gap.since)}: {gap.text}"
 
 
 def report_silence(source: Source, what: str) -> None:
-    """Say on standard error if the recorder is gone, since when, and `what` is not known then."""
+    """Print on standard error since when the recorder has been down, and that `what` is not known for that time."""
     if text := silence(source.coverage().looked, time.time(), what, clock):
         click.echo(text, err=True)
 

@@ -89,7 +89,7 @@ def view(*, job_name: str, namespace: str | None, output: str, where: cluster.Wh
 @namespace_option
 @where_options
 def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
-    """Stops the pods of Jobs, without those that have finished.
+    """Suspends Jobs: stops their pods, except finished ones.
 
     `muster job resume` starts them again.
     """
@@ -101,7 +101,7 @@ def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: cluster
 @namespace_option
 @where_options
 def resume(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
-    """Starts Jobs again that were suspended."""
+    """Resumes suspended Jobs."""
     act_on(job_names, Asked("release"), namespace, where, only=row(batch.JOBS))
 
 
@@ -149,7 +149,7 @@ def run(
 ) -> None:
     """Submits a Job from an image and COMMAND, or from a manifest.
 
-    A Job of an image has one task. All objects of a manifest are created, in its order; NAME renames its Job.
+    A Job from an image has one task. From a manifest, all objects are created in order; NAME renames the Job.
     """
     name = cluster.name_of(batch.JOBS, job_name) if job_name is not None else None
     if files:
@@ -177,7 +177,10 @@ def _show(found: Sequence[cluster.JSON], namespace: str | None) -> None:
 
 
 def from_files(files: Iterable[str], job_name: str | None, namespace: str | None) -> list[cluster.JSON]:
-    """Return all objects of the files, their one Job renamed to `job_name`; UsageError if namespaces contradict."""
+    """Return all objects of the files, with their only Job renamed to `job_name`.
+
+    Raise UsageError if namespaces conflict.
+    """
     found = [(file, each) for file in files for each in documents(file)]
     for file, each in found:
         if not (isinstance(each.get("apiVersion"), str) and isinstance(each.get("kind"), str)):

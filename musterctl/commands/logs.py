@@ -1,4 +1,4 @@
-"""`muster logs`: what the pods of a gang print, for each kind of workload."""
+"""`muster logs`: the logs of a gang's pods, for each kind of workload."""
 
 import sys
 import threading
@@ -22,7 +22,7 @@ from musterctl.output.listing import INTERRUPTED
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 MOST_FOLLOWED = 64
-"""Pods whose logs are followed at once: each takes a connection and a thread."""
+"""Maximum number of pods whose logs are followed at once: each needs a connection and a thread."""
 
 
 def log_options(command: F) -> F:
@@ -43,9 +43,9 @@ def log_options(command: F) -> F:
 @namespace_option
 @where_options
 def logs(*, gang_name: str, namespace: str | None, where: Where, **how: Any) -> None:
-    """Prints what the pods of a gang say, by default that of rank 0.
+    """Prints the logs of a gang's pods, by default that of rank 0.
 
-    NAME is that of its workload, as `muster ps` shows it: a Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
+    NAME is the name of a workload, as `muster ps` shows it: a Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
     """
     client, space = connect_in(namespace, where)
     show_logs(client, space, gang_name, **how)
@@ -63,7 +63,7 @@ def show_logs(
     last: int | None,
     kind: str = "",
 ) -> None:
-    """Print the logs of a gang; ClickException says why there are none."""
+    """Print the logs of a gang. If there are none, raise ClickException with the reason."""
     objects = read(client, namespace)
     if objects.pods is None:
         raise click.ClickException(
@@ -83,7 +83,7 @@ def show_logs(
         )
 
     def show(source: tuple[str, str]) -> str:
-        """Print one log, and return what went wrong."""
+        """Print one log, and return the error, if any."""
         pod, chosen = source
         try:
             for line in client.log_lines(pod, namespace, chosen, follow=follow, last=last):
@@ -103,7 +103,7 @@ def show_logs(
 
 
 def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> list[Pod]:
-    """Return the pods with a log that are asked for; UnknownGangError says why there is none."""
+    """Return the requested pods that have a log. If there are none, raise UnknownGangError with the reason."""
     if every and (found := begun(pods)):
         return found
     if not every and rank < len(pods) and begun([pods[rank]]):
@@ -116,7 +116,7 @@ def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> lis
 
 
 def _together(show: Callable[[T], str], sources: Iterable[T]) -> list[str]:
-    """Show all at once until the last has ended, and return what went wrong."""
+    """Show all logs at once until the last pod has ended, and return the errors."""
     failed: list[str] = []
     threads = [threading.Thread(target=lambda one=each: failed.append(show(one)), daemon=True) for each in sources]
     for thread in threads:

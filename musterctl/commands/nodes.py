@@ -21,7 +21,7 @@ from musterctl.output.table import show_rows
 from musterctl.running import published_by, suspects_of
 
 _ALL = 100_000
-"""Characters for the names of all nodes."""
+"""Maximum number of characters for the names of all nodes."""
 _LIVING = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -34,8 +34,8 @@ _LIVING = "status.phase!=Succeeded,status.phase!=Failed"
 def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where: Where) -> None:
     """Shows free GPUs of nodes, by rack and model.
 
-    Nodes of a rack and model with equally many free GPUs are one line. It takes the right to list nodes and pods of the
-    whole cluster; `muster ps` shows the nodes of your own gangs without it.
+    Nodes of the same rack and model with equally many free GPUs share a line. The command needs the right to list nodes
+    and pods of the whole cluster; `muster ps` shows the nodes of your own gangs without this right.
     """
     found = [row for row in _read(where.client()) if rack in {None, row.rack} and model in {None, row.model}]
     if output in {"table", "wide"} and not found:

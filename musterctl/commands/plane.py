@@ -1,4 +1,4 @@
-"""Commands on planes that exist: `muster status`, `restart`, `down` and `kubectl`."""
+"""Commands for existing planes: `muster status`, `restart`, `down` and `kubectl`."""
 
 import contextlib
 import os
@@ -30,8 +30,8 @@ _PASS_THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": Fals
 def status(name: str) -> None:
     """Shows the parts of a plane.
 
-    It says why one of Muster's processes is not ready. If a part has died, the exit code is 1, and the tail of its log
-    is shown.
+    It also shows why one of Muster's processes is not ready. If a part has died, the exit code is 1, and the end of its
+    log is shown.
     """
     plane = existing(name)
     if isinstance(plane, KindCluster):
@@ -47,7 +47,7 @@ def status(name: str) -> None:
 
 
 def show(plane: Plane) -> None:
-    """Prints the table of parts, where the plane is, and the runtimes for TrainJobs."""
+    """Print the table of parts, the folder of the plane, and the runtimes for TrainJobs."""
     shown = console()
     table = Table("part", "state", "pid", "listens on", box=None, pad_edge=False)
     troubles = {name: trouble for name in plane.parts if (trouble := plane.trouble(name))}
@@ -74,7 +74,7 @@ def show(plane: Plane) -> None:
 
 
 def show_kind(cluster: KindCluster) -> None:
-    """Prints Muster's pods in a kind cluster, and where its kubeconfig is."""
+    """Print Muster's pods in a kind cluster, and the path of its kubeconfig."""
     click.echo(cluster.kubectl("get", "pods", f"--namespace={SYSTEM_NAMESPACE}", "--output=wide").rstrip())
     click.echo(f"kind cluster {cluster.called}\nkubeconfig {cluster.kubeconfig}")
 
@@ -92,7 +92,7 @@ class _Part(click.Choice[str]):
     """A part of a plane, or one of a node pool's pair."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name; its plane says whether it has that pool."""
+        """Return the name; the plane checks later whether it has that pool."""
         return value if state.pool_of(value) else super().convert(value, param, ctx)
 
 
@@ -102,8 +102,8 @@ class _Part(click.Choice[str]):
 def restart(parts: tuple[str, ...], name: str) -> None:
     """Restarts parts of a plane.
 
-    PART is a name that `muster status` shows. Each is started with the settings and packages that are there now; the
-    command returns when it is ready.
+    PART is a name from `muster status`. Each part is started with the current settings and packages; the command
+    returns when all parts are ready.
     """
     plane = existing(name)
     if isinstance(plane, KindCluster):
@@ -120,7 +120,8 @@ def restart(parts: tuple[str, ...], name: str) -> None:
 def down(name: str) -> None:
     """Stops a plane and removes its folder.
 
-    Of a cluster that it was attached to only Muster's processes and webhooks go. A kind cluster is deleted.
+    If the plane is attached to an existing cluster, only Muster's processes and webhooks are removed. A kind cluster is
+    deleted.
     """
     existing(name).remove(report=click.echo)
     click.echo(f"plane {name} is down")
@@ -131,7 +132,7 @@ def down(name: str) -> None:
 def kubectl(arguments: tuple[str, ...]) -> None:
     """Runs kubectl against a plane.
 
-    All arguments are passed on, but for a leading --name.
+    All arguments are passed on, except a leading --name.
     """
     name = os.environ.get("MUSTER_NAME") or only_name()
     if arguments[:1] == ("--name",) and len(arguments) > 1:

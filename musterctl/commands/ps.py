@@ -1,4 +1,4 @@
-"""`muster ps`: gangs of every kind in one list, each with its reason in ten words."""
+"""`muster ps`: gangs of every kind in one list, each with a short reason."""
 
 import sys
 import time
@@ -68,9 +68,9 @@ def ps(
     server: WebServer | None,
     **how: Any,
 ) -> None:
-    """Lists gangs of every kind with state, place and reason.
+    """Lists gangs of every kind with state, position and reason.
 
-    A gang is called as its owner calls it: Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
+    A gang is shown by its workload: Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
     """
     if watch and how["start"]:
         raise click.UsageError("--start and -w do not go together: a forecast is not repeated with each change")
@@ -122,9 +122,9 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
 
 
 def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[GangRow]]:
-    """Yield gangs that have changed since these objects were read, those that are gone with that as their state.
+    """Yield gangs that have changed since these objects were read; the state of deleted gangs is gone.
 
-    PodGroups of both kinds are watched; after a change of any everything is read again, at most once a second.
+    PodGroups of both kinds are watched; after any change everything is read again, at most once a second.
     """
     before = rows(objects)
     while True:
@@ -139,7 +139,7 @@ def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[
 def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> None:
     """Wait until an object of one of these kinds changes, or the API server ends a watch.
 
-    Native PodGroups are left out where their user may list them, but not watch. Raises APIError as a watch does.
+    Native PodGroups are left out if the user may list but not watch them. Raises APIError as a watch does.
     """
     news: SimpleQueue[APIError | None] = SimpleQueue()
     watches: list[LoopIterator[Any]] = []
@@ -163,7 +163,7 @@ def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> 
 
 
 def _forward(watch: LoopIterator[Any], news: SimpleQueue[APIError | None]) -> None:
-    """Put None once the watch shows a change or has ended, or else the error."""
+    """Put None when the watch shows a change or has ended, or put the error."""
     try:
         next((kind for kind, _ in watch if kind != "BOOKMARK"), None)
     except APIError as error:

@@ -1,4 +1,4 @@
-"""`muster queue`: queues from the command line, and their shares as the planner divides them."""
+"""`muster queue`: queues from the command line, and their shares as the planner computes them."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ WATCH_S = 5
 
 
 def again(show: Callable[[], None], *, watch: bool) -> None:
-    """Show once, or with `watch` until the user interrupts, which is no error."""
+    """Show once, or repeatedly with `watch` until the user interrupts, which is not an error."""
     show()
     try:
         while watch:
@@ -46,7 +46,7 @@ def _shown(quantities: JSON) -> str:
 
 
 def _namespaces(queue: JSON) -> str:
-    """Return the selector of the namespaces that may use a queue, as far as it says so itself."""
+    """Return the selector of the namespaces that may use a queue, without those of its ancestors."""
     annotations = queue.get("metadata", {}).get("annotations") or {}
     return annotations.get(NAMESPACE_SELECTOR) or "all"
 
@@ -116,7 +116,7 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
 
 
 def _limits(found: JSON) -> Iterator[tuple[str, str]]:
-    """Yield the limits of a queue beyond its capability, as they are written; `muster queue explain` says more."""
+    """Yield the limits of a queue other than its capability, as written by users; `muster queue explain` shows more."""
     annotations = found.get("metadata", {}).get("annotations") or {}
     for title, key in (("Per user", names.MAX_PER_USER), ("By model", names.MAX_BY_MODEL), ("Windows", names.WINDOWS)):
         if key in annotations:
@@ -126,7 +126,7 @@ def _limits(found: JSON) -> Iterator[tuple[str, str]]:
 
 
 def _restrictions(name: str, queues: Mapping[str, Queue]) -> Iterator[str]:
-    """Yield the selectors of namespaces of a queue and those above it, all of which must select."""
+    """Yield the namespace selectors of a queue and its ancestors; a namespace must match all of them."""
     for above in lineage(name, queues.get):
         text = above.metadata.annotations.get(NAMESPACE_SELECTOR)
         if text:
@@ -134,7 +134,7 @@ def _restrictions(name: str, queues: Mapping[str, Queue]) -> Iterator[str]:
 
 
 def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
-    """Print the gangs of a queue, or their numbers for those who may not list the gangs of all namespaces."""
+    """Print the gangs of a queue, or their number if the user may not list the gangs of all namespaces."""
     try:
         with known(client, POD_GROUPS):
             gangs = [group for group in client.list(POD_GROUPS) if group.spec.queue == queue_name]
@@ -155,8 +155,8 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
 def top(*, resource: str, watch: bool, output: str, read: ClusterReader) -> None:
     """Shows usage and share of every queue, and its waiting gangs.
 
-    A queue is shown with what is in the queues below it. Without the right to list the whole cluster the Queues say
-    it, or where your own gangs stand in them.
+    The amounts of a queue include those of its descendants. If you may not list the whole cluster, the command shows
+    the statuses of Queues, or the positions of your own gangs in them.
     """
     again(lambda: _show_top(resource, output, read), watch=watch)
 
@@ -192,7 +192,7 @@ def explain_queue(*, queue_name: str, output: str, read: ClusterReader) -> None:
 @namespace_option
 @where_options
 def open_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
-    """Opens queues, and queues below them that were closed with them.
+    """Opens queues, and descendants that were closed with them.
 
     The request is a Command in the namespace.
     """
@@ -204,9 +204,9 @@ def open_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: Wh
 @namespace_option
 @where_options
 def close_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
-    """Closes queues and those below them for new gangs.
+    """Closes queues and their descendants for new gangs.
 
-    Gangs that are in them run to their end. The request is a Command in the namespace.
+    Gangs in these queues run to their end. The request is a Command in the namespace.
     """
     _send("CloseQueue", queue_names, namespace, where)
 

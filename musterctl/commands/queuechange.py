@@ -1,4 +1,4 @@
-"""`muster queue create`, `update` and `delete`; and the gangs of a queue, as their owners call them."""
+"""`muster queue create`, `update` and `delete`, and the list of a queue's gangs by their owners."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -21,13 +21,13 @@ from musterctl.output.listing import amounts
 F = TypeVar("F", bound=Callable[..., Any])
 AMOUNTS = ("capability", "deserved", "guarantee")
 NONE = "none"
-"""The amount that takes a limit away."""
+"""The value that removes a limit."""
 _HUGE_PAGES = "hugepages-"
 _INT32 = 2**31 - 1
 
 
 def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool | None) -> Callable[[F], F]:
-    """Return a decorator that adds the options of a queue; these are the defaults, None leaves a field as it is."""
+    """Return a decorator that adds the options of a queue, with these defaults; None leaves a field unchanged."""
     shown = weight is not None
 
     def decorate(command: F) -> F:
@@ -75,9 +75,9 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
 
 
 def queue_content(options: Mapping[str, Any]) -> JSON:
-    """Return spec, annotations and labels that the options ask for, as an object or a merge patch.
+    """Return the spec, annotations and labels from the options, as an object or a merge patch.
 
-    An amount of `none` becomes null, which takes the limit away. BadParameter if an option is not valid.
+    An amount of `none` becomes null, which removes the limit. Raise BadParameter if an option is invalid.
     """
     selector: str | None = options["namespace_selector"]
     try:
@@ -101,7 +101,7 @@ def queue_content(options: Mapping[str, Any]) -> JSON:
 
 
 def check_resources(client: Client, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown resource that is nearly one that the cluster has; warn of any other unknown one."""
+    """Refuse a misspelt resource of the cluster; warn about other unknown resources."""
     asked = {name: amounts(options[name], f"--{name}") for name in AMOUNTS}
     if not any(asked.values()):
         return
@@ -118,7 +118,7 @@ def check_resources(client: Client, options: Mapping[str, Any]) -> None:
 
 
 def known_resources(client: Client) -> set[str]:
-    """Return the resources that nodes offer, and those in queues, as far as the user may list them."""
+    """Return the resources of nodes and queues that the user may list."""
     known = set(EVERYWHERE)
     for node in may_list(client, NODES) or ():
         known |= node.status.allocatable.keys()
@@ -133,12 +133,12 @@ names_argument = name_argument(QUEUES, "queue_names", several=True)
 
 
 def rows_of(groups: Sequence[PodGroup]) -> list[GangRow]:
-    """Return the rows of these gangs, made of their PodGroups alone."""
+    """Return the rows of these gangs, made only from their PodGroups."""
     return rows(RowSources(groups=list(groups), pods=None, placements=None, jobs=None, train_jobs=None))
 
 
 def called(row: GangRow) -> str:
-    """Return a gang as its owner calls it, with its namespace: `Job team/longrun`."""
+    """Return a gang's owner with its namespace: `Job team/longrun`."""
     return f"{row.kind} {row.namespace}/{row.name}"
 
 
@@ -162,9 +162,9 @@ def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
 @queue_options(parent=None, weight=None, reclaimable=None)
 @where_options
 def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
-    """Changes what is given, and leaves the rest of a queue.
+    """Changes the given fields of a queue.
 
-    An amount of `none` takes the limit of that resource away.
+    An amount of `none` removes the limit of that resource.
     """
     name, content = name_of(QUEUES, queue_name), queue_content(options)
     if not content:
@@ -181,7 +181,7 @@ def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
 @click.option("--force", is_flag=True, help="Delete a queue with gangs that wait, too: they then wait for it.")
 @where_options
 def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> None:
-    """Deletes queues without gangs, and without queues below them."""
+    """Deletes queues that have no gangs and no child queues."""
     wanted = [name_of(QUEUES, name) for name in queue_names]
     client = where.client()
 

@@ -1,4 +1,4 @@
-"""`muster record`: records what a planner of the cluster would read, where its extender does not record."""
+"""`muster record`: records the planner's input from outside, for clusters whose extender does not record."""
 
 import threading
 import time
@@ -55,8 +55,8 @@ def record(
 ) -> None:
     """Records the planner's input into FOLDER, for `muster replay`.
 
-    It watches the cluster as the extender does, until it is interrupted. There are no decisions in it: those an
-    extender records itself (its setting recordFolder). It holds no Secrets and no environment of containers.
+    It watches the cluster as the extender does, until it is interrupted. The recording contains no decisions, which
+    only an extender can record (its setting recordFolder). It contains no Secrets and no environment of containers.
     """
     if (folder is None) == (recorded is None):
         raise click.UsageError("give either a FOLDER to record into, or --status with a recording")
@@ -72,7 +72,7 @@ def record(
 
 
 def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
-    """Record until the time is over, or the user interrupts."""
+    """Record until the time is up, or the user interrupts."""
     published = published_by(client, [pool])
     suspects, inputs = suspects_of(published, [pool]), inputs_of(published, [pool])
     settings = settings_of(suspects[pool]) if pool in suspects else {}

@@ -1,4 +1,4 @@
-"""`muster replay`: what the planner decides on a recording now, and what another cluster would have done."""
+"""`muster replay`: repeats the planner's decisions of a recording, unchanged or in a changed cluster."""
 
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,10 @@ def replay(
 ) -> None:
     """Replays the decisions of a recording.
 
-    RECORDING is a folder of `muster record` or of an extender that records, or one file of it. Without a change the
-    planner decides each recorded cycle again, and differences from what it decided then are listed, with exit code 1 if
-    there are any. With a change the recorded workloads come to the changed cluster in simulated time, and the report
-    compares starts, waits, evictions and utilisation with a replay without the change.
+    RECORDING is a folder that `muster record` or an extender has written, or one file of it. Without a change, the
+    planner repeats each recorded cycle. The report lists decisions that differ from the recorded ones, with exit code 1
+    if there are any. With a change, the recorded workloads are submitted to the changed cluster in simulated time. The
+    report compares starts, waits, evictions and utilisation with a replay without the change.
     """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
@@ -89,7 +89,7 @@ def _print(report: Any, lines: list[Any], read: Recording, output: str) -> None:
 
 
 def _queues(file: Path) -> list[Queue]:
-    """Return the queues of a file of manifests. Raises ValueError for one that has none, or something else."""
+    """Return the queues of a file of manifests. Raises ValueError if the file has no queues, or other objects."""
     try:
         documents = [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
     except (yaml.YAMLError, UnicodeDecodeError) as error:

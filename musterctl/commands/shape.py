@@ -46,12 +46,12 @@ def shape(
 ) -> None:
     """Prints manifests as Muster's webhook would admit them.
 
-    An object that the API server refuses by its schema, as for an unknown field, is refused first. A workload is
-    followed by its first pod of each shape, a TrainJob by its compiled objects. Without --online or --kubeconfig no
-    cluster is needed. Owners, namespaces, queues and runtimes are looked up in the same files, every queue counts as
-    open, and runtimes are those that Muster ships. Defaults of the API server are not shown. Nothing is changed.
-    --native also shows the PodGroup of scheduling.k8s.io as which a gang is published, and what such a PodGroup or a
-    Workload in the files is in Muster's words. The exit code is 1 if an object would be refused.
+    Objects are first checked against the API server's schema, which refuses unknown fields, for example. After a
+    workload, its first pod of each shape is shown, and after a TrainJob its compiled objects. No cluster is needed
+    without --online and --kubeconfig: owners, namespaces, queues and runtimes are looked up in the same files and in
+    the runtimes that Muster ships, and every queue counts as open. Defaults of the API server are not shown. Nothing is
+    changed. --native also shows the PodGroup of scheduling.k8s.io that Muster publishes for a gang, and how Muster
+    reads such a PodGroup or a Workload in the files. The exit code is 1 if an object would be refused.
     """
     found = [document for file in files for document in documents(file)]
     groups = parse(admission_config or "")

@@ -1,4 +1,4 @@
-"""`muster simulate`: the effect of changes, which are not carried out."""
+"""`muster simulate`: the effect of changes without making them."""
 
 from collections.abc import Sequence
 
@@ -62,8 +62,8 @@ def simulate(
 ) -> None:
     """Shows which gangs would start or wait after changes.
 
-    It names the nodes of gangs that would start, and the reasons of those that would wait. Nothing is changed.
-    Without the right to list the whole cluster it says of manifests what admission and their queues say.
+    It lists the nodes of gangs that would start, and the reasons of gangs that would wait. Nothing is changed. If you
+    may not list the whole cluster, it only shows the results of admission and of the queues for manifests.
     """
     if (add_nodes is None) != (like is None):
         raise click.UsageError("--add-nodes and --like go together: how many, and like which node")

@@ -1,6 +1,6 @@
-"""`muster train`: a Python file on many nodes, without Kubeflow's SDK; its progress and its logs.
+"""`muster train`: runs a Python file on several nodes without Kubeflow's SDK, and shows its progress and logs.
 
-`trainjobs` has the commands about TrainJobs that exist, and the group of all.
+`trainjobs` has the commands for existing TrainJobs, and the command group.
 """
 
 import sys
@@ -29,11 +29,11 @@ from musterctl.output.listing import INTERRUPTED, show_object
 
 POLL_S = 1.0
 _LAST_LINES_S = 5.0
-"""Time that the end of a log may take to arrive."""
+"""Maximum time to wait for the end of a log."""
 
 
 class WithArguments(WithCommand):
-    """A command line whose arguments behind `--` are those of the file or function."""
+    """A command line whose arguments after `--` are passed to the file or function."""
 
     rest = "ARGUMENTS"
 
@@ -81,9 +81,9 @@ def run_file(
 ) -> None:
     """Runs a Python file on several nodes, as a TrainJob.
 
-    Only the file itself is sent: modules that it imports must be in the image. With FILE.py:FUNCTION only the function
-    is sent and called, with ARGUMENTS of the form name=value. Standard output is the log of rank 0, standard error the
-    progress, with the reason while the gang waits. Ctrl-C leaves the training running.
+    Only the file itself is sent, so modules that it imports must be in the image. With FILE.py:FUNCTION, only the
+    function is sent and called, with ARGUMENTS of the form name=value. The log of rank 0 goes to standard output, the
+    progress and the reason for waiting to standard error. After Ctrl-C the training keeps running.
     """
     name, content, arguments = trainfile.read(file, command)
     wanted = name_of(trainer.TRAIN_JOBS, job_name) if job_name is not None else trainfile.job_name(name)
@@ -104,7 +104,7 @@ def run_file(
 
 
 def watch_to_the_end(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str], *, logs: bool) -> None:
-    """Print progress until the end, and end with 1 if the training failed; Ctrl-C leaves it running."""
+    """Print progress until the end, and exit with 1 if the training failed; after Ctrl-C it keeps running."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     try:
         good = follow(client, train_job, trainers, logs=logs)
@@ -116,9 +116,11 @@ def watch_to_the_end(client: Client, train_job: trainer.TrainJob, trainers: Sequ
 
 
 def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
-    """Return the runtime of the namespace, else of the cluster; ClickException lists all if there is none.
+    """Return the runtime of the namespace, else of the cluster.
 
-    Who may not list those of the cluster gets the one that the chart ships under this name.
+    If there is none, raise ClickException, which lists all runtimes.
+
+    Users who may not list the cluster's runtimes get the chart's runtime of this name.
     """
     own: dict[str, trainfile.Runtime] = {}
     with known(client, trainingruntime.CLUSTER_TRAINING_RUNTIMES), suppress(Forbidden):
@@ -148,7 +150,7 @@ def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
 
 
 def follow(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str], *, logs: bool) -> bool:
-    """Print progress until the end, and return True for success; ClickException if the TrainJob is deleted."""
+    """Print progress until the end, and return True for success. Raise ClickException if the TrainJob is deleted."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     printer = Logs(client, namespace)
     printed = ""
@@ -211,7 +213,7 @@ def first_pod(client: Client, train_job: trainer.TrainJob, trainers: Sequence[st
 
 
 class Logs:
-    """Prints the log of the training container, pod after pod: a gang that starts again has new pods."""
+    """Printer for the log of the training container, pod after pod, because a gang that restarts has new pods."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
@@ -220,7 +222,7 @@ class Logs:
         self._thread: threading.Thread | None = None
 
     def follow(self, pod: Pod) -> None:
-        """Print the log of a pod from its beginning, unless that has started already."""
+        """Print the log of a pod from its beginning, unless printing has already started."""
         if pod.metadata.uid == self._uid:
             return
         self._uid = pod.metadata.uid

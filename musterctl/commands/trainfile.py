@@ -29,7 +29,7 @@ _GPU = "nvidia.com/gpu"
 
 
 def read(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
-    """Return name and content of FILE, or of FILE:FUNCTION as source with a call, and the arguments of the program."""
+    """Return the name and content of FILE (of FILE:FUNCTION a source that calls it), and the program's arguments."""
     file, _, function = place.partition(":")
     path = Path(file)
     try:
@@ -73,7 +73,7 @@ def command(framework: str, name: str, content: str, arguments: Sequence[str]) -
 
 
 def framework(runtime: Runtime) -> str:
-    """Return the framework that starts a file on this runtime; ClickException if the runtime runs no files."""
+    """Return the framework that starts a file on this runtime. Raise ClickException if the runtime cannot run files."""
     if runtime.metadata.labels.get(RUNTIME_FRAMEWORK) == "torchtune":
         raise click.ClickException(
             f"runtime {runtime.metadata.name} fine-tunes with torchtune and runs no file of yours: choose another one "
@@ -83,7 +83,7 @@ def framework(runtime: Runtime) -> str:
 
 
 def job_name(file: str) -> str:
-    """Return a new name, made of the file's."""
+    """Return a new name, derived from the file's name."""
     stem = re.sub(r"[^a-z0-9]+", "-", file.removesuffix(".py").lower()).strip("-")[:_NAME_CHARS].rstrip("-")
     return f"{stem if stem[:1].isalpha() else f'train-{stem}'.rstrip('-')}-{secrets.token_hex(3)}"
 
@@ -119,7 +119,7 @@ def manifest(
 
 
 def trainers(runtime: Runtime) -> list[str]:
-    """Return the replicated jobs whose pods run the command; `node` for a runtime without any."""
+    """Return the replicated jobs whose pods run the command; `node` if the runtime has none."""
     jobs = runtime.spec.template.spec.replicated_jobs
     found = [job.name for job in jobs if _labels(job.template).get(ANCESTOR) == TRAINER]
     return found or [NODE]
@@ -155,7 +155,7 @@ def _function(content: str, tree: ast.Module, file: str, name: str, arguments: S
 
 
 def _keyword(text: str) -> str:
-    """Return `lr=0.1` as a keyword argument; a value that is no literal is a string."""
+    """Return `lr=0.1` as a keyword argument; a value that is not a literal becomes a string."""
     key, equals, value = text.partition("=")
     if not (equals and key.isidentifier()):
         raise click.ClickException(f"{text!r} is no argument for a function: write name=value, as in lr=0.1")

@@ -1,4 +1,4 @@
-"""`muster train list`, `logs`, `attach`, `stop` and `resume`: TrainJobs that exist; and the group of `muster train`."""
+"""`muster train list`, `logs`, `attach`, `stop` and `resume` for existing TrainJobs, and the group `muster train`."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ names_argument = name_argument(trainer.TRAIN_JOBS, "job_names", several=True)
 
 
 class FileOrCommand(click.Group):
-    """A group whose command `run` needs no name: `muster train train.py` is `muster train run train.py`."""
+    """A command group whose command `run` is the default: `muster train train.py` means `muster train run train.py`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `run` before arguments that are neither a command nor a request for help."""
@@ -39,7 +39,7 @@ class FileOrCommand(click.Group):
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of this name; `run` for that of a Python file."""
+        """Return the command of this name; `run` for the name of a Python file."""
         return super().get_command(ctx, cmd_name) or (run_file if ".py" in cmd_name else None)
 
 
@@ -51,7 +51,7 @@ class FileOrCommand(click.Group):
 def train() -> None:
     """Runs Python files on several nodes; lists, follows and stops them.
 
-    `muster train FILE.py` is `muster train run FILE.py`.
+    `muster train FILE.py` means `muster train run FILE.py`.
     """
 
 
@@ -65,7 +65,7 @@ train.add_command(run_file)
 @watch_option
 @where_options
 def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str, watch: bool, where: Where) -> None:
-    """Lists TrainJobs with state, place and reason, also ended ones."""
+    """Lists TrainJobs, including ended ones, with position and reason."""
     client, space = connect_in(namespace, where)
     shown = Shown(None if all_namespaces else space, output=output, ended=True, kind=trainer.TRAIN_JOBS.kind)
     list_gangs(client, shown, watch=watch)
@@ -77,7 +77,7 @@ def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str,
 @namespace_option
 @where_options
 def train_logs(*, job_name: str, namespace: str | None, where: Where, **how: Any) -> None:
-    """Prints what the pods of a TrainJob say, by default that of rank 0."""
+    """Prints the logs of a TrainJob's pods, by default that of rank 0."""
     name = name_of(trainer.TRAIN_JOBS, job_name)
     client, space = connect_in(namespace, where)
     show_logs(client, space, name, kind=trainer.TRAIN_JOBS.kind, **how)
@@ -91,7 +91,7 @@ def train_logs(*, job_name: str, namespace: str | None, where: Where, **how: Any
 def attach(*, job_name: str, no_logs: bool, namespace: str | None, where: Where) -> None:
     """Follows a TrainJob to its end, as `muster train FILE.py` does.
 
-    Ctrl-C leaves it running.
+    After Ctrl-C the TrainJob keeps running.
     """
     name = name_of(trainer.TRAIN_JOBS, job_name)
     client, space = connect_in(namespace, where)
@@ -116,9 +116,9 @@ def _trainers(client: Client, train_job: trainer.TrainJob) -> list[str]:
 @namespace_option
 @where_options
 def stop(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
-    """Stops TrainJobs: their pods are deleted, and their nodes free.
+    """Stops TrainJobs: deletes their pods and frees their nodes.
 
-    `muster train resume` starts them again, from their last checkpoint if they keep one.
+    `muster train resume` starts them again, from their last checkpoint if they save checkpoints.
     """
     act_on(job_names, Asked("hold"), namespace, where, only=row(trainer.TRAIN_JOBS))
 
@@ -128,5 +128,5 @@ def stop(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> 
 @namespace_option
 @where_options
 def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
-    """Starts TrainJobs again that were stopped."""
+    """Resumes stopped TrainJobs."""
     act_on(job_names, Asked("release"), namespace, where, only=row(trainer.TRAIN_JOBS))

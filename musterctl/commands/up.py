@@ -1,6 +1,6 @@
-"""`muster up`: starts a plane, or attaches Muster to a cluster that exists, or makes a kind cluster.
+"""`muster up`: starts a plane, attaches Muster to an existing cluster, or creates a kind cluster.
 
-The planner's configuration may change while a plane lives: its extender follows the file.
+The planner's configuration may change while a plane runs, because its extender follows the file.
 """
 
 import os
@@ -39,7 +39,7 @@ _POLL_S: Final = 0.2
 
 
 def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Refuses what is not a Kubernetes quantity."""
+    """Parameter type for Kubernetes quantities; refuses other values."""
     try:
         if value is not None:
             quantity.parse(value)
@@ -98,7 +98,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image: str | None, **given: Any) -> None:
     """Starts a control plane with simulated nodes and Muster on it.
 
-    Parts that run already are left alone.
+    Parts that already run are not restarted.
     """
     chosen = {option: value for option, value in given.items() if value is not None and value != ()}
     if provider == "kind":
@@ -128,7 +128,7 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image:
 
 
 def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
-    """Makes or renews a kind cluster; options of planes that have no meaning there are refused."""
+    """Create or update a kind cluster; options that only apply to planes are refused."""
     useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in KindOptions.__struct_fields__]
     if useless:
         raise click.UsageError(f"{', '.join(useless)}: not with --provider kind; the chart's values say such things")
@@ -142,13 +142,13 @@ def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
 
 
 def _waiting(console: Console, began_s: float, what: str) -> None:
-    """Prints a line that says what is waited for."""
+    """Print a line that names the awaited condition."""
     text = f"{time.monotonic() - began_s:4.0f} s  waiting for {what}"
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
-    """Return the plane of that name, made with the Options in `chosen`, or a new one where there is none."""
+    """Return the plane of that name, which must have the options in `chosen`, or create it with them."""
     chosen = chosen or {}
     if KindCluster(name).made() is not None:
         raise LocalError(f"{name} is a kind cluster: name it with --provider kind, or end it with `muster down`")
@@ -175,7 +175,7 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
 
 
 def _check(options: PlaneOptions, chosen: Mapping[str, Any]) -> None:
-    """Refuses options that do not go together."""
+    """Refuse options that cannot be combined."""
     if options.kubeconfig and (useless := [f"--{option}" for option in _OF_PLANES if option in chosen]):
         raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are those of that cluster")
     if options.kubernetes and options.kubernetes not in binaries.VERSIONS:
@@ -199,7 +199,7 @@ def _differences(options: PlaneOptions, chosen: Mapping[str, Any]) -> list[str]:
 
 
 def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
-    """Start the plane and show what is waited for, line by line with `lines`; a new one that fails is removed."""
+    """Start the plane and show the awaited conditions, line by line with `lines`; remove a new plane that fails."""
     began_s = time.monotonic()
     try:
         if lines or not console.is_terminal:
@@ -214,7 +214,7 @@ def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
 
 
 def _stay(plane: Plane, console: Console) -> None:
-    """Starts the plane, keeps its parts alive, and stops it on SIGTERM or Ctrl-C."""
+    """Start the plane, keep its parts alive, and stop it on SIGTERM or Ctrl-C."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         start(plane, console, lines=True)
@@ -230,7 +230,7 @@ def _stay(plane: Plane, console: Console) -> None:
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 # a signal handler's signature
-    """Ends `muster up --foreground` on SIGTERM as on Ctrl-C, so that `finally` stops the plane."""
+    """End `muster up --foreground` on SIGTERM as on Ctrl-C, so that `finally` stops the plane."""
     raise KeyboardInterrupt
 
 
@@ -241,7 +241,7 @@ def _kept(folder: Path) -> str | None:
 
 
 def _keep(folder: Path, text: str) -> None:
-    """Keep another configuration for the plane in this folder."""
+    """Store a new configuration for the plane in this folder."""
     found = state.load(folder)
     if found is not None and found.options.planning_config != text:
         options = msgspec.structs.replace(found.options, planning_config=text)
@@ -249,7 +249,7 @@ def _keep(folder: Path, text: str) -> None:
 
 
 def change_planning(plane: Plane, before: str | None) -> bool:
-    """Write the file if the configuration is not as before; False if no extender that runs has to take it up."""
+    """Write the file if the configuration has changed; return False if no running extender has to load it."""
     text = plane.state.options.planning_config
     if before is None or text == before or not plane.part(state.EXTENDER).alive:
         return False
@@ -258,7 +258,10 @@ def change_planning(plane: Plane, before: str | None) -> bool:
 
 
 def wait_planning(plane: Plane) -> None:
-    """Return when the extender of a plane that runs uses the configuration; LocalError says why it does not."""
+    """Wait until the extender of a running plane uses the configuration.
+
+    If it does not, raise LocalError with the reason.
+    """
     deadline_s = time.monotonic() + _ANSWER_S
     text, log_file = plane.state.options.planning_config, plane.part(state.EXTENDER).log_file
     with closing(plane.client()) as client:

@@ -1,4 +1,4 @@
-"""`muster usage`: who used what."""
+"""`muster usage`: usage of resources by user, queue, namespace or workload."""
 
 import csv
 import sys
@@ -50,9 +50,10 @@ def usage(
     server: WebServer | None,
     where: Where,
 ) -> None:
-    """Shows who used what, in hours.
+    """Shows usage by queue, user, namespace or workload, in hours.
 
-    GPU-hours, core-hours and GiB-hours that were asked for, held, used, and lost: docs/history.md says what these are.
+    The table has the GPU-hours, core-hours and GiB-hours asked for, held, used and lost. docs/history.md defines these
+    terms.
     """
     asked = AskedUsage(by=by, since=max(0.0, time.time() - since_s), namespace=namespace, queue=queue)
     source = source_of(where, store, server)

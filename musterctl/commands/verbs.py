@@ -1,4 +1,4 @@
-"""`muster cancel`, `hold`, `release`, `move`, `priority` and `resize`: one set of verbs for workloads of every kind."""
+"""`muster cancel`, `hold`, `release`, `move`, `priority` and `resize`: commands for workloads of every kind."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from musterctl.options import Command, namespace_option, object_output_option, w
 
 
 def _options(command: Command) -> Command:
-    """Add what all verbs share: NAME... or -l, --dry-run, -o, the namespace and the cluster."""
+    """Add the options that all verbs share: NAME... or -l, --dry-run, -o, the namespace and the cluster."""
     return with_options(
         command,
         click.argument("texts", metavar="[[KIND/]NAME]...", nargs=-1, shell_complete=completion.workloads),
@@ -26,7 +26,7 @@ def _options(command: Command) -> Command:
 
 
 def _plain(verb: Verb, text: str) -> click.Command:
-    """Return a verb that needs no more than the names."""
+    """Return the command of a verb that needs only names."""
 
     @click.command(verb, help=text)
     @_options
@@ -60,7 +60,7 @@ def move(*, texts: tuple[str, ...], queue: str, namespace: str | None, where: Wh
 def priority(*, texts: tuple[str, ...], name: str, namespace: str | None, where: Where, **how: Any) -> None:
     """Gives workloads another PriorityClass.
 
-    Those whose pods follow a template start their waiting pods again for it.
+    If the pods follow a template, waiting pods are re-created with the new class.
     """
     act_on(texts, Asked("priority", name), namespace, where, **how)
 
@@ -77,6 +77,6 @@ def priority(*, texts: tuple[str, ...], name: str, namespace: str | None, where:
 def resize(*, texts: tuple[str, ...], size: int, task: str, namespace: str | None, where: Where, **how: Any) -> None:
     """Changes the number of pods of workloads.
 
-    Where each pod of a framework knows the number, all of them stop and start again.
+    If a framework passes the number of pods to each pod, all pods are restarted.
     """
     act_on(texts, Asked("resize", size=size, task=task), namespace, where, **how)

@@ -1,4 +1,4 @@
-"""`muster web`: the page on this machine, for who starts it; in a cluster it is a process of its own (`web.main`)."""
+"""`muster web`: the page on this machine, for the user who starts it (in a cluster, `web.main` serves it)."""
 
 import logging
 import os
@@ -30,8 +30,8 @@ from web.serving import PORT, serve_locally
 def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, where: Where) -> None:
     """Shows queues, gangs and topology in a browser.
 
-    It listens on this machine only, and shows what your kubeconfig may list, until Ctrl-C. The chart serves the same
-    pages to everybody in the cluster (docs/web.md).
+    It listens on this machine only, shows the objects that you may list, and runs until Ctrl-C. The chart serves the
+    same pages to all users of a cluster (docs/web.md).
     """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
 
@@ -50,7 +50,7 @@ def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, w
 
 
 def history_of(where: Where, store: str | None) -> HistoryStore | None:
-    """Return the store that is named, else that of a local plane; None for another cluster."""
+    """Return the store that the user names, else that of a local plane; None for another cluster."""
     folder = known_plane(where)
     url = store or (state.history_of(folder) if folder else None)
     try:

@@ -1,9 +1,9 @@
 """`muster up --provider kind`: Muster as its users install it, in a cluster of containers.
 
-The modules build Muster's image with the machine's container engine, make a cluster with kind, load the image into it
-and apply the chart. Start reading at `cluster`; `image` builds with docker or podman, for `make image`, too.
+The modules build Muster's image with the machine's container engine, create a cluster with kind, load the image into it
+and apply the chart. Start reading at `cluster`; `image` builds with docker or podman, also for `make image`.
 
-Promises to say what is missing, and what to do about it, before anything is made. Other programs do the work (an
-engine, kind, kubectl), each in a command that can be read in its error. May import musterctl.plane and
+Before anything is created, errors report missing programs and how to install them. Other programs do the work (an
+engine, kind, kubectl), and an error shows the command that failed. This package may import musterctl.plane and
 musterctl.chart; only commands may import it.
 """

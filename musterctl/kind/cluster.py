@@ -1,7 +1,7 @@
-"""A kind cluster with Muster in it, as `muster up --provider kind` makes it, and `down` removes it.
+"""A kind cluster with Muster, which `muster up --provider kind` creates and `muster down` removes.
 
-Its folder stands beside those of planes; `kind.json` in it says that the cluster is kind's. All steps can be done
-again: `up` on a cluster that exists builds, loads and applies again.
+Its folder is next to those of planes; the file `kind.json` marks it as a kind cluster. All steps can be repeated: `up`
+on an existing cluster builds, loads and applies again.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     racks: int = 1
     blocks: int = 1
     kubernetes: str = ""
-    """A whole version; empty means that of kind."""
+    """A full version; empty means kind's default."""
 
 
 def configuration(wish: KindOptions) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class KindCluster:
-    """The cluster of a name, which kind may have made or not."""
+    """A cluster name, whether or not the cluster exists."""
 
     name: str
 
@@ -109,18 +109,18 @@ class KindCluster:
         return _PREFIX + self.name
 
     def made(self) -> Made | None:
-        """The options that it was made with; None if there is none of this name."""
+        """The options with which the cluster was created; None if it does not exist."""
         try:
             return msgspec.json.decode((self.root / _FILE).read_bytes(), type=Made)
         except FileNotFoundError:
             return None
 
     def kubectl_program(self) -> Path:
-        """The kubectl on the PATH, else the program of planes."""
+        """Return the kubectl on the PATH, else that of planes."""
         return binaries.find_programs(("kubectl",))["kubectl"]
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """Runs kubectl with the administrator's rights; its output."""
+        """Run kubectl with the administrator's rights, and return its output."""
         return run([str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin)
 
     def up(self, chosen: Mapping[str, Any], *, image: str = "", report: Report = lambda _: None) -> None:
@@ -147,7 +147,7 @@ class KindCluster:
             )
 
     def _wish(self, chosen: Mapping[str, Any]) -> KindOptions:
-        """The options for the cluster; one that exists must have been made with those that were chosen."""
+        """Return the options for the cluster; an existing cluster must have been created with the chosen options."""
         found = self.made()
         if found is None:
             return KindOptions(**chosen)
@@ -177,7 +177,7 @@ class KindCluster:
         return image
 
     def _create(self, kind: Path, engine: Engine, config: dict[str, Any], made: Made) -> None:
-        """Has kind make the cluster unless it has it."""
+        """Create the cluster by kind unless it exists."""
         if self.called in run([str(kind), "get", "clusters"], environment=engine.environment).split():
             return
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -191,7 +191,7 @@ class KindCluster:
         )
 
     def _load(self, kind: Path, engine: Engine, reference: str) -> None:
-        """Brings the image to the nodes; as an archive, which kind takes of every engine."""
+        """Load the image into the nodes, as an archive, which kind accepts from every engine."""
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder) / "image.tar"
             engine("save", f"--output={archive}", reference)
@@ -208,7 +208,7 @@ class KindCluster:
 
 
 def image_values(reference: str) -> list[str]:
-    """The arguments of helm that make the chart use an image; it is not pulled, for it is there."""
+    """Return the helm arguments that make the chart use an image, which is not pulled because it is already loaded."""
     name, _, tag = reference.rpartition(":")
     if not name or "/" in tag or "@" in reference:
         raise LocalError(f"--image {reference}: an image that is loaded needs a tag, like {images.REPOSITORY}:1")
@@ -220,5 +220,5 @@ def image_values(reference: str) -> list[str]:
 
 
 def names() -> list[str]:
-    """The names of all kind clusters that `muster up` made."""
+    """Return the names of all kind clusters that `muster up` has created."""
     return sorted(path.parent.name for path in state.home().glob(f"*/{_FILE}"))

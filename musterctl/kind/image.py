@@ -1,7 +1,7 @@
 """Muster's image, built with docker or podman for `make image` and `muster up --provider kind`.
 
-The base is always a digest: one that is named by its tag is pulled, and its digest is printed, so that the same build
-can be asked for again.
+The base image is always a digest: a base that is named by a tag is pulled, and its digest is printed, so that the build
+can be repeated.
 """
 
 import os
@@ -20,30 +20,30 @@ from musterctl.plane.machine import LocalError
 
 ENGINES: Final = ("docker", "podman")
 PROVIDER_VARIABLE: Final = "KIND_EXPERIMENTAL_PROVIDER"
-"""The environment variable by which kind chooses its engine."""
+"""The environment variable that selects kind's engine."""
 _TAIL_LINES: Final = 25
 ROOT: Final = Path(__file__).resolve().parents[2]
 BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
-"""The base if none is named; the Python of the lock files."""
+"""The default base image, with the Python version of the lock files."""
 REPOSITORY: Final = "localhost/muster"
-"""The image's name on this machine: with a host, so that no engine looks for it in a registry."""
+"""The image's name on this machine. It has a host, so that no engine looks for it in a registry."""
 _LOCAL: Final = "localhost/"
-"""Prefix that engines give images that were made on this machine and are in no registry."""
+"""Prefix of images that were built on this machine and are in no registry."""
 LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")
 _EARLIEST_S: Final = 315_532_800
-"""1980, before which a wheel cannot be stamped, in seconds since 1970."""
+"""The year 1980 in seconds since 1970, the earliest time that files in a wheel can have."""
 _ID_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A container engine that answers."""
+    """A container engine that responds."""
 
     name: str
     program: Path
 
     def __call__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-        """Runs the engine; its output."""
+        """Run the engine, and return its output."""
         return run([str(self.program), *arguments], environment=environment)
 
     @property
@@ -53,7 +53,7 @@ class Engine:
 
 
 def run(command: list[str], *, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
-    """Runs a program; its output, or a LocalError with the command and the end of what the program said."""
+    """Run a program, and return its output. Raise LocalError with the command and the end of its output if it fails."""
     result = subprocess.run(
         command, input=stdin, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
     )
@@ -65,7 +65,7 @@ def run(command: list[str], *, stdin: str = "", environment: Mapping[str, str] |
 
 
 def find_engine() -> Engine:
-    """The engine that answers; the one that kind's variable names, if it is set."""
+    """Return an engine that responds; if kind's variable is set, the engine that it names."""
     named = os.environ.get(PROVIDER_VARIABLE, "")
     wanted = (named,) if named in ENGINES else ENGINES
     silent = []
@@ -88,7 +88,7 @@ def find_engine() -> Engine:
 
 
 def required(program: str, where: str) -> Path:
-    """A program on the PATH; `where` says where to get it."""
+    """Return the path of a program; if it is missing, the error tells `where` to get it."""
     found = shutil.which(program)
     if found is None:
         raise LocalError(f"{program} is not on the PATH: {where}")
@@ -96,7 +96,10 @@ def required(program: str, where: str) -> Path:
 
 
 def build(engine: Engine, *, base: str = BASE, lock: str = LOCKS[0]) -> str:
-    """Builds the image; its reference, whose tag names the content, so that a cluster sees what is new."""
+    """Build the image, and return its reference.
+
+    The tag depends on the content, so that a cluster notices a new image.
+    """
     if not (ROOT / "Dockerfile").is_file():
         raise LocalError(
             "an installed Muster has no Dockerfile: build the image in the repository with `make image`, "
@@ -113,7 +116,7 @@ def build(engine: Engine, *, base: str = BASE, lock: str = LOCKS[0]) -> str:
 
 
 def command(engine: str, *, base: str, lock: str, epoch: int, id_file: Path) -> list[str]:
-    """The arguments of the engine that build the image; podman alone takes one time for all files."""
+    """Return the engine's arguments for the build; only podman can set one timestamp for all files."""
     values = {"BASE": base, "LOCK": lock, "SOURCE_DATE_EPOCH": epoch, "VERSION": version("muster")}
     return [
         "build",
@@ -126,7 +129,7 @@ def command(engine: str, *, base: str, lock: str, epoch: int, id_file: Path) -> 
 
 
 def digest_of(engine: Engine, base: str) -> str:
-    """The base by its digest: pulled if it was named by a tag, unless this machine made it (localhost/…)."""
+    """Return the base image by digest; pull a base named by a tag, unless this machine built it (localhost/…)."""
     if "@sha256:" in base:
         return base
     if not base.startswith(_LOCAL):
@@ -138,7 +141,7 @@ def digest_of(engine: Engine, base: str) -> str:
 
 
 def source_date_epoch() -> int:
-    """The time that is stamped on all: that of SOURCE_DATE_EPOCH, else of the last commit; seconds since 1970."""
+    """Return the timestamp of all files: SOURCE_DATE_EPOCH, else the time of the last commit; in seconds since 1970."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given:
         return int(given)

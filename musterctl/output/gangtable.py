@@ -14,11 +14,11 @@ from musterctl.output.listing import Printer, since
 Column = tuple[str, Callable[[GangRow], str]]
 _DAY_S = 24 * 3600
 _ALL = 100_000
-"""Characters for all nodes of a gang."""
+"""Maximum number of characters for the nodes of a gang."""
 
 
 class Shown(NamedTuple):
-    """Which gangs are shown, and how."""
+    """Selection of gangs, and their output format."""
 
     namespace: str | None
     """None for all namespaces."""
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
     """Gangs that wait, with the intervals of their starts."""
 
     def has(self, row: GangRow) -> bool:
-        """Return True for a gang that is to be shown."""
+        """Return True if the gang is shown."""
         if self.start and row.state not in WAITING:
             return False
         ours = self.queue in {None, row.queue} and self.kind in {None, row.kind}
@@ -40,7 +40,7 @@ class Shown(NamedTuple):
 
 
 def printer(shown: Shown) -> Printer[GangRow]:
-    """Return what prints these gangs."""
+    """Return the printer of these gangs."""
     all_columns = [*([_NAMESPACE] if shown.namespace is None else []), *columns(shown)]
     return Printer(
         all_columns,
@@ -89,7 +89,7 @@ def start_time(row: GangRow) -> str:
 
 
 def start_interval(row: GangRow) -> str:
-    """Return when a gang starts in 80 of 100 cases: `10:34-12:05 (in 30m-2h)`."""
+    """Return the interval in which 80 % of such gangs start: `10:34-12:05 (in 30m-2h)`."""
     early, late = readable_time(row.earliest_start), readable_time(row.latest_start)
     if early is None:
         return "unknown"
@@ -102,5 +102,5 @@ def start_interval(row: GangRow) -> str:
 
 
 def _clock(at: float) -> str:
-    """Return a time of day, with the date if it is not near."""
+    """Return a time of day, with the date if it is not close to now."""
     return f"{datetime.fromtimestamp(at).astimezone():{'%H:%M' if at - time.time() < _DAY_S else '%Y-%m-%d %H:%M'}}"

@@ -1,6 +1,6 @@
 """Objects of one kind as kubectl shows them: a table, `-o wide|json|yaml|name`, and `-w` for changes.
 
-A command says which columns its kind has. JSON and YAML show objects as the API server sends them, less
+Each command defines the columns of its kind. JSON and YAML show objects as the API server sends them, without
 `managedFields`.
 """
 
@@ -30,7 +30,7 @@ _NO_VERSION = {"metadata": {"resourceVersion": ""}}
 
 
 class Column(NamedTuple):
-    """One column; those that are `wide` need `-o wide`."""
+    """A column of a table; columns with `wide` are only shown by `-o wide`."""
 
     title: str
     of: Callable[[JSON], Any]
@@ -48,7 +48,7 @@ def from_spec(title: str, name: str, default: Any = "", *, wide: bool = False) -
 
 
 class Printer(Generic[T]):
-    """Prints things as rows below headings, as JSON or YAML, or by their names."""
+    """Printer of items as rows below headings, as JSON or YAML, or by name."""
 
     def __init__(
         self,
@@ -64,12 +64,12 @@ class Printer(Generic[T]):
         self._output = output
         self._names = names
         self._together = together
-        """Returns the list of all, as one document."""
+        """Return the list of all items as one document."""
         self._data = data
         self._documents = 0
 
     def show(self, found: Sequence[T], *, alone: bool = False) -> None:
-        """Print things; `alone` for a watch, which shows them one by one and not in a list."""
+        """Print items; with `alone`, print each as a separate document, for a watch."""
         if self._output in {"json", "yaml"}:
             data = [self._data(each) for each in found]
             for one in data if alone else [self._together(data)]:
@@ -146,18 +146,18 @@ def show_object(content: JSON, output: str) -> None:
 
 
 def without_managers(content: JSON) -> JSON:
-    """Return an object without managedFields, which kubectl does not show either."""
+    """Return an object without managedFields, which kubectl also hides."""
     metadata = {name: value for name, value in content["metadata"].items() if name != "managedFields"}
     return {**content, "metadata": metadata}
 
 
 def age(obj: JSON) -> str:
-    """Return the age of an object, as kubectl writes it."""
+    """Return the age of an object in kubectl's format."""
     return since(obj["metadata"].get("creationTimestamp"))
 
 
 def since(timestamp: str | None) -> str:
-    """Return the time since a timestamp, in one unit as kubectl writes it."""
+    """Return the time since a timestamp in kubectl's format, with one unit."""
     moment = parse_time(timestamp)
     return "<unknown>" if moment is None else short(time.time() - moment)
 

@@ -13,9 +13,9 @@ from muster.api.grammar import many
 from musterctl.output.table import drawn
 
 _DIFFERENCES = 10
-"""Differences that the text shows."""
+"""Maximum number of differences in the text."""
 _WORDS = 4
-"""Decisions that it shows of each side of one."""
+"""Maximum number of decisions shown for each side of a difference."""
 
 
 def check_lines(report: CheckReport) -> Iterator[TextLine]:
@@ -50,7 +50,7 @@ def _decisions(words: Sequence[Sequence[str]], label: str) -> Iterator[TextLine]
 
 
 def replay_lines(report: ReplayReport) -> Iterator[TextLine]:
-    """Yield the lines of a what-if: a table of all queues and of each, then the gangs whose wait differs most."""
+    """Yield the lines of a what-if report: a table with the total and each queue, then the gangs that differ most."""
     yield _line("title", f"Replayed from {report.since} to {report.until}")
     yield from (_line("plain", row) for row in _table(report))
     yield from _waited(report.longer, "wait longer")
@@ -112,7 +112,7 @@ def _waited(gangs: Sequence[Waited], what: str) -> Iterator[TextLine]:
 
 
 def cut_lines(cuts: Mapping[Path, str]) -> Iterator[TextLine]:
-    """Yield a line for each file that ends before its end."""
+    """Yield a line for each truncated file."""
     for path, why in sorted(cuts.items()):
         yield _line("hint", f"{path.name}: {why}")
 
@@ -126,7 +126,7 @@ def _line(tone: Tone, text: str, label: str = "") -> TextLine:
 
 
 def status_lines(status: RecordingStatus) -> Iterator[TextLine]:
-    """Yield the lines about what is in a recording."""
+    """Yield the lines about the content of a recording."""
     versions = ", ".join(status.versions)
     yield _line("title", f"Recorded from {status.since} to {status.until} by Muster {versions}")
     started = many(status.sessions, "start")

@@ -23,11 +23,11 @@ from musterctl.output.terminal import Console
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
 LABEL_WIDTH = 15
 BAR = 20
-"""Characters of a whole bar."""
+"""Width of a full bar in characters."""
 NAMED = 8
-"""The most names in one line."""
+"""Maximum number of names in one line."""
 _IN_CELL = 2
-"""The most names in one cell."""
+"""Maximum number of names in one cell."""
 NONE_LINES = (
     "there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
     "gangs can ask for one domain of any node label all the same, e.g. topology.kubernetes.io/zone (docs/topology.md)",
@@ -43,7 +43,7 @@ def print_report(report: Any, lines: Iterable[TextLine | str], output: str) -> N
 
 
 def print_lines(lines: Iterable[TextLine | str]) -> None:
-    """Print label and text in two columns; without colour and broken lines if the output is no terminal."""
+    """Print label and text in two columns; without colour and line breaks if the output is not a terminal."""
     console = Console(highlight=False)
     for line in lines:
         if isinstance(line, str):
@@ -89,7 +89,7 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
 
 
 def demand_lines(demands: Sequence[QueueDemand], ignored: Sequence[str]) -> Iterator[TextLine]:
-    """Yield the lines of what new gangs would ask of their queues."""
+    """Yield the lines about the requests of new gangs and the limits of their queues."""
     for demand in demands:
         yield TextLine("", f"{demand.workload} (submitted) would ask for nodes", "title")
         for pod_set in demand.pod_sets:
@@ -132,13 +132,13 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
 
 
 def _of_it_spares(report: QueueReport, name: str) -> str:
-    """Return how much of a resource is kept for members that gangs lose; empty if none."""
+    """Return the amount of a resource in spare slots as text; empty if there are none."""
     kept = report.spares.get(name, 0)
     return f" ({amount_text(name, kept)} kept as spares)" if kept else ""
 
 
 def _of_budget(report: QueueReport) -> str:
-    """Return how much is used of the budget of which that is most; empty without a budget."""
+    """Return the used part of the budget that is closest to its limit; empty without a budget."""
     if not report.budgets:
         return ""
     most = max(report.budgets, key=lambda each: -1.0 if each.used is None else each.used)
@@ -148,7 +148,7 @@ def _of_budget(report: QueueReport) -> str:
 
 
 def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
-    """Return the gangs that wait in each queue or below it; a queue comes after its parent."""
+    """Return the waiting gangs of each queue and its descendants; a parent comes before its children."""
     total = {report.queue: report.waiting for report in reports}
     for report in reversed(reports):
         if report.parent in total:
@@ -157,9 +157,9 @@ def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
 
 
 def _main(report: QueueReport, usual: str = PODS) -> str:
-    """Return the main resource of the queue: the one that it has most of, preferably one that it deserves.
+    """Return the main resource of the queue: the resource that it uses most, preferably a deserved one.
 
-    Of a queue that has nothing it is one that it deserves, GPUs first, and else the `usual` one.
+    For a queue without usage, it is a deserved resource, GPUs first, else the `usual` resource.
     """
     if report.dominant == PODS:
         deserved = [name for name in (GPU, CPU, *sorted(report.deserved)) if report.deserved.get(name, 0)]
@@ -201,7 +201,7 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
 
 
 def own_queue_lines(queues: Sequence[OwnQueue]) -> Iterator[str]:
-    """Yield a line per queue: the gangs of one namespace in it, and where the first of them stands."""
+    """Yield a line per queue: the gangs of one namespace in it, and the position of the first one."""
     heads = ("QUEUE", "YOUR RUNNING", "YOUR WAITING", "FIRST PLACE", "EXPECTED START")
     rows = [
         (each.queue, str(each.running), str(each.waiting), each.place or "-", each.expected_start or "-")
@@ -255,7 +255,7 @@ def _spares_text(there: SparesThere) -> str:
 def _rows(
     domains: Sequence[DomainReport], indent: str | None = None, *, gang: bool, spares: bool
 ) -> Iterator[list[str]]:
-    """Yield a row per domain, inner ones below it; `indent` is the text before their branches, None on top."""
+    """Yield a row per domain, followed by its inner domains; `indent` is the text before branches, None at the top."""
     for place, each in enumerate(domains):
         last = place == len(domains) - 1
         branch = "" if indent is None else indent + ("`-- " if last else "|-- ")

@@ -1,6 +1,6 @@
-"""Tables of the command line, drawn by rich: without borders, each column as wide as its widest cell.
+"""Tables of the command line, drawn by rich without borders; each column is as wide as its widest cell.
 
-No line is broken or cut: a table looks the same on a terminal and in a file.
+Lines are never wrapped or cut, so a table looks the same on a terminal and in a file.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,11 +16,11 @@ from musterctl.output.terminal import Console
 
 _GAP = 2
 _WIDE = 1_000_000
-"""Columns of a terminal on which no line is too long."""
+"""Width of a terminal on which no line is too long."""
 
 
 def console() -> Console:
-    """Return a console that neither breaks nor cuts lines if the output is no terminal."""
+    """Return a console that neither wraps nor cuts lines if the output is not a terminal."""
     found = Console()
     return found if found.is_terminal else Console(width=_WIDE)
 
@@ -28,9 +28,9 @@ def console() -> Console:
 def drawn(
     rows: Sequence[Sequence[str]], *, right: Collection[int] = (), gap: int = _GAP, widths: Sequence[int] = ()
 ) -> list[str]:
-    """Return the lines of a table; columns in `right` are aligned to the right, `widths` are the least ones.
+    """Return the lines of a table; columns in `right` are right-aligned, `widths` are minimum widths.
 
-    Each column is one cell of rich, with a line for each row: a cell for each row takes four times as long.
+    Each column is a single cell for rich, with a line for each row, because a cell per row takes four times as long.
     """
     grid = Grid.grid(padding=(0, gap, 0, 0))
     columns = [[harmless(cell).replace("\n", " ") for cell in column] for column in zip(*rows, strict=True)]
@@ -49,7 +49,7 @@ def drawn(
 
 
 class PrintedTable:
-    """Prints rows below headings; rows that come later keep the columns' widths where they can."""
+    """Printer of rows below headings; later rows keep the column widths if they fit."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)

@@ -1,7 +1,7 @@
-"""Standard output and error of all commands: what tenants have written shows there, and controls no terminal.
+"""Standard output and error of all commands, which show control characters in tenants' text as escapes.
 
-Names, reasons, logs and errors may hold sequences that set a title, clear the screen or fill the clipboard. `guarded`
-stands before both streams, so that no command prints past it; styles come from a `Console` of this module only.
+Names, reasons, logs and errors may contain sequences that set a title, clear the screen or fill the clipboard.
+`guarded` wraps both streams, so that no command can bypass it; only a `Console` of this module can print styles.
 """
 
 import sys
@@ -17,11 +17,11 @@ from muster.process.logs import harmless, show_all_uncaught
 
 
 class GuardedStream:
-    """A stream that shows control characters as JSON writes them; all else is the stream's own."""
+    """A stream that writes control characters as JSON does; all other attributes are those of the wrapped stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
-        """Where a console of rich writes, by rich's own name for it."""
+        """The stream to which a rich console writes; the name is rich's."""
 
     def write(self, text: str) -> int:
         """Write a text."""
@@ -34,7 +34,7 @@ class GuardedStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the stream has of this name."""
+        """Return the wrapped stream's attribute of this name."""
         return getattr(self.rich_proxied_file, name)
 
 
@@ -48,9 +48,9 @@ def guarded() -> Iterator[None]:
 
 
 class Console(RichConsole):
-    """A console of rich whose own styles reach the terminal, and no control character of what it prints."""
+    """A rich console whose styles reach the terminal, but not the control characters of the printed text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of something."""
+        """Yield the segments of a renderable."""
         for each in super().render(renderable, options):
             yield each if each.control else Segment(harmless(each.text), each.style)

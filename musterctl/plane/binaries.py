@@ -1,7 +1,7 @@
-"""The control plane's programs: in KUBEBUILDER_ASSETS, on the PATH, or built once into the user's cache.
+"""The control plane's programs, from KUBEBUILDER_ASSETS, from the PATH, or built once into the user's cache.
 
-`python -m musterctl.plane.binaries` finds or builds them. It needs the standard library only, so that `make demo` can
-build them while the packages of the virtual environment are installed.
+`python -m musterctl.plane.binaries` finds or builds them. The module needs only the standard library, so that `make
+demo` can build the programs while the packages of the virtual environment are being installed.
 """
 
 import hashlib
@@ -40,17 +40,17 @@ HELM: Final = Recipe(
     minutes=1,
     otherwise="; alternatively, put helm on the PATH",
 )
-"""Helm, which is no part of a plane: a module of its own, since it needs other versions of Kubernetes' libraries."""
+"""Helm, a separate Go module because it needs other versions of Kubernetes' libraries; not part of a plane."""
 
 
 def _older(module: Path) -> Recipe:
-    """The recipe of an older version of Kubernetes; etcd and kwok serve every version."""
+    """Return the recipe of an older version of Kubernetes; etcd and kwok work with every version."""
     programs = {name: each for name, each in CONTROL_PLANE.programs.items() if each.startswith("k8s.io/kubernetes/")}
     return Recipe(CONTROL_PLANE.name, module, programs, CONTROL_PLANE.minutes)
 
 
 def release_of(recipe: Recipe) -> str:
-    """The patch release of Kubernetes that a recipe builds, e.g. 1.34.4."""
+    """Return the patch release of Kubernetes that a recipe builds, e.g. 1.34.4."""
     found = KUBERNETES.search(recipe.go_mod)
     if found is None:
         raise LocalError(f"{recipe.module / 'go.mod'} does not require k8s.io/kubernetes")
@@ -58,12 +58,12 @@ def release_of(recipe: Recipe) -> str:
 
 
 def _minor_of(recipe: Recipe) -> str:
-    """The version of Kubernetes that a recipe builds, e.g. 1.34."""
+    """Return the version of Kubernetes that a recipe builds, e.g. 1.34."""
     return release_of(recipe).rpartition(".")[0]
 
 
 NEWEST: Final = _minor_of(CONTROL_PLANE)
-"""The version of Kubernetes that planes have if none is asked for."""
+"""The default Kubernetes version of planes."""
 OLDER: Final = {
     _minor_of(recipe): recipe for recipe in map(_older, sorted(Path(__file__).parent.glob("kubernetes_1_*")))
 }
@@ -82,9 +82,9 @@ def cache() -> Path:
 
 
 def cached(recipe: Recipe = CONTROL_PLANE, needed: Collection[str] | None = None) -> Path:
-    """The folder of a recipe's programs, after building those that are needed (by default all) and not there yet.
+    """Return the folder of a recipe's programs, after building the needed ones (by default all) that are missing.
 
-    Its name says what all of them are made of, so that programs which are built at different times are of one version.
+    The folder's name depends on all sources, so that programs which are built at different times have the same version.
     """
     content = b"".join(path.read_bytes() for path in sorted(recipe.module.iterdir()) if path.is_file())
     folder = user_cache() / recipe.name / hashlib.sha256(content + recipe.tags.encode()).hexdigest()
@@ -96,13 +96,13 @@ def cached(recipe: Recipe = CONTROL_PLANE, needed: Collection[str] | None = None
 
 
 def _missing(recipe: Recipe, needed: Collection[str] | None, folder: Path) -> dict[str, str]:
-    """The programs, and their packages, that are needed and not in the folder."""
+    """Return the needed programs that are not in the folder, with their packages."""
     wanted = recipe.programs if needed is None else needed
     return {name: recipe.programs[name] for name in wanted if not (folder / name).exists()}
 
 
 def _build(recipe: Recipe, folder: Path) -> None:
-    """Builds beside the folder, then moves each program there in one step."""
+    """Build next to the folder, then move each program into it in one step."""
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -123,8 +123,8 @@ VERSIONS: Final = (*OLDER, NEWEST)
 def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: str = "") -> dict[str, Path]:
     """Return the path of each program; builds those that are missing.
 
-    A place counts only if it has *all* that is needed, so that versions are never mixed. Where a version of Kubernetes
-    is named, its programs are those that are built here, not others that the machine has.
+    A location is used only if it has *all* needed programs, so that versions are never mixed. If the caller names a
+    version of Kubernetes, its programs are built here, and other programs on the machine are ignored.
     """
     if kubernetes:
         return _of_version(needed, kubernetes)
@@ -136,7 +136,7 @@ def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kuber
 
 
 def _of_version(needed: tuple[str, ...], kubernetes: str) -> dict[str, Path]:
-    """The programs of a version; those that have no version of Kubernetes are everywhere the same."""
+    """Return the programs of a version; programs without a Kubernetes version are the same for all."""
     if kubernetes not in VERSIONS:
         raise LocalError(f"there is no recipe for Kubernetes {kubernetes}; there are {', '.join(VERSIONS)}")
     found: dict[str, Path] = {}

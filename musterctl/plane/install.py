@@ -1,6 +1,6 @@
-"""The objects that a cluster must hold for Muster: namespace, roles, CRDs, webhook configurations, runtimes, and nodes.
+"""The objects that Muster needs in a cluster: namespace, roles, CRDs, webhook configurations, runtimes, and nodes.
 
-Everything but nodes is applied server-side under Muster's field manager, so doing it again changes nothing.
+Everything except nodes is applied server-side with Muster's field manager, so repeating it changes nothing.
 """
 
 import contextlib
@@ -41,14 +41,14 @@ def roles(client: Client, *, shared: bool, pools: Iterable[str] = ()) -> None:
 
 
 def remove_webhooks(client: Client) -> None:
-    """Removes the webhook configurations again: their webhook answers no more."""
+    """Remove the webhook configurations, because their webhook no longer answers."""
     for kind in extensions.WEBHOOK_CONFIGURATIONS:
         with contextlib.suppress(NotFound):
             client.delete(kind, WEBHOOKS)
 
 
 def crds(client: Client) -> None:
-    """Applies Muster's CRDs; returns when the API server serves all of them."""
+    """Apply Muster's CRDs, and wait until the API server serves all of them."""
     definitions = [document(path) for path in sorted(CRDS.glob("*.yaml"))]
     waiting = {each["metadata"]["name"]: client.apply(extensions.DEFINITIONS, each) for each in definitions}
     deadline = time.monotonic() + _TIMEOUT_S
@@ -65,7 +65,7 @@ def crds(client: Client) -> None:
 
 
 def runtimes(client: Client) -> None:
-    """Apply the runtimes for TrainJobs through the webhook; one that another manager has changed stays as it is."""
+    """Apply the runtimes for TrainJobs through the webhook; runtimes that another manager has changed are kept."""
     deadline = time.monotonic() + _TIMEOUT_S
     for path in sorted(RUNTIMES.glob("*.yaml")):
         while not _applied(client, document(path)):
@@ -75,7 +75,7 @@ def runtimes(client: Client) -> None:
 
 
 def trainer_version(client: Client) -> None:
-    """Create the version of Trainer's API that its SDK looks for; that of an installed Trainer stays."""
+    """Create the ConfigMap with the version of Trainer's API, which its SDK reads; keep an existing one."""
     where = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TRAINER_NAMESPACE}}
     _create(client, where)
     for each in manifests(FILES / "trainer-version.yaml", {"<namespace>": TRAINER_NAMESPACE}):
@@ -83,7 +83,7 @@ def trainer_version(client: Client) -> None:
 
 
 def nodes(client: Client, options: PlaneOptions, kubelet_port: int) -> None:
-    """Create those of the plane's nodes that do not exist; what plays their kubelets is at this port of loopback."""
+    """Create the missing nodes of the plane; the simulator of their kubelets listens on this loopback port."""
     existing = {node.metadata.name for node in client.list(core.NODES)}
     missing = [node for node in node_objects(options, kubelet_port) if node["metadata"]["name"] not in existing]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -91,7 +91,7 @@ def nodes(client: Client, options: PlaneOptions, kubelet_port: int) -> None:
 
 
 def unknown_nodes(client: Client) -> str:
-    """Empty when every node says if it is Ready, which kwok brings about."""
+    """Return "" once every node has a Ready condition, which kwok sets; else the problem."""
     nodes = client.list(core.NODES)
     unknown = [node.metadata.name for node in nodes if all(one.type != "Ready" for one in node.status.conditions)]
     verb = "does" if len(unknown) == 1 else "do"
@@ -99,7 +99,7 @@ def unknown_nodes(client: Client) -> str:
 
 
 def closed_queue(client: Client) -> str:
-    """Empty when the default queue takes gangs; the controller creates and opens it."""
+    """Return "" once the default queue is open; else the problem. The controller creates and opens the queue."""
     try:
         state = client.get(QUEUES, DEFAULT_QUEUE).status.state
     except NotFound:
@@ -108,19 +108,19 @@ def closed_queue(client: Client) -> str:
 
 
 def apply(client: Client, objects: Sequence[dict[str, Any]]) -> None:
-    """Applies manifests of any kind, several at a time."""
+    """Apply manifests of any kind, several at a time."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         list(pool.map(lambda each: client.apply(_resource(each), each), objects))
 
 
 def _create(client: Client, manifest: dict[str, Any]) -> None:
-    """Creates the object unless it exists."""
+    """Create the object unless it exists."""
     with contextlib.suppress(AlreadyExists):
         client.create(_resource(manifest), manifest)
 
 
 def _applied(client: Client, runtime: dict[str, Any]) -> bool:
-    """Applies a runtime; False while the API server still prepares for a kind that is new to it."""
+    """Apply a runtime; return False while the API server is not ready for its new kind."""
     try:
         client.apply(CLUSTER_TRAINING_RUNTIMES, runtime, force=False)
     except TooManyRequests:
@@ -131,7 +131,7 @@ def _applied(client: Client, runtime: dict[str, Any]) -> bool:
 
 
 def _resource(manifest: dict[str, Any]) -> Resource[meta.Object]:
-    """The resource of a manifest, by the API's rule for plurals."""
+    """Return the resource of a manifest, by the API's rule for plurals."""
     group, _, version = manifest["apiVersion"].rpartition("/")
     kind = manifest["kind"]
     plural = f"{kind.lower()}s" if not kind.endswith("y") else f"{kind.lower()[:-1]}ies"
@@ -144,17 +144,17 @@ def node_objects(options: PlaneOptions, kubelet_port: int = 0) -> list[dict[str,
 
 
 def name_of(index: int) -> str:
-    """Return the name of a node by its number: `node-0007`, so that they sort as they count."""
+    """Return the name of a node by its number: `node-0007`, so that names sort like numbers."""
     return f"node-{index:04}"
 
 
 def run_of(index: int, count: int, runs: int) -> int:
-    """Return the number of the run of an index, of `runs` consecutive ones that are equal to within one."""
+    """Return the group of an index if all indexes are divided into `runs` consecutive groups of nearly equal size."""
     return index * runs // count
 
 
 def _node(index: int, options: PlaneOptions, kubelet_port: int) -> dict[str, Any]:
-    """One node without taints; kwok makes it Ready."""
+    """Return a node without taints; kwok sets it Ready."""
     name = name_of(index)
     amounts = {"cpu": options.cpu, "memory": options.memory, "pods": "110", "ephemeral-storage": "1Ti"}
     if options.gpus:

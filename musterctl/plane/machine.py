@@ -1,6 +1,6 @@
-"""The machine that planes share: its TCP ports, locks between processes, and files that are never half written.
+"""Resources of the machine that planes share: TCP ports, locks between processes, and atomically written files.
 
-Ports are of the loopback, outside of the range for outgoing connections. One of those could be taken while a part
+Ports are loopback ports outside the range for outgoing connections. A port in that range could be taken while a part
 restarts, and a client that keeps dialling a closed port of that range can end up connected to itself.
 """
 
@@ -18,11 +18,11 @@ _PORTS: Final = range(10_000, 65_536)
 
 
 class LocalError(Exception):
-    """Something about the local control plane failed; the message is written for people."""
+    """Failure of the local control plane, with a message for users."""
 
 
 def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
-    """Return so many different ports on which no process listens now, none of them in `taken`."""
+    """Return `count` different ports that are not in `taken` and on which no process listens."""
     first, last = map(int, _RANGE_FILE.read_text().split())
     avoided = {*range(first, last + 1), *taken}
     candidates = [port for port in _PORTS if port not in avoided]
@@ -36,7 +36,7 @@ def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
 
 
 def _is_free(port: int) -> bool:
-    """True if one can listen on the port now."""
+    """Return True if a process can listen on the port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -48,7 +48,7 @@ def _is_free(port: int) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Waits for the lock on this file, and holds it; the kernel releases it when its holder dies, however it does."""
+    """Acquire the lock on this file, and hold it in the block; if the holder dies, the kernel releases the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -56,7 +56,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file in one step that only its owner may read."""
+    """Write a file atomically; only its owner may read it."""
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.touch(mode=0o600)
     temporary.write_bytes(content)

@@ -1,6 +1,6 @@
-"""Certificates, keys and kubeconfigs of one plane, all in its folder `pki`, made once per plane.
+"""Certificates, keys and kubeconfigs of a plane in its folder `pki`, created once per plane.
 
-By two more files a kube-apiserver shows webhooks a client certificate (docs/install.md).
+Two more files make a kube-apiserver present a client certificate to webhooks (docs/install.md).
 """
 
 import base64
@@ -23,25 +23,25 @@ _USERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "kube-controller-manager": ("system:kube-controller-manager", ()),
     "kube-scheduler": ("system:kube-scheduler", ()),
 }
-"""Names and groups of clients whose names do not come from the plane."""
+"""Names and groups of clients whose names Kubernetes defines."""
 _SERVER_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _SERVICE_IP: Final = "10.0.0.1"  # the first address of the service range: the API server's own service
 _ADMISSION_PLUGINS: Final = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
 
 
 class Pki:
-    """The authority of one plane, and the certificates and kubeconfigs that it has issued to its parts."""
+    """The authority of a plane, and the certificates and kubeconfigs that it has issued to the plane's parts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "pki"
         self.extender_folder = self.folder / "extender"
         """The certificates between kube-scheduler and the extender, with their authority."""
         self.webhook_folder = self.folder / "webhook-clients"
-        """The certificate that the API server shows the webhook, with its authority."""
+        """The certificate that the API server presents to the webhook, with its authority."""
 
     @property
     def ca_file(self) -> Path:
-        """The certificate of the plane's authority, which every client trusts."""
+        """Return the certificate of the plane's authority, which every client trusts."""
         return self.folder / "ca.crt"
 
     def cert_file(self, name: str) -> Path:
@@ -49,11 +49,11 @@ class Pki:
         return self.folder / f"{name}.crt"
 
     def key_file(self, name: str) -> Path:
-        """Its private key."""
+        """Return the private key of a part."""
         return self.folder / f"{name}.key"
 
     def ensure(self, *, extender_tls: bool = False) -> None:
-        """Makes the authority, the serving certificates and the service-account key unless they exist."""
+        """Create the authority, the serving certificates and the service-account key unless they exist."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not (self.webhook_folder / "client.crt").exists():
             self._issue_webhook_client()
@@ -73,20 +73,20 @@ class Pki:
             pair.save(self.folder, name)
 
     def _issue_extender(self) -> None:
-        """Their authority signs nothing else, as every client that it has signed for may call the extender."""
+        """Issue these certificates by a separate authority, because all its clients may call the extender."""
         authority = Authority.create("muster-local-extender")
         authority.save(self.extender_folder)
         authority.issue(EXTENDER_HOST, dns_names=(EXTENDER_HOST,), server=True).save(self.extender_folder)
         authority.issue("kube-scheduler", client=True).save(self.extender_folder, "client")
 
     def _issue_webhook_client(self) -> None:
-        """Its authority signs nothing else, as every client that it has signed for may send reviews."""
+        """Issue this certificate by a separate authority, because all its clients may send reviews."""
         authority = Authority.create("muster-local-webhook-clients")
         authority.save(self.webhook_folder)
         authority.issue("kube-apiserver", client=True).save(self.webhook_folder, "client")
 
     def kubeconfig(self, name: str, server: str) -> Path:
-        """Return a kubeconfig with a certificate of that user: Kubernetes' own users, or an administrator."""
+        """Return a kubeconfig with a certificate of this user: one of Kubernetes' own users, or an administrator."""
         path = self.folder.parent / f"{name}.kubeconfig"
         if not path.exists():
             user, organizations = _USERS.get(name, (f"muster-local:{name}", (_MASTERS,)))
@@ -101,7 +101,7 @@ class Pki:
 
 
 def write_kubeconfig(path: Path, cluster: Mapping[str, str], user: str, credentials: Mapping[str, str]) -> None:
-    """Writes a kubeconfig for one cluster and one user."""
+    """Write a kubeconfig for one cluster and one user."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -118,7 +118,7 @@ def _encoded(content: bytes) -> str:
 
 
 def admission_control(kubeconfig: Path) -> dict[str, Any]:
-    """Return the content of `--admission-control-config-file`: both kinds of webhooks are called as this file says."""
+    """Return the content of `--admission-control-config-file`, which configures the calls of both kinds of webhooks."""
     group = "apiserver.config.k8s.io/v1"
     webhooks = {"apiVersion": group, "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": str(kubeconfig)}
     plugins = [{"name": name, "configuration": webhooks} for name in _ADMISSION_PLUGINS]
@@ -126,6 +126,6 @@ def admission_control(kubeconfig: Path) -> dict[str, Any]:
 
 
 def webhook_callers(cert: Path, key: Path, host: str = "*") -> dict[str, Any]:
-    """Return a kubeconfig whose user is named after the webhooks' host (`*`: any), and shows them this certificate."""
+    """Return a kubeconfig with this certificate, whose user is named after the webhooks' host (`*`: any)."""
     user = {"client-certificate": str(cert), "client-key": str(key)}
     return {"apiVersion": "v1", "kind": "Config", "users": [{"name": host, "user": user}]}

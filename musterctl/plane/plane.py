@@ -1,4 +1,4 @@
-"""A plane: the parts of one control plane, their folder, and starting and stopping them together."""
+"""A plane: the parts of one control plane and their folder, started and stopped together."""
 
 import shutil
 import signal
@@ -28,13 +28,13 @@ Report = Callable[[str], None]
 
 
 class Plane:
-    """One control plane in a folder; what an earlier process started in that folder is found again.
+    """A control plane in a folder; parts that an earlier process has started in the folder are found again.
 
-    `wanted` names the parts. Options and parts count when the plane is made: a plane that exists keeps its own. A
-    `bound` plane ends with this process, however that ends; one that is used in a `with` statement is bound. `is_new`
-    says that the folder held none before. `arguments` are more of them for the command lines of parts, which may be
-    changed and count when a part is started. `settings` are more fields for the files of Muster's processes, which are
-    written when those are started.
+    `wanted` names the parts. Options and parts are chosen when the plane is created; an existing plane keeps its own. A
+    `bound` plane ends with this process, however the process ends; a plane in a `with` statement is bound. `is_new` is
+    true if the folder contained no plane before. `arguments` are additional command-line arguments of parts; they may
+    be changed, and take effect when a part is started. `settings` are additional fields for the settings files of
+    Muster's processes, which are written when a process is started.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Plane:
         )
         supervising = [sys.executable, "-m", "musterctl.plane.supervisor", str(self.root)]
         self.supervisor = PlaneProcess("supervisor", self.root, lambda: supervising)
-        """Starts again what dies; only planes that `muster up` leaves in the background have it."""
+        """Process that restarts parts that die; only planes that `muster up` leaves in the background have it."""
         self.parts = {name: PlaneProcess(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound
         self._guard: subprocess.Popen[bytes] | None = None
@@ -87,20 +87,20 @@ class Plane:
 
     @property
     def attached(self) -> bool:
-        """True if the cluster existed before."""
+        """Return True if the cluster existed before."""
         return bool(self.state.options.kubeconfig)
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig (of an attached plane: the one that was given)."""
+        """Return the administrator's kubeconfig (for an attached plane, the kubeconfig that the user gave)."""
         return self._kubeconfig(ADMIN)
 
     def client(self) -> Client:
-        """A new API client with the administrator's rights."""
+        """Return a new API client with the administrator's rights."""
         return Client.load(self.kubeconfig)
 
     def kubectl_program(self) -> Path:
-        """The kubectl that belongs to the plane; for a cluster that existed before the one on the PATH."""
+        """Return the plane's kubectl; for a cluster that existed before, the kubectl on the PATH."""
         if not self.attached:
             return self.commandlines.binaries()["kubectl"]
         found = shutil.which("kubectl")
@@ -109,22 +109,22 @@ class Plane:
         return Path(found)
 
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """Runs kubectl with the administrator's rights; the caller looks at the exit code."""
+        """Run kubectl with the administrator's rights; the caller checks the exit code."""
         command = [str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> PlaneProcess:
-        """The part of that name; LocalError names the parts that there are."""
+        """Return the part of this name. If there is none, raise LocalError, which lists the parts."""
         if name not in self.parts:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]
 
     def alone(self) -> AbstractContextManager[None]:
-        """Wait until no other process starts or stops parts, and keep others from it."""
+        """Lock the plane, so that no other process starts or stops parts."""
         return locked(self.root / "lock")
 
     def start(self, report: Report = lambda _: None) -> None:
-        """Start what does not run yet, install what Muster needs, and wait for all; `report` gets what it waits for."""
+        """Start missing parts, install what Muster needs, and wait for all; `report` gets each awaited condition."""
         with self.alone():
             if self._bound and self._guard is None:
                 self._guard = start_guard(self.root)
@@ -139,7 +139,7 @@ class Plane:
                 self._start_all(client, report)
 
     def _start_all(self, client: Client, report: Report) -> None:
-        """Starts the parts in their order; in between the cluster gets what the next ones need."""
+        """Start the parts in order; install the objects that the next parts need in between."""
         self._start((state.ETCD, state.API_SERVER), report)
         self._launch(state.CLUSTER)  # ready later: meanwhile the CRDs are installed
         if self.attached or state.API_SERVER in self.parts:
@@ -158,20 +158,20 @@ class Plane:
         self._await(state.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
 
     def mend(self) -> None:
-        """Starts what has died, those first that the others need, and waits for all; installs nothing again."""
+        """Start parts that have died in order, and wait for all of them; install nothing."""
         with self.alone():
             self._start((state.ETCD, state.API_SERVER), lambda _: None)
             self._start(state.ALL, lambda _: None)
 
     def restart(self, name: str) -> None:
-        """Starts or restarts a part, and waits until it is ready."""
+        """Start or restart a part, and wait until it is ready."""
         part = self.part(name)
         with self.alone():
             part.restart()
             self.wait_ready(name)
 
     def stop(self, report: Report = lambda _: None) -> None:
-        """Ends every part, those together that need the API server; an attached plane takes its webhooks along."""
+        """Stop every part, those that need the API server together; remove the webhooks of an attached plane."""
         if self.supervisor.started:
             self.supervisor.stop()
         if self.attached and state.WEBHOOK in self.parts and self.parts[state.WEBHOOK].started:
@@ -188,44 +188,44 @@ class Plane:
             self._guard = None
 
     def remove(self, report: Report = lambda _: None) -> None:
-        """Stops the plane and removes its folder."""
+        """Stop the plane and remove its folder."""
         self.stop(report)
         shutil.rmtree(self.root)
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
-        """Returns when the part is ready; raises LocalError if it died or is late."""
+        """Wait until the part is ready; raise LocalError if it dies or takes too long."""
         scheme, port, path = state.ready(name)
         url = self.commandlines.url(port, scheme=scheme) + path
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def trouble(self, name: str) -> str:
-        """Why one of Muster's own processes is not ready; empty if it is, or is no such process."""
+        """Return why a process of Muster is not ready; "" if it is ready, or for other programs."""
         if not state.is_own(name) or not self.part(name).alive:
             return ""
         scheme, port, _ = state.ready(name)
         return trouble_at(self.commandlines.url(port, scheme=scheme) + "/readyz", self._pki.ca_file)
 
     def _start(self, names: Collection[str], report: Report) -> None:
-        """Starts those of the parts and waits for all of them."""
+        """Start these parts if the plane has them, and wait for all of them."""
         for name in self._launch(names):
             report(name)
             self.wait_ready(name)
 
     def _launch(self, names: Collection[str]) -> list[str]:
-        """Starts those of the parts and does not wait; returns which they are."""
+        """Start these parts if the plane has them, without waiting, and return them."""
         mine = [name for name in self.parts if state.base_of(name) in names]
         for name in mine:
             self.parts[name].start()
         return mine
 
     def _await(self, name: str, what: str, trouble: Callable[[], str], report: Report) -> None:
-        """Waits for something that a part brings about, if the plane has that part."""
+        """Wait for an effect of a part, if the plane has that part."""
         if name in self.parts:
             report(what)
             wait_until(self.parts[name], trouble, _START_TIMEOUT_S)
 
     def _install(self, client: Client, report: Report) -> None:
-        """Namespace, roles, CRDs and, where kwok plays them, nodes."""
+        """Install the namespace, roles, CRDs and, if kwok simulates them, nodes."""
         report("namespace, roles and CRDs")
         install.roles(client, shared=self.state.options.shared, pools=self.state.options.pool)
         self._write_tokens(client)
@@ -235,7 +235,7 @@ class Plane:
             install.nodes(client, self.state.options, self.state.ports[state.KWOK])
 
     def _remove_webhooks(self, report: Report) -> None:
-        """Takes the webhook configurations out of a cluster that keeps running, if that still answers."""
+        """Remove the webhook configurations from a cluster that keeps running, if it still answers."""
         try:
             with closing(Client.load(self.kubeconfig, timeout_s=_REMOVE_TIMEOUT_S)) as client:
                 install.remove_webhooks(client)
@@ -243,11 +243,11 @@ class Plane:
             report(f"the webhook configurations stay in the cluster: {error}")
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
-        """The command line of a part, worked out only when it is started."""
+        """Return the function that computes a part's command line when the part is started."""
         return lambda: [*self.commandlines.command(name), *self.arguments.get(name, ())]
 
     def renew_tokens(self, report: Report) -> None:
-        """Gives Muster's processes new tokens, which they take up while they run; reports a failure."""
+        """Give Muster's processes new tokens, which they reload while they run; report a failure."""
         try:
             with closing(self.client()) as client:
                 self._write_tokens(client)

@@ -1,8 +1,9 @@
-"""One part of a plane as an ordinary process: started in a session of its own, and known again later.
+"""A part of a plane as an ordinary process, started in its own session and recognised later.
 
-The pid file has the pid, and the process's environment says whose part it is. A pid alone can come to mean a foreign
-process; one without these variables is never taken for the part, and never signalled. Signals go through a pidfd that
-is opened before the environment is read, so that the process which is checked is the one which is signalled.
+The pid file contains the pid, and variables in the process's environment name the plane and the part. A pid can be
+reused by a foreign process; a process without these variables is never treated as the part, and never signalled.
+Signals are sent through a pidfd that is opened before the environment is read, so that the checked process is also the
+signalled one.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ _POLL_S: Final = 0.01
 
 
 class PlaneProcess:
-    """One program of a plane in `folder`, as `command()` says how to start it, with a pid file and a log there."""
+    """A program of a plane, which `command()` starts, with a pid file and a log in `folder`."""
 
     def __init__(self, name: str, folder: Path, command: Callable[[], list[str]], *, grace_s: float = 10.0) -> None:
         self.name = name
@@ -40,17 +41,17 @@ class PlaneProcess:
 
     @property
     def started(self) -> bool:
-        """True from its start to its stop, even if it died meanwhile."""
+        """Return True from its start to its stop, even if it has died in the meantime."""
         return self._pid_file.exists()
 
     @property
     def alive(self) -> bool:
-        """True while the very process lives that was started."""
+        """Return True while the started process is alive."""
         return self.pid is not None
 
     @property
     def pid(self) -> int | None:
-        """The pid while its process lives, else None."""
+        """Return the pid while its process is alive, else None."""
         if self._child is not None:
             self._child.poll()  # reaps it
         try:
@@ -61,11 +62,11 @@ class PlaneProcess:
 
     @property
     def word(self) -> str:
-        """running, dead (it was started and is gone) or stopped."""
+        """Return running, dead (it was started and has ended) or stopped."""
         return "running" if self.alive else "dead" if self.started else "stopped"
 
     def start(self) -> None:
-        """Starts it unless it lives already."""
+        """Start it unless it is alive."""
         if self.alive:
             return
         command = self._command()
@@ -86,12 +87,12 @@ class PlaneProcess:
         self._pid_file.write_text(str(self._child.pid))
 
     def stop(self) -> None:
-        """Ends it: SIGTERM, and after the grace period SIGKILL for it and all that it has started."""
+        """Stop it: SIGTERM, and after the grace period SIGKILL for it and all its descendants."""
         self.signal(signal.SIGTERM)
         self.finish()
 
     def finish(self) -> None:
-        """The rest of `stop` after the SIGTERM, so that several parts can end at the same time."""
+        """Do the rest of `stop` after the SIGTERM, so that several parts can end at the same time."""
         self.signal(signal.SIGCONT)  # a stopped process would not see the SIGTERM
         with self._opened() as descriptor:
             if descriptor is not None:
@@ -100,35 +101,35 @@ class PlaneProcess:
         self._pid_file.unlink(missing_ok=True)
 
     def kill(self) -> None:
-        """Ends it and all that it has started with SIGKILL, at once."""
+        """Kill it and all its descendants at once."""
         kill_leftovers(self._folder, self.name)
         if self._child is not None:
             self._child.wait()
 
     def restart(self) -> None:
-        """Stops it, if it runs, and starts it with a command line that is made again."""
+        """Stop it if it runs, and start it with a newly computed command line."""
         self.stop()
         self.start()
 
     def signal(self, signum: int) -> bool:
-        """Sends a signal to its process; False if there is none."""
+        """Send a signal to its process; return False if there is none."""
         with self._opened() as descriptor:
             if descriptor is not None:
                 signal.pidfd_send_signal(descriptor, signum)
             return descriptor is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log, and how it ended, if this process has started it: the log may not say."""
+        """Return the last lines of its log and, if this process has started it, its exit status."""
         how = self._end
         return f"{self._tail(lines)}\n(it ended{how})" if how else self._tail(lines)
 
     def death(self) -> LocalError:
-        """The error that reports its death, with the tail of its log."""
+        """Return the error that reports its death, with the end of its log."""
         return LocalError(f"{self.name} ended{self._end}. The end of {self.log_file}:\n{self._tail()}")
 
     @property
     def _end(self) -> str:
-        """Return its end as text; empty while it lives, and of one that another process has started."""
+        """Return its exit status as text; "" while it is alive, or if another process has started it."""
         code = self._child.poll() if self._child else None
         return "" if code is None else f" with exit code {code}" if code >= 0 else f" by {signal.Signals(-code).name}"
 
@@ -144,7 +145,7 @@ class PlaneProcess:
 
 
 def kill_leftovers(folder: Path, part: str = "") -> None:
-    """Kills every process of a plane, or of one part of it, wherever it hides, and waits for their end."""
+    """Kill all processes of a plane, or of one part of it, and wait until they have ended."""
     markers = _markers(folder, part)
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     while pids := [int(each.name) for each in Path("/proc").glob("[0-9]*") if _belongs(int(each.name), markers)]:
@@ -158,13 +159,13 @@ def kill_leftovers(folder: Path, part: str = "") -> None:
 
 
 def _markers(folder: Path, part: str) -> set[bytes]:
-    """The variables in the environment of a part, or of all parts of a plane."""
+    """Return the environment variables that mark a part, or all parts of a plane."""
     found = {PLANE_VARIABLE: str(folder)} | ({PART_VARIABLE: part} if part else {})
     return {f"{name}={value}".encode() for name, value in found.items()}
 
 
 def _belongs(pid: int, markers: set[bytes]) -> bool:
-    """True if that process lives and has these variables."""
+    """Return True if the process is alive and has these variables."""
     try:
         return markers <= set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))  # empty once it has ended
     except OSError:
@@ -173,7 +174,7 @@ def _belongs(pid: int, markers: set[bytes]) -> bool:
 
 @contextlib.contextmanager
 def _opened(pid: int | None, markers: set[bytes]) -> Iterator[int | None]:
-    """A pidfd of the process, or None if it does not live or has not these variables."""
+    """Return a pidfd of the process, or None if it is not alive or does not have these variables."""
     try:
         descriptor = os.pidfd_open(pid) if pid else None
     except ProcessLookupError:
@@ -188,16 +189,16 @@ def _opened(pid: int | None, markers: set[bytes]) -> Iterator[int | None]:
 
 
 def _wait_end(descriptor: int, timeout_s: float) -> None:
-    """Waits until the process of a pidfd has ended, or the time is up."""
+    """Wait until the process of a pidfd has ended, or the time is up."""
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     poller.poll(timeout_s * 1000)
 
 
 def start_guard(*folders: Path) -> subprocess.Popen[bytes]:
-    """Start a process that ends the planes in these folders when its standard input closes, which its owner holds.
+    """Start a process that ends the planes in these folders when its owner closes the process's standard input.
 
-    However the owner (a test run, `muster up --foreground`) ends, even by SIGKILL, that pipe closes.
+    The pipe closes whenever the owner (a test run, `muster up --foreground`) ends, even by SIGKILL.
     """
     return subprocess.Popen(
         [sys.executable, "-m", "musterctl.plane.process", *map(str, folders)],
@@ -207,7 +208,7 @@ def start_guard(*folders: Path) -> subprocess.Popen[bytes]:
 
 
 def _guard(folders: Sequence[Path]) -> None:
-    """Wait for the end of the owner, then end the parts of each plane, those first that were started last."""
+    """Wait for the end of the owner, then end the parts of each plane in reverse order of their start."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.buffer.read()
     for folder in folders:

@@ -1,7 +1,7 @@
 """Rights on a plane: the accounts of Muster's processes, and what a user needs to attach Muster to a cluster.
 
-No process of Muster's is an administrator. Each has a ServiceAccount with the roles of the chart, as it has in any
-other cluster, and a kubeconfig with a token of that. The rights of the user are asked for before anything is started.
+No process of Muster is an administrator. As in other clusters, each process has a ServiceAccount with the chart's
+roles, and a kubeconfig with a token of this account. The user's rights are checked before anything is started.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ from musterctl.plane.pki import write_kubeconfig
 CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 """The Lease of a cluster's own kube-scheduler."""
 LIFETIME_S: Final = 365 * 24 * 3600
-"""Of the tokens that are asked for; each start asks again, and an API server may give less."""
+"""Requested lifetime of tokens; each start requests new ones, and an API server may shorten the time."""
 _AT_ONCE: Final = 8
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -46,12 +46,12 @@ _INSTALLS: Final = {
     "clustertrainingruntimes.trainer.kubeflow.org": "create patch",
     "queues.scheduling.volcano.sh": "get",
 }
-"""For what `up` installs and looks at. Rights that it grants, it must have itself."""
+"""Rights for the objects that `up` installs and reads. A user can only grant rights that they have."""
 _GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLLER, chart.HISTORY, chart.USERS)
 
 
 def accounts(*, shared: bool) -> dict[str, Account]:
-    """The account of each part that has one; `shared`: the cluster's own kube-scheduler asks the extender."""
+    """Return the account of each part that has one; `shared`: the cluster's own kube-scheduler calls the extender."""
     own = {part: chart.ACCOUNTS[part] for part in (state.WEBHOOK, state.CONTROLLER, state.HISTORY)}
     if shared:
         return own | {state.EXTENDER: chart.OWN_EXTENDER}
@@ -59,15 +59,15 @@ def accounts(*, shared: bool) -> dict[str, Account]:
 
 
 def roles(*, shared: bool) -> list[dict[str, Any]]:
-    """The accounts as objects, with their roles."""
+    """Return the accounts as objects, with their roles."""
     used = {account.name: account for account in accounts(shared=shared).values()}
     return chart.objects(SYSTEM_NAMESPACE, list(used.values()), CLUSTER_LEASE if shared else None)
 
 
 def renew_tokens(client: Client, folder: Path, *, shared: bool, pools: Iterable[str] = ()) -> None:
-    """Writes a new token for each account into the folder; the processes read their file again by themselves.
+    """Write a new token for each account into the folder; the processes reload their files.
 
-    The pair of a pool has the account of all pairs, and a token of its own, so that the audit log distinguishes them.
+    All pairs share an account, but each pair of a pool has its own token, so that the audit log distinguishes them.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     files = {account.name: account.name for account in accounts(shared=shared).values()}
@@ -78,7 +78,7 @@ def renew_tokens(client: Client, folder: Path, *, shared: bool, pools: Iterable[
 
 
 def new_token(client: Client, account: str) -> str:
-    """A token of the account, made by the API server."""
+    """Return a token of the account, issued by the API server."""
     asked = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -90,12 +90,12 @@ def new_token(client: Client, account: str) -> str:
 
 
 def token_file(folder: Path, account: str) -> Path:
-    """The file with the token of an account, or of the pair of a pool: the name of the account and of that."""
+    """Return the file with the token of an account, or of a pool's pair; its name contains both names."""
     return folder / f"{account}.token"
 
 
 def kubeconfig(cluster: Path, account: str, tokens: Path, target: Path) -> Path:
-    """Writes a kubeconfig for the current cluster of another one, with the token of an account."""
+    """Write a kubeconfig for the current cluster of another kubeconfig, with the token of an account."""
     content = yaml.safe_load(cluster.read_text(encoding="utf-8"))
     current = next(each for each in content["contexts"] if each["name"] == content["current-context"])["context"]
     found = next(each for each in content["clusters"] if each["name"] == current["cluster"])["cluster"]
@@ -106,14 +106,14 @@ def kubeconfig(cluster: Path, account: str, tokens: Path, target: Path) -> Path:
 
 
 class Right(NamedTuple):
-    """One verb on one resource (`pods`, `pods/binding`, `queues.scheduling.volcano.sh`), in all namespaces."""
+    """A verb on a resource (`pods`, `pods/binding`, `queues.scheduling.volcano.sh`) in all namespaces."""
 
     resource: str
     verb: str
 
 
 def needed() -> list[Right]:
-    """Every right that the installation needs, sorted."""
+    """Return every right that the installation needs, sorted."""
     found = {Right(resource, verb) for resource, verbs in _INSTALLS.items() for verb in verbs.split()}
     for rule in (rule for each in _GRANTS for rule in chart.rules(each)):
         for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):
@@ -123,7 +123,7 @@ def needed() -> list[Right]:
 
 
 def check_rights(client: Client) -> None:
-    """Raises LocalError that names every right that is missing; an API server that does not answer raises APIError."""
+    """Raise LocalError with all missing rights; raise APIError if the API server does not answer."""
     wanted = needed()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = pool.map(lambda right: _allowed(client, right), wanted)
@@ -140,7 +140,7 @@ def check_rights(client: Client) -> None:
 
 
 def _allowed(client: Client, right: Right) -> bool:
-    """True if the client's user has the right."""
+    """Return True if the client's user has the right."""
     whole, _, subresource = right.resource.partition("/")
     resource, _, group = whole.partition(".")
     asked = reviews.ResourceAttributes(right.verb, group, resource, subresource)

@@ -1,4 +1,4 @@
-"""The parts of a plane, and its state that outlives a command: options and ports, in `plane.json`."""
+"""The parts of a plane, and its stored state in `plane.json`: options and ports."""
 
 import os
 import re
@@ -40,16 +40,16 @@ ALL: Final = tuple(READY)
 COMPONENTS: Final = tuple(name for name in ALL if name != HISTORY)
 """Parts that a plane needs to run gangs: all but the recorder of the history."""
 STOP_GROUPS: Final = (frozenset(ALL) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
-"""Parts that are ended together, in this order: without etcd not even an API server can end."""
+"""Groups of parts that are stopped together, in this order, because an API server cannot end without etcd."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})
 """The parts that an existing control plane already has."""
 OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER, HISTORY})
-"""Muster's processes; the other parts are programs of others."""
+"""Muster's processes; the other parts are programs of other projects."""
 
 DEFAULT_NAME = "default"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?")
 OF_A_PAIR: Final = (EXTENDER, MUSTER_SCHEDULER)
-"""The parts that each node pool has of its own: `extender-NAME` and `muster-scheduler-NAME`."""
+"""The parts that each node pool has separately: `extender-NAME` and `muster-scheduler-NAME`."""
 PORTS = (
     "etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "muster-scheduler", "kwok",
     "webhook", "webhook-status", "extender", "extender-status", "controller-status", "controller-reports",
@@ -60,22 +60,22 @@ _OF_A_PAIR_PORTS = (EXTENDER, "extender-status", MUSTER_SCHEDULER)
 
 
 def base_of(part: str) -> str:
-    """The part that this one is another of, in a node pool; itself in the default pool."""
+    """Return the kind of a node pool's part; in the default pool, the part itself."""
     return next((base for base in OF_A_PAIR if part.startswith(f"{base}-")), part)
 
 
 def pool_of(part: str) -> str:
-    """The node pool of a part; the default one of those that no pool has of its own."""
+    """Return the node pool of a part; the default pool for shared parts."""
     return part.removeprefix(base_of(part)).removeprefix("-")
 
 
 def in_pool(name: str, pool: str) -> str:
-    """The name of a part, or of a port, in a node pool."""
+    """Return the name of a part, or of a port, in a node pool."""
     return f"{name}-{pool}" if pool else name
 
 
 def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
-    """These parts, in the order in which they are started, with those of each pool."""
+    """Return these parts with those of each pool, in the order of their start."""
     pools = (DEFAULT_POOL, *pools)
     return tuple(
         in_pool(name, pool)
@@ -86,40 +86,40 @@ def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
 
 
 def ready(part: str) -> tuple[str, str, str]:
-    """The health check of a part: scheme, name of the port, path."""
+    """Return the health check of a part: scheme, name of the port, path."""
     scheme, port, path = READY[base_of(part)]
     return scheme, in_pool(port, pool_of(part)), path
 
 
 def is_own(part: str) -> bool:
-    """True for a process of Muster's."""
+    """Return True for a process of Muster."""
     return base_of(part) in OWN_PROCESSES
 
 
 def program_of(part: str) -> str:
-    """The binary of a part that is none of Muster's processes."""
+    """Return the binary of a part that is not a process of Muster."""
     return SCHEDULER if base_of(part) == MUSTER_SCHEDULER else part
 
 
 class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that a plane was made with, and keeps for its life, but for the configuration of its planner."""
+    """The options with which a plane was created; all but the planner's configuration are fixed."""
 
     nodes: int = 8
     pool: tuple[str, ...] = ()
-    """Node pools beside the default one, each with a pair of its own; the nodes are divided among all of them."""
+    """Node pools besides the default pool, each with its own pair; the nodes are divided among all pools."""
     cpu: str = "32"
     memory: str = "256Gi"
     gpus: int = 8
     racks: int = 2
     blocks: int = 1
     kubernetes: str = ""
-    """The version of the control plane, e.g. 1.34; empty takes what is there, or the newest."""
+    """The version of the control plane, e.g. 1.34; empty means that of the available programs, or the newest."""
     kubeconfig: str = ""
-    """Attach mode: the kubeconfig of a control plane that exists already; empty for a plane of our own."""
+    """Attach mode: the kubeconfig of an existing control plane; empty for a new plane."""
     scheduler: bool = True
     """Attach mode: run Muster's kube-scheduler too."""
     shared: bool = False
-    """The cluster's own scheduler serves Muster's pods too, and there is none of Muster's."""
+    """The cluster's own scheduler also serves Muster's pods, and Muster's kube-scheduler does not run."""
     extender_tls: bool = False
     """kube-scheduler calls the extender over TLS, each with a certificate, instead of plain HTTP."""
     admission_config: str = ""
@@ -140,13 +140,13 @@ class PlaneState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def home() -> Path:
-    """The folder that holds one folder per plane."""
+    """Return the folder that contains one folder per plane."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "muster"
 
 
 def folder_of(name: str) -> Path:
-    """The folder of the plane of that name."""
+    """Return the folder of the plane with this name."""
     if not _NAME.fullmatch(name):
         raise LocalError(
             f"a plane cannot be called {name!r}: lower-case letters, digits and '-', at most 42, no '-' at the ends"
@@ -155,17 +155,17 @@ def folder_of(name: str) -> Path:
 
 
 def history_of(folder: Path) -> str:
-    """The URL of the store of the plane in that folder."""
+    """Return the URL of the store of the plane in this folder."""
     return f"sqlite:///{folder.absolute() / 'history.db'}"
 
 
 def names() -> list[str]:
-    """The names of all planes that exist."""
+    """Return the names of all planes."""
     return sorted(path.parent.name for path in home().glob("*/plane.json"))
 
 
 def load(folder: Path) -> PlaneState | None:
-    """The state of the plane in that folder, or None if there is none."""
+    """Return the state of the plane in this folder; None if there is no plane."""
     try:
         return msgspec.json.decode((folder / "plane.json").read_bytes(), type=PlaneState)
     except FileNotFoundError:
@@ -177,7 +177,7 @@ def load(folder: Path) -> PlaneState | None:
 
 
 def create(folder: Path, options: PlaneOptions, parts: tuple[str, ...]) -> PlaneState:
-    """Chooses ports, and writes the state of a new plane."""
+    """Choose ports, and write the state of a new plane."""
     wished = {"webhook": options.webhook_port, "extender": options.extender_port}
     given = {name: port for name, port in wished.items() if port}
     ports = (*PORTS, *(in_pool(port, pool) for pool in options.pool for port in _OF_A_PAIR_PORTS))
@@ -189,5 +189,5 @@ def create(folder: Path, options: PlaneOptions, parts: tuple[str, ...]) -> Plane
 
 
 def save(folder: Path, state: PlaneState) -> None:
-    """Writes the state of a plane."""
+    """Write the state of a plane."""
     write_private(folder / "plane.json", msgspec.json.format(msgspec.json.encode(state)))

@@ -1,7 +1,7 @@
-"""The supervisor of a plane: starts again what dies, as a kubelet does elsewhere.
+"""The supervisor of a plane, which restarts parts that die, as a kubelet does in other clusters.
 
-After an API server that was silent for longer than a Lease lasts, all end that have led. `muster up --foreground` is
-the supervisor of its plane itself. Beside other planes this module is a process, which `muster down` ends first.
+If the API server does not respond for longer than a Lease lasts, all leading processes exit. `muster up --foreground`
+supervises its plane itself. For other planes this module runs as a process, which `muster down` stops first.
 """
 
 import sys
@@ -20,16 +20,16 @@ from musterctl.plane.process import PlaneProcess
 _WATCH_S: Final = 1.0
 _RENEW_S: Final = 1800.0
 PAUSE_S: Final = 10.0
-"""Time from one start of a part to the next one; doubled for each part that has died again before it was steady."""
+"""Interval between two starts of a part; doubled each time that the part dies again before it is stable."""
 LONGEST_PAUSE_S: Final = 300.0
 _STEADY: Final = 3
-"""A part that has lived for so many of its pauses counts as one that has never died."""
+"""A part counts as stable after it has run for this many of its intervals."""
 _AGAIN: Final = "starting {} again"
 
 
 @dataclass(slots=True)
 class _Starts:
-    """The starts of one part by the supervisor; times are monotonic, in seconds."""
+    """The restarts of one part by the supervisor; times are monotonic, in seconds."""
 
     deaths: int = 0
     at_s: float = 0.0
@@ -43,9 +43,9 @@ def supervise(
     alone: Callable[[], AbstractContextManager[None]],
     goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Report what dies and start it again, later each time, while it `goes_on`; renew tokens every half hour.
+    """Report and restart parts that die, at growing intervals, while `goes_on()`; renew tokens every half hour.
 
-    `alone`: no command starts or stops parts of the plane meanwhile.
+    `alone` is the lock that keeps commands from starting or stopping parts at the same time.
     """
     renewed_s = time.monotonic()
     starts = {name: _Starts() for name in parts}
@@ -77,7 +77,7 @@ def _start(part: PlaneProcess, report: Callable[[str], None]) -> None:
 
 
 def restarts(log_file: Path, parts: Mapping[str, PlaneProcess]) -> Counter[str]:
-    """Return how often each part was started again, by the log of the supervisor."""
+    """Return how often each part was restarted, from the log of the supervisor."""
     if not log_file.exists():
         return Counter()
     words = {_AGAIN.format(name): name for name in parts}
@@ -86,7 +86,7 @@ def restarts(log_file: Path, parts: Mapping[str, PlaneProcess]) -> Counter[str]:
 
 
 def _main(folder: Path) -> None:
-    """Supervise the plane in this folder for as long as it is there."""
+    """Supervise the plane in this folder as long as the folder exists."""
     from musterctl.plane.plane import Plane  # noqa: PLC0415 - a plane knows its supervisor
     from musterctl.plane.state import load  # noqa: PLC0415 - beside it
 
