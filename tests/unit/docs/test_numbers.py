@@ -71,8 +71,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{n(timing.DEADLINE_PER_SLOT_S)} s per slot"
         ),
         (
-            f"Then the gang has none for {n(placementcontent.BACK_OFF_S)} s, the next time "
-            f"{n(placementcontent.back_off_s(2))} s, … at most {n(timing.MAX_BACK_OFF_S / 60)} minutes"
+            f"Then the gang has no placement for {n(placementcontent.BACK_OFF_S)} s, the next time for "
+            f"{n(placementcontent.back_off_s(2))} s, … up to {n(timing.MAX_BACK_OFF_S / 60)} minutes"
         ),
         (
             f"Once {obstacles.LIMIT} slots are in flight, further gangs wait (InFlightLimit). One gang "
@@ -97,10 +97,10 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"no pod is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, after the next refusal for "
             f"{n(placementcontent.back_off_s(2))} seconds, and so on up to {n(timing.MAX_BACK_OFF_S / 60)} minutes"
         ),
-        f"`longestNotice` if that is shorter, and {DURATIONS[notices.LATE_S]} more",
-        f"or {n(DEFAULT_GRACE_S)} s if that is longer",
+        f"`longestNotice`, whichever is shorter, plus {COUNTS[int(notices.LATE_S / 60)]} minute.",
+        f"or {n(DEFAULT_GRACE_S)} s, whichever is longer",
         f"was not moved or repaired in the last {n(disturb.MOVE_REST_S / 60)} minutes",
-        f"that concerns it, for at most {n(attempts.RETRY_S)} s",
+        f"it is not repeated for {n(attempts.RETRY_S)} s, or until a relevant change",
     ),
     "reservations.md": (
         f"plus {n(RULES.start_s)} s for its start",
@@ -143,7 +143,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"| {n(hourly.OF_GANG)} of a gang, {n(hourly.OF_NAMESPACE)} of a namespace; the rest is counted for {n(hourly.COUNTED)} gangs",
         f"| {RESOURCES_KEPT} resources of a queue that exists, and those of budgets |",
         f"| {n(MOST_REMEMBERED)} addresses |",
-        f"| {n(MOST_CELLS * 4 / 2**20)} MiB; keys that no node has take nothing |",
+        f"| {n(MOST_CELLS * 4 / 2**20)} MiB; keys that no node has take no memory |",
         (
             f"{n(bounds.REQUEST_S)} s from the first to the last byte of a request. It has {n(bounds.ANSWER_S)} s to "
             f"read the response (over TLS {serve.IDLE_S} s, the idle time of connections)"
