@@ -1,4 +1,4 @@
-"""Resources that the budgets of queues count, by the Queues of the cluster."""
+"""Resources that the budgets of queues count, from the cluster's Queues."""
 
 import threading
 
@@ -12,7 +12,7 @@ from muster.volcano.queuelimits import limits_of
 
 
 class BudgetedQueues:
-    """Follows the Queues; `resources` is what they say now."""
+    """Watcher of Queues; `resources` returns the current resources of their budgets."""
 
     def __init__(self, client: Client) -> None:
         self._lock = threading.Lock()
@@ -21,15 +21,15 @@ class BudgetedQueues:
         self._reflector.add_handler(self._changed)
 
     def start(self) -> None:
-        """Start to follow them."""
+        """Start watching Queues."""
         self._reflector.start()
 
     def stop(self) -> None:
-        """End that."""
+        """Stop watching."""
         self._reflector.stop()
 
     def resources(self) -> Budgeted | None:
-        """Return queue → resources of its budgets and of those above it; None until all Queues are read."""
+        """Return queue → resources of its own and its ancestors' budgets; None until all Queues are read."""
         if not self._reflector.synced:
             return None
         with self._lock:  # a Queue that comes meanwhile makes the answer void afterwards

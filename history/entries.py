@@ -43,7 +43,7 @@ class Entries:
     def __init__(self, offers: Callable[[str], Vector | None] = lambda _: None) -> None:
         self.changes = RowChanges()
         self.offers = offers
-        """Returns what a node offers; None of one that is not known."""
+        """Returns the resources of a node; None if it is unknown."""
         self.gangs: dict[str, RecordedGang] = {}
         self.runs: dict[str, GangRun] = {}
         self.holdings: dict[str, Holding] = {}
@@ -68,11 +68,11 @@ class Entries:
         self.bound: Counter[str] = Counter()
         """Run → the number of its members that have a node."""
         self.shapes: dict[str, dict[str, Vector]] = {}
-        """Run → pod set → amounts of the member of it that was seen last."""
+        """Run → pod set → amounts of its most recently observed member."""
         self.spares: dict[str, str] = {}
         """Run → the key of the holding of its spare slots."""
         self.why: dict[str, str] = {}
-        """UID of a pod that is about to be evicted → the reason, in a sentence."""
+        """UID of a pod that is about to be evicted → a sentence with the reason."""
         self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
         """Gang → the number of its open runs and holdings."""
@@ -125,7 +125,7 @@ class Entries:
                     self.changed(each)
 
     def opened(self, holding: Holding) -> None:
-        """Take in that a member has got its room; one without a node stands for the spare slots of its run."""
+        """Record that a member got its node; a holding without a node represents the spare slots of its run."""
         self.holdings[holding.pod] = holding
         self._has_begun(holding)
         self.changed(holding)
@@ -160,7 +160,7 @@ class Entries:
                 self.touch(gang)
 
     def happens(self, run: GangRun, news: groups.NewGangEvent) -> None:
-        """Record an event of a run; their number is bounded."""
+        """Record an event of a run; the number of events is limited."""
         run.seen.happened += 1
         gang = self.gangs.get(run.gang)
         if run.seen.happened > HAPPENINGS_KEPT or (

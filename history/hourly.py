@@ -1,6 +1,6 @@
-"""Limit of the events that are kept of a gang and of a namespace in an hour; what exceeds it is one row with a count.
+"""Limit of the events that are stored per gang and per namespace in an hour; one row counts the further events.
 
-What tenants can write as often as they like would fill the store of all.
+Tenants can cause any number of events, which would fill the store that all users share.
 """
 
 from collections import Counter
@@ -11,17 +11,17 @@ from history.model import MS, GangEventRow, RecordedGang, What
 
 HOUR_MS: Final = 3_600_000
 OF_GANG: Final = 200
-"""Events of one gang in an hour; the end of each of its members may be one."""
+"""Maximum number of events per gang in an hour; the end of each member may be an event."""
 OF_NAMESPACE: Final = 10_000
 """Events of one namespace in an hour: those of a thousand gangs, and some 10 MB."""
 COUNTED: Final = 200
 """Gangs of one namespace whose events beyond the limits are counted in an hour, so that a tenant fills no memory."""
 _KEPT_LONGER: Final = frozenset({What.STARTED, What.ENDED})
-"""Events that are kept up to twice the limit, as gangs without them cannot be understood."""
+"""Kinds of events that are stored up to twice the limit, because they are needed to understand a gang."""
 
 
 class HourlyLimit:
-    """Counts the events since the hour began."""
+    """Counter of the events since the hour began."""
 
     def __init__(self) -> None:
         self._begin(0)
@@ -33,10 +33,10 @@ class HourlyLimit:
         self._counted: Counter[str] = Counter()
         """Namespace → the number of its gangs in `_more`."""
         self._more: dict[str, tuple[str, int, int]] = {}
-        """Gang → run and time of the last event that was not kept, and the number of them."""
+        """Gang → run and time of the last event that was not stored, and the number of such events."""
 
     def admits(self, gang: RecordedGang, run: str, what: What, at: int) -> bool:
-        """Count an event, and return True if it is kept."""
+        """Count an event, and return True if it is to be stored."""
         times = 2 if what in _KEPT_LONGER else 1
         if self._gangs[gang.id] < OF_GANG * times and self._namespaces[gang.namespace] < OF_NAMESPACE * times:
             self._gangs[gang.id] += 1
@@ -49,7 +49,7 @@ class HourlyLimit:
         return False
 
     def turn(self, now: int) -> list[GangEventRow]:
-        """Return, once the hour is over, a row for each gang with events that were not kept."""
+        """When the hour is over, return a row for each gang with events that were not stored."""
         hour = now // HOUR_MS
         if hour == self._hour:
             return []

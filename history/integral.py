@@ -42,7 +42,7 @@ class TimeSpan(NamedTuple, Generic[K]):
     amounts: Vector
     begin: int
     end: int | None
-    """None: it has not ended."""
+    """None if it has not ended."""
     held: bool = False
     """True if held; otherwise asked for."""
     used_from: int | None = None
@@ -108,6 +108,6 @@ def by_queue(whole: TimeSpan[K], moves: Iterable[tuple[int, str]], key: Callable
 
 
 def add(totals: Totals[K], others: Totals[K], times: int = 1) -> None:
-    """Add other totals to these, so many times."""
+    """Add other totals to these, multiplied by a factor."""
     for place, amounts in [*others.items()]:
         totals[place].add(amounts, times)

@@ -102,7 +102,7 @@ class Following:
             each.start()
 
     def stop(self) -> None:
-        """End all."""
+        """Stop all reflectors."""
         for each in (self._nodes, *self.reflectors.values()):
             each.stop()
 
@@ -118,7 +118,7 @@ class Following:
 
     @property
     def following(self) -> bool:
-        """True while no kind fails to be read."""
+        """Return True while all kinds can be read."""
         return all(each.following for each in self.reflectors.values())
 
     @property
@@ -127,7 +127,7 @@ class Following:
         return {name: each.version for name, each in self.reflectors.items()}
 
     def offers(self, node: str) -> Vector | None:
-        """Return what a node offers; None of one that is not known, or cannot be read."""
+        """Return the resources of a node; None if it is unknown or unreadable."""
         known = self._nodes.store.get(node)
         try:
             return node_allocatable(known) if known else None
@@ -146,7 +146,7 @@ class Following:
 
 
 def _offering(node: Node) -> Node:
-    """Return what is kept of a node."""
+    """Return the part of a node that is cached."""
     meta = node.metadata
     known = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
     return Node(metadata=known, status=NodeStatus(allocatable=node.status.allocatable))

@@ -72,7 +72,7 @@ class What(StrEnum):
     SUSPENDED = "suspended"
     ENDED = "ended"
     MORE = "more"
-    """The number of events of an hour that were not kept."""
+    """The number of events of an hour that were not stored."""
 
 
 class MemberEnd(StrEnum):
@@ -82,10 +82,10 @@ class MemberEnd(StrEnum):
     FAILED = "failed"
     EVICTED = "evicted"
     LOST = "lost"
-    """Its node went away."""
+    """Its node was deleted."""
     DELETED = "deleted"
     UNSEEN = "unseen"
-    """It ended while nothing was recorded, and the API server has forgotten how."""
+    """It ended while nothing was recorded, and the API server no longer has the reason."""
 
 
 class RecordedGang(msgspec.Struct, kw_only=True):
@@ -138,11 +138,11 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     facts: Facts | None = None
     """State facts from its PodGroup; None for pods without one."""
     happened: int = 0
-    """Happenings so far."""
+    """Number of events so far."""
     spares: tuple[tuple[str, int], ...] = ()
-    """Spare slots that its placement keeps: pod set and number."""
+    """Spare slots of its placement: pod set and number."""
     kept_spares: int = 0
-    """Changes of these so far."""
+    """Number of changes of its spare slots so far."""
 
 
 class Charge(msgspec.Struct, kw_only=True):

@@ -126,11 +126,11 @@ def queue_of(pod: Pod) -> str:
 
 
 def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
-    """Return what a pod counts for its queue; of one whose quantities cannot be read only that it is a pod.
+    """Return the amounts that a pod is charged; with unreadable quantities it only counts as a pod.
 
-    No resource counts more than its node has `offered`, if that is known: others than kube-scheduler bind, too. Of
-    more resources than a pod may name (admission was bypassed) the usual ones count.
-    Members of one shape share the vector: their times are integrated together, and it is kept once.
+    No resource counts more than its node `offered`, if known, because other programs than kube-scheduler may bind pods.
+    If a pod names too many resources (admission was bypassed), only the usual ones count. Members of the same shape
+    share the vector: it is stored once, and their times are integrated together.
     """
     try:
         asked = {name: amount for name, amount in counted(pod).items() if amount > 0}

@@ -24,9 +24,9 @@ from muster.resources.vector import unit
 log = structlog.get_logger(__name__)
 
 EVERY_S = 10.0
-"""Between two writes of the ConfigMap at least."""
+"""Minimum interval between two writes of the ConfigMap."""
 SHOWN = 20
-"""Queues that a line of the log names."""
+"""Maximum number of queues in a log line."""
 LEFT_OUT = Gauge(
     "muster_history_queues_left_out",
     "Queues with a budget whose usage is too long to be published: their gangs wait where the budget is enforced",
@@ -62,7 +62,7 @@ class Publisher:
             return None
 
     def changed(self, recorder: HistoryRecorder) -> None:
-        """Write if a write is due. A failed write is retried when the next one is due."""
+        """Write if a write is due. A failed write is retried when the next write is due."""
         tallies, now_s = recorder.tallies, self._clock_s()
         if tallies is None or 0 <= now_s - self._written_s < EVERY_S:
             return
@@ -104,7 +104,7 @@ class UsageCounters(Collector):
         self._clock_s = clock_s
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """Yield both counters as they are now."""
+        """Yield the current values of both counters."""
         of_held = CounterMetricFamily(
             "muster_history_held_seconds",
             "Unit-seconds that members have held this month; reset to 0 each month",

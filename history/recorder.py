@@ -34,7 +34,7 @@ from muster.kube.errors import APIError
 log = structlog.get_logger(__name__)
 
 POSITION: Final = "position"
-"""Note: the resource versions up to which everything is in the store."""
+"""Key of the note with the resource versions up to which everything is in the store."""
 GATHER_S: Final = 0.05
 """Observations within this time form one transaction; a gang is bound in less."""
 BEAT_S: Final = 10.0
@@ -59,7 +59,7 @@ DURABLE: Final = Gauge("muster_history_durable", "1 if the store outlives the po
 
 
 class HistoryRecorder:
-    """Records while it leads: call `run` from the thread that holds the lease; it returns after `stop`."""
+    """The recorder, active while it leads: call `run` from the thread that holds the lease; it returns after `stop`."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class HistoryRecorder:
         self._stopping.wait(_AGAIN_S)
 
     def _tidy(self) -> None:
-        """Fold what is old each hour, and what has no room within a minute."""
+        """Aggregate old data each hour, and excess data within a minute."""
         now_s, settings = self._clock_s(), self._settings
         if 0 <= now_s - self._sized_s < _SIZE_S:
             return

@@ -21,7 +21,7 @@ from history.usage import FOLDED
 
 log = structlog.get_logger(__name__)
 SLICE_MS: Final = 600_000
-"""The part into which today is cut: ten minutes. A flood of some minutes must not wait for the hour to end."""
+"""Length of the parts of today: ten minutes, so that a flood of events need not wait for the end of the hour."""
 _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
 """Folding leaves usage rows, so the freed size is only known afterwards."""
@@ -98,8 +98,8 @@ class Piece(NamedTuple):
 def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dict[str, int]:
     """Return until when which namespaces must be folded, so that the store fits into `room` bytes.
 
-    `fixed` are the bytes of each namespace that cannot be folded. The largest namespace always gives up its oldest
-    piece. A namespace within its equal share gives up nothing, even if the store then does not fit.
+    `fixed` are the bytes of each namespace that cannot be folded. The oldest piece of the largest namespace is always
+    folded first. Nothing of a namespace within its equal share is folded, even if the store then does not fit.
     """
     past: dict[str, deque[Piece]] = defaultdict(deque)
     has = Counter(fixed)
@@ -123,8 +123,8 @@ def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dic
 def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
     """Return the foldable pieces, and the bytes of each namespace that cannot be folded.
 
-    The past is cut into days, and what there is of today into slices; the last one stays whole, as some of it may
-    not be written yet. The names of workloads in days that are folded are the oldest piece of all.
+    The past is divided into days, and today into slices. The last slice is never folded, because some of its data may
+    not be written yet. The workload names in folded days are the oldest piece.
     """
     pieces, fixed = list[Piece](), Counter[str]()
     today = now // DAY_MS * DAY_MS
@@ -146,7 +146,7 @@ def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
 
 
 def _sizes(today: int) -> Iterator[Any]:
-    """Yield statements for namespace, the end of the day or slice with which it goes, and bytes."""
+    """Yield statements for the namespace, the end of the day or slice in which data is folded, and its bytes."""
     until = _until(GANGS.c.ended, today)
     yield select(GANGS.c.namespace, until, _bytes(GANGS)).group_by(GANGS.c.namespace, until)
     for table in (RUNS, HOLDINGS):

@@ -1,4 +1,4 @@
-"""Holdings of the spare slots that gangs keep: they count in usage and budgets as members do. Pure.
+"""Holdings of spare slots of gangs, which count in usage and budgets like members. Pure.
 
 The planner counts them in the queue of the gang, on their nodes or lent (`extender.planner.state.spareseats`). It does
 so from the writing of the placement; here they count while a member is bound. A slot has the amounts of a member of its
@@ -14,20 +14,20 @@ from muster.api.muster.placement import Placement
 from muster.resources.vector import Vector, add, maximum, scale
 
 OF_SPARES: Final = "spares-"
-"""Begins the key of a holding of spare slots, which is no pod's."""
+"""Prefix of the keys of holdings of spare slots, which belong to no pod."""
 CHANGES_KEPT: Final = 200
-"""Changes that are kept of one run. Beyond that the most that it has kept at once counts: a tenant fills no store."""
+"""Maximum number of changes per run, so that tenants cannot fill the store; then the highest number counts."""
 
 
 def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> None:
-    """Take in the spare slots of a placement."""
+    """Process the spare slots of a placement."""
     if placement.spec.epoch >= run.seen.epoch:
         run.seen.spares = tuple((each.pod_set, each.count) for each in placement.spec.spares[: SPARES.value])
         settle(entries, run.uid, at)
 
 
 def settle(entries: Entries, uid: str, at: int) -> None:
-    """Have a run hold what it keeps now: nothing once no member of it has a node, or its PodGroup is gone."""
+    """Update the holding of a run's spare slots; it is empty if no member has a node, or the PodGroup is gone."""
     run = entries.runs.get(uid)
     known = entries.holdings.get(entries.spares.get(uid, ""))
     if run is None or not entries.bound[uid] or not run.seen.spares:

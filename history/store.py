@@ -67,7 +67,7 @@ class HistoryStore:
 
     @classmethod
     def for_reading(cls, url: str) -> Self:
-        """Open a store that a recorder has made. StoreError if there is none, or it has another schema."""
+        """Open a store that a recorder has created. StoreError if there is none, or it has another schema."""
         store = cls.for_serving(url)
         with store.failing():
             pass
@@ -93,7 +93,7 @@ class HistoryStore:
             )
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self.engine.dispose()
 
     @contextmanager
@@ -281,7 +281,7 @@ def _prepare(connection: Any, _: Any) -> None:
 
 
 def _revision(connection: Connection) -> str:
-    """Return the step that the schema has come to; empty without one."""
+    """Return the last migration step of the schema; empty without one."""
     if not inspect(connection).has_table(VERSIONS.name):
         return ""
     return str(connection.scalar(select(VERSIONS.c.version_num)) or "")

@@ -1,6 +1,6 @@
 """Usage of each queue in this month, week and day, kept up to date by holdings that begin and end. Pure.
 
-They are those of UTC, and weeks begin on Monday.
+Periods are in UTC, and weeks begin on Monday.
 Published usage is exact at its time, and stays valid until a holding begins or ends: readers add the amounts held since
 then.
 """
@@ -28,30 +28,30 @@ def spans_of(holdings: Iterable[Holding]) -> Iterator[TimeSpan[str]]:
 
 
 Budgeted = Mapping[str, AbstractSet[str]]
-"""Queue → resources that a budget counts, its own or one of a queue above; every queue that exists is a key."""
+"""Queue → resources that its own or an ancestor's budget counts; every existing queue is a key."""
 _ENTRIES: Final = 20_000
-"""Amounts that a tally keeps before it drops those that do not count."""
+"""Number of amounts above which a tally drops the amounts that do not count."""
 _CHARS: Final = 700_000
-"""Characters of the published amounts: what is left is for queues that are left out."""
+"""Maximum characters of the published amounts; the remaining space is for the names of queues that are left out."""
 _STANDARD: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def not_known() -> Budgeted | None:
-    """Return nothing: no Queue has been read."""
+    """Return no resources, for a recorder that has read no Queues."""
     return None
 
 
 def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str]:
-    """Return the order in which resources of a queue count: of budgets, GPUs, standard ones, others by name."""
+    """Return the order of a queue's resources: those of budgets, GPUs, standard resources, others by name."""
     if budgeted is not None and resource in budgeted.get(queue, ()):
         return 0, resource
     return (1 if is_gpu(resource) or resource in _STANDARD else 2), resource
 
 
 def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
-    """Return the amounts that count: of queues that exist, and of each those of its budgets and some more.
+    """Return the amounts that count: for each existing queue those of its budgets, and a few more.
 
-    Users may write any name of a queue or a resource into a pod that no admission has checked.
+    Users may write any queue or resource name into a pod that no admission has checked.
     """
     by_queue: dict[str, list[str]] = {}
     for queue, resource in totals:
@@ -87,7 +87,7 @@ class Tally:
 
 
 class Tallies:
-    """The tallies of the month, the week and the day of a moment; `closed` returns what has ended since a time."""
+    """The tallies of the current month, week and day; `closed` returns the usage that has ended since a time."""
 
     def __init__(
         self, now: int, closed: Callable[[int], Totals[str]], budgeted: Callable[[], Budgeted | None] = not_known
@@ -119,10 +119,11 @@ class Tallies:
                 each.close(ended)
 
     def document(self, now: int, still: Iterable[TimeSpan[str]]) -> dict[str, Any]:
-        """Return what is published (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
+        """Return the published document (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
 
-        The month stands in the queue itself, as readers of earlier versions expect it. What budgets count comes first.
-        A queue for which that has no room is left out, so that its budgets are not compared with less than it used.
+        The month's amounts are in the queue's own object, where readers of earlier versions expect them. Resources of
+        budgets come first. If they do not fit for a queue, the queue is left out, so that its budgets are not compared
+        with incomplete usage.
         """
         held, budgeted = [*still], self.budgeted()
         cut = budgeted is not None  # of queues that were not read, any resource may have a budget
@@ -146,12 +147,12 @@ class Tallies:
 
 
 def json_of(text: str) -> bytes:
-    """Return a text as it is published."""
+    """Return a text in its published form."""
     return msgspec.json.encode(text)
 
 
 _NUMBER: Final = 24
-"""Characters of an amount, with what is around it."""
+"""Characters of an amount, including punctuation."""
 _QUEUE: Final = 140
 """Characters of a queue without amounts."""
 
@@ -163,7 +164,7 @@ def _enter(
     totals: Mapping[Period, Totals[str]],
     names: Mapping[Period, str],
 ) -> None:
-    """Enter the amounts of one resource in all periods."""
+    """Add the amounts of one resource in all periods to the document."""
     for period, each in totals.items():
         amounts = each.get((queue, resource))
         if amounts is None:

@@ -1,6 +1,6 @@
-"""Suspends, resumes and deletes a Job or TrainJob, with the rights and the token of who asks; never with the server's.
+"""Suspending, resuming and deleting Jobs and TrainJobs, with the user's own token and rights, never with the server's.
 
-Each is confirmed first, and is about the object that was confirmed: one of the same name that was made meanwhile stays.
+The user confirms each action first. It only affects the confirmed object, not a newer object of the same name.
 """
 
 import re
@@ -30,18 +30,18 @@ class PageAction(NamedTuple):
     name: str
     resource: Resource[Any]
     needs: tuple[tuple[str, Resource[Any]], ...]
-    """Verb and kind of each right that it takes."""
+    """Verb and kind of each right that it needs."""
     text: str
-    """Its effect, in a sentence."""
+    """A sentence that describes its effect."""
     does: Does
 
     @property
     def title(self) -> str:
-        """Its name on a button."""
+        """The label of its button."""
         return self.name.capitalize()
 
     def path(self, namespace: str, name: str) -> str:
-        """Return the path of its confirmation."""
+        """Return the path of its confirmation page."""
         return f"/act/{self.name}/{self.resource.plural}/{namespace}/{name}"
 
 
@@ -81,7 +81,7 @@ ACTIONS: Final = (
 
 
 def actions_for(asked: RequestContext, row: GangRow) -> list[PageAction]:
-    """Return what the caller may do with a gang now."""
+    """Return the actions that the caller may take on a gang now."""
     useful = {"delete"} | (set() if row.state in ENDED else {"resume" if row.state == "Suspended" else "suspend"})
     return [
         action
@@ -93,7 +93,7 @@ def actions_for(asked: RequestContext, row: GangRow) -> list[PageAction]:
 
 
 def confirm(asked: RequestContext) -> Response:
-    """Return the page that asks whether it is meant, about the object as it is now."""
+    """Return the confirmation page for the current object."""
     action, namespace, name = _meant(asked)
     with asked.client() as client:
         uid = client.get(action.resource, name, namespace).metadata.uid
@@ -112,7 +112,7 @@ def act(asked: RequestContext) -> Response:
 
 
 def _meant(asked: RequestContext) -> tuple[PageAction, str, str]:
-    """Return the action and the object; HTTPException 404 without it, 403 for one that the user may not do."""
+    """Return the action and the object; HTTPException 404 if it does not exist, 403 if the user lacks the right."""
     called, kind, namespace, name = (asked.path[each] for each in ("action", "kind", "namespace", "name"))
     found = [each for each in ACTIONS if (each.name, each.resource.plural) == (called, kind)]
     if not found or not _NAME.fullmatch(name) or not asked.caller.scope.has(namespace):

@@ -1,4 +1,4 @@
-"""The app: the table of its pages, who asks, what is wrong with a request, and the headers of every answer."""
+"""The web application: the table of pages, identification of callers, errors, and the headers of every response."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -30,19 +30,19 @@ from web.view import Caller
 
 log = structlog.get_logger()
 FORM_BYTES = 256 * 1024
-"""The longest form: a manifest that is tried."""
+"""Maximum size of a form, which may contain a manifest to simulate."""
 _FIELDS = 50
 
 
 class Page(NamedTuple):
-    """One path; its function runs in a thread, and may wait."""
+    """One path; its function runs in a thread, and may block."""
 
     path: str
     answer: Callable[[RequestContext], Response]
     title: str = ""
-    """Its name in the navigation; empty: it is not there."""
+    """Its name in the navigation; empty if it is not listed there."""
     method: str = "GET"
-    """POST for what changes something: its origin is checked."""
+    """The HTTP method: POST for changes, whose origin is checked."""
 
 
 def _home(_: RequestContext) -> Response:
@@ -74,7 +74,7 @@ ROUTES: Final = (
 
 
 def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
-    """Return the app of a site; `on_loopback` it answers to names of this machine only."""
+    """Return the app of a site; with `on_loopback`, it only accepts host names of this machine."""
     site.knows(pages=[page for page in ROUTES if page.title])
     threads = Threads()
     routes: list[BaseRoute] = [
@@ -111,7 +111,7 @@ def _endpoint(site: Site, page: Page, threads: Threads) -> Callable[[Request], A
 
 
 def sign_in(site: Site, callers: SigningIn) -> list[Route]:
-    """Return the routes that take a token, and forget it; they are for those who are not known yet."""
+    """Return the routes for signing in and out, which need no token."""
 
     async def show(request: Request) -> Response:
         return _signing_in(site, request, 200, "")
@@ -135,7 +135,7 @@ def _signing_in(site: Site, request: Request, status: int, message: str) -> Resp
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form, of which the last of a name counts; HTTPException for one that is too long."""
+    """Return the fields of a form; of equal names the last one counts. HTTPException for a form that is too long."""
     body = b""
     async for part in request.stream():
         body += part

@@ -1,4 +1,4 @@
-"""Request of a page, and its answer as HTML or JSON."""
+"""Request for a page, and its response as HTML or JSON."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RequestContext:
-    """One request of a caller who is known. `form` has the fields of a POST."""
+    """One request of an identified caller. `form` has the fields of a POST."""
 
     site: "Site"
     request: Request
@@ -32,37 +32,37 @@ class RequestContext:
 
     @cached_property
     def view(self) -> View:
-        """The cluster, as this caller may see it."""
+        """The part of the cluster that the caller may see."""
         return View(self.site.caches, self.caller)
 
     @property
     def query(self) -> QueryParams:
-        """Return the text behind the question mark of the URL."""
+        """Return the query parameters of the URL."""
         return self.request.query_params
 
     @property
     def path(self) -> Mapping[str, str]:
-        """The parts of the path that the route names."""
+        """Return the parts of the path that the route names."""
         return self.request.path_params
 
     @property
     def url(self) -> str:
-        """Path and query, for a link to this page."""
+        """Return the path and query, for a link to this page."""
         url = self.request.url
         return f"{url.path}?{url.query}" if url.query else url.path
 
     def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
-        """Return a page made of a template, which knows `asked`, `caller` and `pages` (of the navigation) as well."""
+        """Return a page from a template, which can also use `asked`, `caller` and `pages` (the navigation)."""
         html = self.site.render(template, asked=self, caller=self.caller, **context)
         return HTMLResponse(html, status)
 
     def json(self, content: object) -> Response:
-        """Return data, as the commands print it with `-o json`."""
+        """Return data in the format of the commands' `-o json`."""
         text = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
         return Response(text, media_type="application/json")
 
     def client(self) -> AbstractContextManager[Client]:
-        """Return a client that acts as the caller, with their rights and none of the server's, for a `with`."""
+        """Return a client that acts as the caller, with only the caller's rights, for a `with` block."""
         return self.site.callers.client_of(self.request)
 
     def may(self, right: ResourceAttributes) -> bool:
@@ -70,13 +70,13 @@ class RequestContext:
         return self.site.callers.may(self.request, right)
 
     def refused(self, why: str) -> HTTPException:
-        """Return the error for what makes no sense."""
+        """Return the error for an invalid request."""
         return HTTPException(HTTPStatus.BAD_REQUEST, why)
 
     def forbidden(self, why: str) -> HTTPException:
-        """Return the error for what takes a right that the caller does not have; the sentence names it."""
+        """Return the error for a missing right, which the sentence names."""
         return HTTPException(HTTPStatus.FORBIDDEN, why)
 
     def missing(self, what: str) -> HTTPException:
-        """Return the error for what is not there, or may not be seen: a caller cannot distinguish them."""
+        """Return the error for an object that does not exist, or that the caller may not see; both look the same."""
         return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

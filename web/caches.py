@@ -1,7 +1,7 @@
 """Caches of the cluster for the page: every kind that the planner reads, and TrainJobs, kept up to date by watches.
 
-Rows are made again only of namespaces in which something has changed. Everything is kept by namespace, so that what one
-caller is shown is made of the namespaces that they may see and of nothing else.
+Rows are rebuilt only for namespaces with changes. All data is stored by namespace, so that each caller only gets data
+of the namespaces that they may see.
 """
 
 import threading
@@ -39,29 +39,29 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
     *(POD_GROUPS, PODS, PLACEMENTS, JOBS, TRAIN_JOBS),
     *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
 )
-"""Kinds of which rows are made; those of a namespace are made again when one of them changes there."""
+"""Kinds from which rows are made; a change of one of them rebuilds the rows of its namespace."""
 _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (JOBS, TRAIN_JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
-"""Kinds whose objects tenants may make large: a namespace has so much room for them as the extender gives it."""
+"""Kinds whose objects tenants can make large, with the same memory limits per namespace as in the extender."""
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 
 
 class ListableScope(NamedTuple):
-    """The part of a kind that may be listed."""
+    """The part of a kind that the server may list."""
 
     everywhere: bool = True
-    """In the whole cluster; else in one namespace."""
+    """True for the whole cluster; False for one namespace."""
     at_all: bool = True
 
 
 class _Made(NamedTuple):
-    """The rows of a namespace, and the number of changes there when they were made."""
+    """The rows of a namespace, and the number of changes at the time of their creation."""
 
     changes: int
     rows: tuple[GangRow, ...]
 
 
 class PageCaches:
-    """The objects of the cluster, or of one namespace where no more may be listed."""
+    """The objects of the cluster, or of one namespace if the server may not list more."""
 
     def __init__(
         self, client: Client, reach: Mapping[Resource[Any], ListableScope] | None = None, namespace: str = ""
@@ -71,7 +71,7 @@ class PageCaches:
         self._stores: dict[Resource[Any], ObjectStore[Any]] = {}
         self._reflectors: dict[str, Reflector[Any] | OptionalReflector] = {}
         self.unread: list[str] = []
-        """Kinds that may not be listed, in the whole cluster or at all."""
+        """Kinds that the server may not list, in the whole cluster or at all."""
         for resource, optional, newer in (
             *((fed.resource, fed.optional, fed.newer) for fed in FEED),
             (TRAIN_JOBS, False, True),
@@ -102,18 +102,18 @@ class PageCaches:
         """Namespace → the number of the last change of its rows."""
 
     def mirror(self, resource: Resource[T]) -> Mirror[Any]:
-        """Return what takes in the objects of a kind that is always there."""
+        """Return the handler of a kind that every cluster serves."""
         reflector = self._reflectors[_name(resource)]
         assert isinstance(reflector, Reflector)  # noqa: S101 # the caller has chosen
         return reflector.mirror
 
     def start(self) -> None:
-        """Start to follow the cluster."""
+        """Start watching the cluster."""
         for reflector in self._reflectors.values():
             reflector.start()
 
     def stop(self) -> None:
-        """End all watches."""
+        """Stop all watches."""
         for reflector in self._reflectors.values():
             reflector.stop()
 
@@ -127,11 +127,11 @@ class PageCaches:
         return {name: reflector.size for name, reflector in self._reflectors.items()}
 
     def not_ready(self) -> str | None:
-        """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
+        """Return a sentence while a kind has not been read yet, or can no longer be read; None otherwise."""
         return not_ready(self._reflectors)
 
     def all(self, resource: Resource[T]) -> list[T]:
-        """Return all objects of a kind. For kinds without a namespace, and for what is filtered afterwards."""
+        """Return all objects of a kind, for cluster-scoped kinds and for callers that filter the result."""
         return self._stores[resource].list()
 
     def objects_in(self, resource: Resource[T], namespace: str) -> list[T]:
@@ -139,26 +139,26 @@ class PageCaches:
         return self._stores[resource].by_index(_BY_NAMESPACE, namespace)
 
     def get(self, resource: Resource[T], name: str, namespace: str = "") -> T | None:
-        """Return one object, if it is there."""
+        """Return one object; None if it does not exist."""
         return self._stores[resource].get(f"{namespace}/{name}" if namespace else name)
 
     def namespaces(self) -> list[str]:
-        """Return the namespaces in which there is, or was, something that rows are made of, by name.
+        """Return the names of namespaces that have, or had, objects from which rows are made.
 
-        Those that do not exist any more are left out: they would take the places of others.
+        Deleted namespaces are left out, because the number of namespaces to check is limited.
         """
         with self._lock:
             return sorted(self._dirty)
 
     def scope_of(self, namespaces: Iterable[str]) -> Scope:
-        """Return the scope of namespaces that a caller may see, each from its creation on."""
+        """Return a caller's scope: namespaces, each from its creation on."""
         found = frozenset(namespaces)
         known = ((name, self.get(NAMESPACES, name)) for name in found)
         times = ((name, readable_time(each.metadata.creation_timestamp)) for name, each in known if each)
         return Scope(found, frozenset((name, round(at * MS)) for name, at in times if at is not None))
 
     def objects(self, namespace: str) -> RowSources:
-        """Return what rows of a namespace are made of."""
+        """Return the objects from which the rows of a namespace are made."""
         pods = self.objects_in(PODS, namespace)
         native = natives_of(
             self.objects_in(NATIVE_POD_GROUPS, namespace),
@@ -176,7 +176,7 @@ class PageCaches:
         )
 
     def whole(self) -> RowSources:
-        """Return what rows of all namespaces are made of."""
+        """Return the objects from which the rows of all namespaces are made."""
         found = [self.objects(namespace) for namespace in self.namespaces()]
         return RowSources(
             groups=[each for of in found for each in of.groups],
@@ -187,7 +187,7 @@ class PageCaches:
         )
 
     def rows(self, namespace: str) -> tuple[GangRow, ...]:
-        """Return the rows of a namespace as they are now."""
+        """Return the current rows of a namespace."""
         with self._lock:
             changes, made = self._dirty[namespace], self._made.get(namespace)
         if made is not None and made.changes == changes:
@@ -202,25 +202,25 @@ class PageCaches:
         return found
 
     def warm(self) -> None:
-        """Make the rows of all namespaces, so that the first page does not have to."""
+        """Build the rows of all namespaces in advance, for the first request."""
         for namespace in self.namespaces():
             self.rows(namespace)
 
     def generation(self, namespace: str) -> int:
-        """Return a number that is another one whenever the rows of a namespace are."""
+        """Return a number that changes whenever the rows of a namespace change."""
         self.rows(namespace)
         return self._generation[namespace]
 
     def changes(self, namespace: str) -> int:
-        """Return a number that is another one after each change of an object in a namespace."""
+        """Return a number that changes with each change of an object in a namespace."""
         return self._changes[namespace]
 
     def changes_of(self, resource: Resource[Any]) -> int:
-        """Return the number of changes of objects of a kind; that a node still lives is none."""
+        """Return the number of changes of objects of a kind, without heartbeats of nodes."""
         return self._kinds[resource]
 
     def dump(self) -> ClusterDump:
-        """Return everything at this moment, as the planner reads it."""
+        """Return the current state of everything that the planner reads."""
         dump = ClusterDump(time.time())
         for fed in FEED:
             dump.add_objects(fed.resource, self.all(fed.resource))
@@ -286,7 +286,7 @@ def _into(store: ObjectStore[Any], handle: Callable[[Any, Any], None], old: Any,
 
 
 def _alike(old: Node, new: Node) -> bool:
-    """Return True if a node has only said that it lives."""
+    """Return True if only the heartbeat of a node has changed."""
     return (
         old.spec == new.spec
         and old.metadata.labels == new.metadata.labels
@@ -301,7 +301,7 @@ def _lean(item: Any) -> Any:
 
 
 def _lean_pod(pod: Pod) -> Pod:
-    """Return a pod without what only its containers read: environment, commands, images."""
+    """Return a pod without the fields that only its containers need: environment, commands, images."""
     return replace(pod, metadata=_meta(pod.metadata), spec=planned_spec(pod.spec))
 
 

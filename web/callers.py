@@ -1,7 +1,7 @@
-"""Callers of a page in a cluster: each request carries its user's own token, which the API server checks.
+"""Callers of the page in a cluster: each request carries the user's own token, which the API server checks.
 
-What a user may see is asked of the API server, too: first the whole cluster, then each namespace with gangs. Nothing is
-kept of a token but a hash of it, for a minute.
+The API server also decides what a user may see: first in the whole cluster, then in each namespace with gangs. Only a
+hash of a token is stored, for a minute.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,22 +27,22 @@ from web.rights import Remembered, digest_of, listing
 from web.view import Caller
 
 COOKIE: Final = "__Host-muster"
-"""Browsers keep a cookie of such a name only from this very host, and over TLS."""
+"""Browsers only accept a cookie with this prefix from this host, and over TLS."""
 FORWARDED: Final = "x-forwarded-access-token"
-"""Header in which oauth2-proxy puts the token of a user who has signed in with it."""
+"""Header in which oauth2-proxy passes the token of a signed-in user."""
 TOKEN_BYTES: Final = 3800
-"""The longest token: browsers keep no longer cookies."""
+"""Maximum length of a token, because browsers do not store longer cookies."""
 NAMESPACES: Final = 1000
-"""Namespaces that are asked about for one user, those with gangs first: each is a question a minute."""
+"""Maximum number of namespaces to check for one user, those with gangs first; each costs a request per minute."""
 _AT_ONCE: Final = 8
-"""Questions about namespaces that are under way together, of all users."""
+"""Maximum number of concurrent checks of namespaces, for all users together."""
 _PATIENCE_S: Final = 5.0
-"""Time for which an unknown token waits in the queue of checks: senders of invented tokens block no other caller."""
+"""Time that an unknown token may wait to be checked, so that senders of invented tokens do not block others."""
 _HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin"
 
 
 class TokenCallers:
-    """Knows callers by their tokens. `forwarded`: a proxy in front, which no client can bypass, sends them."""
+    """Identification of callers by tokens; with `forwarded`, a proxy that clients cannot bypass sends these."""
 
     def __init__(self, client: Client, config: ClientConfig, caches: PageCaches, *, forwarded: bool = False) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class TokenCallers:
         self._caches = caches
         self._forwarded = forwarded
         self.past: Callable[[], Iterable[str]] = lambda: ()
-        """Returns the namespaces that the history knows, which may have no gangs any more."""
+        """Returns the namespaces in the history, which may no longer have gangs."""
         self._answers, self._rights = Remembered(), Remembered()
         self._slots = BoundedSemaphore(_AT_ONCE)
         self._asking = ThreadPoolExecutor(_AT_ONCE, "rights")
@@ -60,18 +60,18 @@ class TokenCallers:
         return digest_of(self._token(request))
 
     def caller_of(self, request: Request) -> Caller:
-        """Return the user of a request's token; HTTPException 401 without a valid one, 403 if they may see nothing."""
+        """Return the user of a request's token; HTTPException 401 for an invalid token, 403 if they may see nothing."""
         token = self._token(request)
         user = self._user(token)
         return self._answers.answer(("caller", digest_of(token)), lambda: self._caller(user))
 
     def with_key(self, request: Request) -> Response | None:
-        """Return None: there are no URLs that sign in."""
+        """Return None, because no URL signs a user in here."""
         _ = request
         return None
 
     def signed_in(self, token: str) -> Response:
-        """Return the answer to a form with a token: a cookie that holds it; HTTPException for one that is none."""
+        """Return the response to a form with a token: a cookie with the token; HTTPException for an invalid token."""
         token = token.strip()
         if len(token) > TOKEN_BYTES:
             why = f"a browser keeps no token of more than {TOKEN_BYTES} bytes: use oauth2-proxy in front of this page"
@@ -82,7 +82,7 @@ class TokenCallers:
         return answer
 
     def signed_out(self) -> Response:
-        """Have the browser forget the token."""
+        """Return a response that deletes the token's cookie."""
         answer = RedirectResponse("/signin", HTTPStatus.SEE_OTHER)
         answer.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="strict")
         return answer
@@ -92,14 +92,14 @@ class TokenCallers:
         return self._may(self._user(self._token(request)), right)
 
     def client_of(self, request: Request) -> AbstractContextManager[Client]:
-        """Return a client that acts with the caller's token and with nothing of the server's."""
+        """Return a client that acts only with the caller's token."""
         token = self._token(request)
         self._user(token)
         header = f"Bearer {token}"
         return closing(Client(replace(self._config, authorization=lambda: header), connections=4))
 
     def close(self) -> None:
-        """Ask nothing more."""
+        """Stop all checks."""
         self._asking.shutdown(wait=False, cancel_futures=True)
 
     def _token(self, request: Request) -> str:
@@ -113,7 +113,7 @@ class TokenCallers:
         raise _unauthorized(_HOW)
 
     def _user(self, token: str) -> admission.UserInfo:
-        """Return the user of a token, as the API server knows them."""
+        """Return the user of a token, from the API server."""
         if not token.isascii() or not token.isprintable():
             raise _unauthorized(f"this is no token; {_HOW}")
         return self._answers.answer(("user", digest_of(token)), lambda: self._reviewed(token))
@@ -145,7 +145,7 @@ class TokenCallers:
         return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)
 
     def _namespaces(self, user: admission.UserInfo) -> Iterable[str]:
-        """Return the namespaces whose gangs and pods the caller may list; a page shows both, and their past."""
+        """Return the namespaces in which the caller may list gangs and pods; pages show both, and their history."""
 
         def may(namespace: str) -> bool:
             return all(self._may(user, listing(kind, namespace)) for kind in (POD_GROUPS, core.PODS))

@@ -1,4 +1,4 @@
-"""Counts requests for Prometheus: by page and status, and how long they take. No label names a user or a namespace."""
+"""Metrics of requests: their number by page and status, and their duration. No label names a user or a namespace."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -18,12 +18,12 @@ SECONDS: Final = Histogram(
 )
 STREAMS: Final = Gauge("muster_web_streams", "Open pages with live updates")
 ELSEWHERE: Final = "none"
-"""The page of an address that is none, and of what is refused before a page is asked."""
+"""Label for requests to unknown addresses, and for requests that are refused before a page is called."""
 LIVE: Final = "/live"
 
 
 def pages_of(routes: Iterable[BaseRoute]) -> Mapping[Any, str]:
-    """Return what answers → its path, in which namespaces and names have no values: /gangs/{namespace}/{name}."""
+    """Return endpoint → its path with placeholders for namespaces and names: /gangs/{namespace}/{name}."""
     found: dict[Any, str] = {}
     for route in routes:
         if isinstance(route, Route):
@@ -34,7 +34,7 @@ def pages_of(routes: Iterable[BaseRoute]) -> Mapping[Any, str]:
 
 
 class CountedResponses:
-    """Counts each answer when it begins, and its time when it has ended."""
+    """Middleware that counts each response at its start, and its duration at its end."""
 
     def __init__(self, app: ASGIApp, *, pages: Mapping[Any, str]) -> None:
         self._app = app
@@ -60,5 +60,5 @@ class CountedResponses:
             SECONDS.labels(page).observe(time.monotonic() - began_s)
 
     def _page(self, scope: Scope) -> str:
-        """Return the path of the route that answers, which has written itself into the scope."""
+        """Return the path of the route that answers, from the request's scope."""
         return self._pages.get(scope.get("endpoint"), ELSEWHERE)

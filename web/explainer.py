@@ -1,4 +1,4 @@
-"""`muster explain` by the server: the planner's cycle over its caches, for those who may not list the cluster."""
+"""`muster explain` on the server: the planner's cycle over its caches, for users who may not list the cluster."""
 
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -25,14 +25,14 @@ from web.slow import Aged, SlowWork
 from web.view import Caller
 
 TRIALS_S: Final = 10.0
-"""After that no more changes are tried that would help: others wait for their turn, and pages for the processor."""
+"""Time after which no more helpful changes are tried, because other requests wait."""
 UNREADABLE: Final = "what the scheduler's extender runs with cannot be read; who runs the cluster can see why"
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
-"""Kinds that a question may name. A gang's status changes with what becomes of its pods."""
+"""Kinds that a question may name. A gang's status changes when its pods change."""
 
 
 class Explained(NamedTuple):
-    """A report, and the moment of the cluster that it is about."""
+    """A report, and the time of the cluster state that it describes."""
 
     report: GangReport | PodReport
     at: float
@@ -40,14 +40,14 @@ class Explained(NamedTuple):
 
 
 class _Cluster:
-    """The cluster at one moment, and the planner's cycle over it for each pool and kind of reader."""
+    """The cluster state at one moment, with the planner's cycle over it for each pool and kind of reader."""
 
     def __init__(self, dump: ClusterDump) -> None:
         self.dump = dump
         self._made: dict[tuple[str, bool], WhatIf] = {}
 
     def what_if_of(self, pool: str, *, names: bool) -> WhatIf:
-        """Return the cluster of a pool for who may read the names of others, or not; for one thread at a time."""
+        """Return the cluster of a pool, with or without names of other users' objects; for one thread at a time."""
         known = self._made.get((pool, names))
         if known is None:
             other = self._made.get((pool, not names))
@@ -60,22 +60,22 @@ class _Cluster:
 
 
 class Explainer:
-    """Explains gangs of the caches, one at a time.
+    """Explainer of gangs in the caches, one at a time.
 
-    To read a large cluster and run a cycle takes seconds. It is done while no request waits, and what is explained may
-    be somewhat older than the caches; but not the gang itself.
+    Reading a large cluster and running a cycle take seconds. This is done while no request waits, so the explained
+    state may be slightly older than the caches, except for the gang itself.
     """
 
     def __init__(self, caches: PageCaches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
         self._caches = caches
         self._prepare = prepare
-        """Puts into a dump what the extenders run with."""
+        """Adds the inputs of the running extenders to a dump."""
         self._slots = SlowWork("are explained")
         self._cluster: Aged[_Cluster] = Aged()
         self._dump: Aged[ClusterDump] = Aged()
 
     def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
-        """Return a report without the names of others; HTTPException 404, or 429 while others have their turn."""
+        """Return a report without names of others' objects; HTTPException 404, or 429 if too many requests wait."""
         with self._slots.taken(caller.account):
             cluster = self._cluster.value(self._caches.total, self._read)
             if not self._has(cluster.dump, namespace, name):
@@ -97,7 +97,7 @@ class Explainer:
         self._cluster.value(self._caches.total, self._read)
 
     def dump(self) -> ClusterDump:
-        """Return the cluster: it may be a little old where it is large. Callers must not change it."""
+        """Return the cluster state, which may be slightly old in a large cluster. Callers must not change it."""
         return self._dump.value(self._caches.total, self._read_dump)
 
     def _read(self) -> _Cluster:
@@ -112,7 +112,7 @@ class Explainer:
         return dump
 
     def _has(self, dump: ClusterDump, namespace: str, name: str) -> bool:
-        """Return True if a dump has the workloads and gangs of this name as they are now."""
+        """Return True if a dump has the current workloads and gangs of this name."""
         return all(
             _named(self._caches.objects_in(resource, namespace), namespace, name)
             == _named(dump.objects_of(resource), namespace, name)
@@ -126,7 +126,7 @@ class Explainer:
         return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
-        """Return the words for a gang of another namespace: its queue, if that may be known, and no size."""
+        """Return the text for a gang of another namespace: its queue, if the reader may know it, and no size."""
         row = next((row for row in self._caches.rows(namespace) if name in {row.name, row.gang}), None)
         if row is None:
             return "something of another namespace"
@@ -134,7 +134,7 @@ class Explainer:
 
 
 def _named(items: Iterable[meta.Object], namespace: str, name: str) -> dict[str, str]:
-    """Return UID → resource version of the objects of this name, or that are owned by one of this name."""
+    """Return UID → resource version of the objects with this name, or with an owner of this name."""
     return {
         each.metadata.uid: each.metadata.resource_version
         for each in items

@@ -1,6 +1,6 @@
-"""The page on loopback: for the user who has started it, with the rights of their kubeconfig.
+"""The page on loopback, for the user who has started it, with the rights of their kubeconfig.
 
-Others on the same machine may connect as well, so that the URL that is printed has a key, which a cookie keeps.
+Other users of the machine can also connect, so the printed URL contains a key, which a cookie stores.
 """
 
 import hmac
@@ -34,7 +34,7 @@ _KINDS: Final = (*(fed.resource for fed in FEED), TRAIN_JOBS)
 
 
 def reach_of(client: Client, namespace: str) -> Reaches:
-    """Return what the client's user may list and watch of each kind: everywhere, in a namespace, or not at all."""
+    """Return where the client's user may list and watch each kind: in the whole cluster, in a namespace, or nowhere."""
 
     def may(resource: Resource[Any], where: str) -> bool:
         return all(may_i(client, listing(resource, where, verb)) for verb in ("list", "watch"))
@@ -47,7 +47,7 @@ def reach_of(client: Client, namespace: str) -> Reaches:
 
 
 class LocalCallers:
-    """Knows one caller, by the key of the URL."""
+    """Identification of the only caller by the key of the URL."""
 
     def __init__(self, client: Client, key: str, port: int, namespace: str, reach: Reaches) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class LocalCallers:
         return ""
 
     def caller_of(self, request: Request) -> Caller:
-        """Return the one who has started the page; HTTPException for others, and once they may see nothing more."""
+        """Return the user who has started the page; HTTPException for others, or if they may no longer see anything."""
         if not hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._key.encode()):
             raise HTTPException(
                 HTTPStatus.UNAUTHORIZED,
@@ -72,7 +72,7 @@ class LocalCallers:
         return self._answers.answer("caller", self._caller)
 
     def with_key(self, request: Request) -> Response | None:
-        """Return the answer to a URL with the key: the same page, and a cookie; None for other URLs."""
+        """Return the response to a URL with the key: the same page with a cookie; None for other URLs."""
         given = request.query_params.get(KEY)
         if given is None or not hmac.compare_digest(given.encode(), self._key.encode()):
             return None
@@ -81,12 +81,12 @@ class LocalCallers:
         return answer
 
     def may(self, request: Request, right: reviews.ResourceAttributes) -> bool:
-        """Return True if who has started the page has a right."""
+        """Return True if the user who has started the page has a right."""
         self.caller_of(request)
         return self._answers.answer(msgspec.json.encode(right), lambda: may_i(self._client, right))
 
     def client_of(self, request: Request) -> AbstractContextManager[Client]:
-        """Return the client of the kubeconfig, which stays open: there is one."""
+        """Return the only client of the kubeconfig, which stays open."""
         self.caller_of(request)
         return nullcontext(self._client)
 
@@ -106,7 +106,7 @@ class LocalCallers:
         )
 
     def _scope(self) -> Scope:
-        """Return the scope of the one namespace: before its creation another tenant may have had its name."""
+        """Return the scope of the only namespace, from its creation on: an earlier tenant may have used its name."""
         try:
             created = self._client.get(core.NAMESPACES, self._namespace).metadata.creation_timestamp
         except APIError:  # most roles in a namespace may get it; without that right the past stays hidden

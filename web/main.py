@@ -1,4 +1,4 @@
-"""The page's process in a cluster: it serves everybody, each with a token of their own, until SIGTERM."""
+"""The page's process in a cluster, which serves all users, each with their own token, until SIGTERM."""
 
 import argparse
 import os
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line, whose arguments are the fields of `ForAll` but for the history."""
+    """Return the parser of the command line, whose arguments are the fields of `ForAll` except the history."""
     found = argparse.ArgumentParser(
         prog="web",
         description="Muster's page, for everybody with a token. Tokens do not travel in the clear: it speaks TLS only.",

@@ -1,4 +1,4 @@
-"""Rights as the API server answers them, cached for half a minute."""
+"""Rights of users, checked by the API server and cached for half a minute."""
 
 import hashlib
 import threading
@@ -13,26 +13,29 @@ from muster.kube.client import Client
 
 T = TypeVar("T")
 BELIEVED_S: Final = 30.0
-"""Time for which an answer counts. Results of answers count as long again, so that no user sees more than allowed for
-longer than a minute."""
+"""Time for which an answer is valid.
+
+Data derived from answers is valid for the same time again, so a user who loses a right sees its data for at most a
+minute.
+"""
 _MOST: Final = 50_000
 
 
 class Remembered:
-    """Answers of the API server, by asker; thread safe, and two threads may ask the same at once.
+    """Answers of the API server by user; thread-safe, and two threads may send the same question at once.
 
-    If there are too many, the asker with most of them loses the oldest, so that no user pushes out answers of others.
+    If there are too many, the user with most answers loses the oldest, so that no user displaces other users' answers.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
         self._clock, self._most = clock, most
         self._of: dict[str, OrderedDict[Hashable, tuple[float, Any]]] = {}
-        """Asker → question → time and answer, the oldest first."""
+        """User → question → time and answer, oldest first."""
         self._total, self._swept_s = 0, clock()
         self._lock = threading.Lock()
 
     def answer(self, question: Hashable, ask: Callable[[], T], asker: str = "") -> T:
-        """Return the answer that is remembered, or else ask."""
+        """Return the cached answer, or send the question."""
         with self._lock:
             known = self._of.get(asker)
             found = known.get(question) if known else None
@@ -52,7 +55,7 @@ class Remembered:
         return self._total
 
     def _sweep(self) -> None:
-        """Drop answers that are too old, now and then, and those that are too many."""
+        """Drop excess answers, and from time to time answers that are too old."""
         now = self._clock()
         if now - self._swept_s >= BELIEVED_S:
             self._swept_s = now
@@ -81,5 +84,5 @@ def may_i(client: Client, right: reviews.ResourceAttributes) -> bool:
 
 
 def digest_of(token: str) -> str:
-    """Return what stands for a token where it is remembered: no token is kept."""
+    """Return the hash under which a token's answers are cached; the token is not stored."""
     return hashlib.sha256(token.encode()).hexdigest()

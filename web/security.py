@@ -1,7 +1,7 @@
-"""Checks of every request and headers of every answer: its origin, and a browser's rights.
+"""Checks of the origin of every request, and headers of every response that restrict the browser.
 
-Nothing is loaded from elsewhere and no script stands in a page, so that a name that a user has chosen cannot become
-one. What changes something is a POST that a page of this server has sent.
+Pages load nothing from other hosts and contain no scripts, so a name chosen by a user cannot become a script. Changes
+are only accepted as a POST from a page of this server.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ _READING: Final = frozenset({"GET", "HEAD"})
 
 
 class Guard:
-    """Refuses requests that no page of this server, and no user, has sent; adds headers to each answer."""
+    """Middleware that refuses requests from other sites, and adds headers to each response."""
 
     def __init__(self, app: ASGIApp, *, on_loopback: bool = False) -> None:
         self._app = app
@@ -55,11 +55,11 @@ class Guard:
 
 
 def refusal(method: str, headers: Headers, *, on_loopback: bool) -> str:
-    """Return why a request is refused, or nothing.
+    """Return the reason why a request is refused; empty if it is not.
 
-    A page of another site may have a browser send one. It goes to a name that the site has given to this machine (DNS
-    rebinding), which the Host header shows, or a form, which Sec-Fetch-Site or Origin shows. A program that sends a
-    token of its own is no browser that was tricked.
+    A page of another site can make a browser send a request. If the site has pointed its own name at this machine (DNS
+    rebinding), the Host header shows that name. If the site sends a form, Sec-Fetch-Site or Origin shows that. A
+    request with its own token header does not come from a tricked browser.
     """
     host = headers.get("host", "")
     if on_loopback and not is_loopback(host_of(host)):

@@ -1,4 +1,4 @@
-"""Starts the page and ends it: on loopback for who has started it, or in the cluster for everybody with a token."""
+"""Start and end of the page: on loopback for the user who starts it, or in the cluster for all users with a token."""
 
 import secrets
 import signal
@@ -46,7 +46,7 @@ _POLL_S: Final = 0.2
 def serve_locally(
     client: Client, port: int, namespace: str, show: Callable[[str], None], history: HistoryStore | None = None
 ) -> None:
-    """Serve on loopback until SIGINT or SIGTERM; `tell` is called with the URL. OSError if the port cannot be had."""
+    """Serve on loopback until SIGINT or SIGTERM; call `tell` with the URL. OSError if the port is not available."""
     prepare()
     reach = reach_of(client, namespace)
     caches = PageCaches(client, reach, namespace)
@@ -83,7 +83,7 @@ class ForAll:
     cert_file: Path
     key_file: Path
     forwarded_tokens: bool
-    """A proxy sends the tokens of users who have signed in there."""
+    """True if a proxy sends the tokens of signed-in users."""
     system_namespace: str
     """Namespace in which Muster is installed."""
     history: HistoryStore | None
@@ -130,7 +130,7 @@ def serve_for_all(config: ClientConfig, how: ForAll) -> None:
 
 
 def _warm(site: Site) -> None:
-    """Make what takes seconds for thousands of gangs, once the caches are filled."""
+    """Start computing the slow values once the caches are filled."""
 
     def make() -> None:
         while site.not_ready() and not site.closing:
@@ -142,7 +142,7 @@ def _warm(site: Site) -> None:
 
 
 def past_of(site: Site) -> list[str]:
-    """Return the namespaces that the history knows; none where it does not answer, which its own pages say."""
+    """Return the namespaces in the history; none if it does not answer, which its own pages report."""
     try:
         return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []
     except StoreError as error:
@@ -151,9 +151,9 @@ def past_of(site: Site) -> list[str]:
 
 
 def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:
-    """Put into a dump what the extenders of its pools run with; what cannot be read, or used here, is the default.
+    """Add the inputs of the pools' extenders to a dump; for unreadable or unusable inputs the defaults apply.
 
-    And what queues have used, for their budgets.
+    The usage of queues for their budgets is also added.
     """
     try:
         dump.usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})
@@ -180,7 +180,7 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
 
 
 def warm(site: Site) -> None:
-    """Make rows of gangs, sums of nodes, the planner's cycle and the forecasts, once the caches are filled."""
+    """Compute rows of gangs, sums of nodes, the planner's cycle and the forecasts, once the caches are filled."""
     site.caches.warm()
     summed(site)
     site.explainer.warm()

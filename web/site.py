@@ -1,4 +1,4 @@
-"""State of a server of pages: caches, callers, forecasts, templates, style and scripts."""
+"""State of a page server: caches, callers, forecasts, templates, style and scripts."""
 
 import base64
 import hashlib
@@ -36,13 +36,13 @@ Gang = tuple[str, str]
 
 
 class Callers(Protocol):
-    """Says who sends a request."""
+    """Identifies the sender of a request."""
 
     def credentials_of(self, request: Request) -> str:
         """Return what stands for the credentials of a request, unchecked; HTTPException 401 if there are none."""
 
     def caller_of(self, request: Request) -> Caller:
-        """Return the caller; HTTPException 401 for one who is not known. May wait: for threads."""
+        """Return the caller; HTTPException 401 for an unknown one. May block, so call it in a thread."""
 
     def may(self, request: Request, right: ResourceAttributes) -> bool:
         """Return True if the caller has a right."""
@@ -51,7 +51,7 @@ class Callers(Protocol):
         """Return a client that acts as the caller."""
 
     def with_key(self, request: Request) -> Response | None:
-        """Return the answer to a URL that signs its user in; None for other URLs."""
+        """Return the response to a URL that signs its user in; None for other URLs."""
 
 
 @runtime_checkable
@@ -59,10 +59,10 @@ class SigningIn(Callers, Protocol):
     """Callers who sign in with a token."""
 
     def signed_in(self, token: str) -> Response:
-        """Return the answer to a form with a token; HTTPException for one that does not count."""
+        """Return the response to a form with a token; HTTPException for an invalid token."""
 
     def signed_out(self) -> Response:
-        """Return the answer that has the browser forget the token."""
+        """Return the response that deletes the token's cookie."""
 
 
 class Assets:
@@ -72,18 +72,18 @@ class Assets:
         self.folder = folder
 
     def integrity(self, name: str) -> str:
-        """Return the hash of a file, as the attribute `integrity` has it."""
+        """Return the hash of a file for the attribute `integrity`."""
         digest = hashlib.sha384((self.folder / name).read_bytes()).digest()
         return f"sha384-{base64.b64encode(digest).decode()}"
 
     @cached_property
     def live(self) -> bool:
-        """True if the scripts of live updates are there."""
+        """Return True if the scripts of live updates are installed."""
         return all((self.folder / name).is_file() for name in LIVE)
 
     @cached_property
     def scripts(self) -> Markup:
-        """The elements that load the scripts; empty where they are not there."""
+        """Return the elements that load the scripts; empty if these are not installed."""
         return Markup("\n").join(
             Markup('<script src="/static/{}" integrity="{}" defer></script>').format(name, self.integrity(name))
             for name in (LIVE if self.live else ())
@@ -91,13 +91,13 @@ class Assets:
 
     @cached_property
     def style(self) -> Markup:
-        """The element that loads the style."""
+        """Return the element that loads the style."""
         name = "muster.css"
         return Markup('<link rel="stylesheet" href="/static/{}" integrity="{}">').format(name, self.integrity(name))
 
 
 class Forecasts:
-    """Starts of all gangs that wait; in a cluster of thousands of gangs they are some seconds old."""
+    """Expected starts of all waiting gangs; in a cluster with thousands of gangs they are some seconds old."""
 
     def __init__(self, caches: PageCaches, now: Callable[[], float]) -> None:
         self._caches = caches
@@ -105,9 +105,9 @@ class Forecasts:
         self._known: Aged[dict[Gang, rows.GangRow]] = Aged()
 
     def with_forecasts(self, gangs: Sequence[rows.GangRow]) -> list[rows.GangRow]:
-        """Return the rows, those of gangs that wait with their interval as far as it is known.
+        """Return the rows, with the known intervals of waiting gangs.
 
-        It is computed from gangs of all namespaces: for callers who may see them.
+        Intervals are computed from gangs of all namespaces, so they are only for callers who may see these.
         """
         known = self._known.value(self._caches.total, self._played)
         return [_with(row, known.get((row.namespace, row.gang))) for row in gangs]
@@ -120,7 +120,7 @@ class Forecasts:
 
 
 def _with(row: rows.GangRow, known: rows.GangRow | None) -> rows.GangRow:
-    """Return a row with a start that is known, unless it has begun meanwhile."""
+    """Return a row with its expected start, unless the gang has started in the meantime."""
     if known is None or known.state != row.state or row.expected_start:
         return row
     return structs.replace(
@@ -132,7 +132,7 @@ def _with(row: rows.GangRow, known: rows.GangRow | None) -> rows.GangRow:
 
 
 class Site:
-    """One server of pages."""
+    """One page server."""
 
     def __init__(
         self,
@@ -149,13 +149,13 @@ class Site:
         self.explainer = Explainer(caches, prepare)
         self.forecasts = Forecasts(caches, now)
         self.not_ready = not_ready or caches.not_ready
-        """A sentence while there is nothing to show yet, or nothing that is current."""
+        """Returns a sentence while there is no data to show, or no current data."""
         self.now = now
         """The time of day, in seconds since the epoch."""
         self.history = history
         """The store of the history; None without one."""
         self.nodes: Aged[Any] = Aged()
-        """Free capacity of the nodes, which takes long to add up."""
+        """Free capacity of the nodes, which is slow to compute."""
         self.spent: dict[Period, Aged[list[UsageRow]]] = {period: Aged() for period in PERIODS}
         """Usage of queues in the periods of budgets."""
         self.closing = False
@@ -171,13 +171,13 @@ class Site:
         self._templates.globals |= {"assets": self.assets, "signs_in": isinstance(callers, SigningIn)}
 
     def close(self) -> None:
-        """End the streams in a moment, so that the server can stop."""
+        """End the streams soon, so that the server can stop."""
         self.closing = True
 
     def knows(self, **values: Any) -> None:
-        """Have all templates know these values: filters of pages, the table of the navigation."""
+        """Make these values available to all templates: filters of pages, the navigation table."""
         self._templates.globals |= values
 
     def render(self, template: str, **context: Any) -> str:
-        """Return the text of a template; everything in it is escaped that is not HTML of the templates."""
+        """Return the text of a template, in which all values are escaped."""
         return self._templates.get_template(template).render(context)

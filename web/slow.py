@@ -1,4 +1,4 @@
-"""Slow values, which may be a little old, and the turns and threads of who waits for them."""
+"""Slow values, which may be slightly old, and the limits of requests and threads that wait for them."""
 
 import threading
 import time
@@ -21,17 +21,17 @@ QUICK_S: Final = 0.15
 SHARE: Final = 10
 """Rebuild interval of slow values: ten times the last build time, so that rebuilding uses at most 10 % of a core."""
 WAITING: Final = 4
-"""Requests that wait for their turn; each has one of the server's forty threads meanwhile."""
+"""Maximum number of waiting requests; each occupies one of the server's forty threads."""
 EACH: Final = 3
-"""Requests of one account that have or await the turn."""
+"""Maximum number of running and waiting requests of one account."""
 PATIENCE_S: Final = 20.0
-"""A request that waits longer is refused for now."""
+"""Maximum waiting time of a request, after which it is refused."""
 THREADS_EACH: Final = 8
-"""Threads that answer one account; the server has forty."""
+"""Maximum number of threads for one account; the server has forty."""
 
 
 class Aged(Generic[T]):
-    """One value, made again when its inputs have changed; thread safe."""
+    """One value, recomputed when its inputs have changed; thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -43,7 +43,7 @@ class Aged(Generic[T]):
         self._made_at = 0.0
 
     def value(self, made_of: Hashable, make: Callable[[], T]) -> T:
-        """Return the value; `made_of` is another one whenever the value may be, e.g. a number of changes."""
+        """Return the value; `made_of` must differ whenever the value may differ, e.g. a number of changes."""
         with self._lock:
             value, known, cost_s, made_at = self._value, self._made_of, self._cost_s, self._made_at
         if value is not None and known == made_of:
@@ -56,7 +56,7 @@ class Aged(Generic[T]):
         return value
 
     def renewed(self, made_of: Hashable, make: Callable[[], T]) -> T:
-        """Return the value as it is now: the reader waits for it, however long it takes."""
+        """Return the current value; the reader waits for it, however long it takes."""
         with self._making:
             return self._made(made_of, make)
 
@@ -82,9 +82,9 @@ class Aged(Generic[T]):
 
 
 class SlowWork:
-    """Lets one request after the other do something; `what` says it in the message to those that are too many.
+    """Lock for one request at a time; the message to further requests contains `what`.
 
-    One account has no more than `each` of them under way, so that it leaves places to others.
+    One account may have at most `each` running and waiting requests, so that other accounts get their turn.
     """
 
     def __init__(self, what: str, waiting: int = WAITING, patience_s: float = PATIENCE_S, each: int = EACH) -> None:
@@ -97,7 +97,7 @@ class SlowWork:
 
     @contextmanager
     def taken(self, account: str) -> Iterator[None]:
-        """Wait for the turn, and have it; HTTPException 429 if too many wait, or for too long."""
+        """Wait for the lock, and hold it; HTTPException 429 if too many requests wait, or one waits too long."""
         with self._lock:
             if self._held[account] >= self._each:
                 raise self._later(f"{self._each} of your requests {self._what}")
@@ -121,14 +121,14 @@ class SlowWork:
 
 
 class Threads:
-    """The server's threads: one account has at most a share of them, and its other requests wait without a thread."""
+    """The server's threads; one account gets a limited share, and its other requests wait without a thread."""
 
     def __init__(self, each: int = THREADS_EACH) -> None:
         self._each = each
         self._of: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
     async def run(self, account: str, answer: Callable[[], T]) -> T:
-        """Return what a function returns, which may wait. Runs on the loop."""
+        """Run a function that may block in a thread, and return its result. Runs on the loop."""
         own = self._of.get(account)
         if own is None:
             own = self._of[account] = CapacityLimiter(self._each)

@@ -1,7 +1,8 @@
-"""Streams that notify open pages of changes, so that they load themselves again (server-sent events).
+"""Streams that notify open pages of changes, so that pages reload themselves (server-sent events).
 
-A stream says nothing of what has changed, and so nothing that its caller may not see. At rest it costs a look at a
-number each second. The caller's rights are checked again each minute, and it ends when they may see the page no more.
+An event does not contain the change, so it reveals nothing that the caller may not see. An idle stream costs one
+comparison of a number per second. The caller's rights are checked again each minute, and the stream ends when the
+caller may no longer see the page.
 """
 
 import asyncio
@@ -25,21 +26,21 @@ from web.slow import Threads
 from web.view import View
 
 POLL_S: Final = 1.0
-"""Between two looks, and so between two events."""
+"""Interval between two checks, and so between two events."""
 HEARTBEAT_S: Final = 30.0
-"""A silent stream says so often that it lives: proxies end those that do not."""
+"""Interval between keep-alives of an idle stream, because proxies close silent connections."""
 MOST: Final = 500
-"""Streams of all callers."""
+"""Maximum number of streams of all callers."""
 EACH: Final = 20
-"""Streams of one user, or of all service accounts of a namespace."""
+"""Maximum number of streams of one user, or of all service accounts of a namespace."""
 _SHARE: Final = 10
-"""Looks that take long, as there is much to compute, come more seldom: they take a tenth of the time."""
+"""Pause after a slow check, as a multiple of its duration, so that checks take a tenth of the time."""
 CHANGED: Final = "event: changed\ndata: \n\n"
 ALIVE: Final = ": alive\n\n"
 
 
 class Streams:
-    """Counts the open streams, in all and of each account."""
+    """Counter of the open streams, in total and per account."""
 
     def __init__(self, most: int = MOST, each: int = EACH) -> None:
         self._most = most
@@ -47,7 +48,7 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     def refuse(self, name: str) -> None:
-        """Raise HTTPException 429 if an account may have no more. Runs on the loop, as all here."""
+        """Raise HTTPException 429 if an account may have no more streams. Runs on the loop, like all methods here."""
         if self._open[name] >= self._each:
             why = f"you have {self._each} pages open that follow changes, which is the most: close some"
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)

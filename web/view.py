@@ -1,4 +1,4 @@
-"""View of one caller: the part of the cluster that a page may show them, and nothing of others."""
+"""The view of one caller: the part of the cluster that a page may show them."""
 
 from collections.abc import Sequence
 
@@ -15,30 +15,30 @@ from web.caches import PageCaches
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """One user, as the API server knows them, with what they may list."""
+    """One user of the API server, with their rights."""
 
     name: str = ""
-    """As the API server calls them; empty on loopback, where it is who has started the page."""
+    """Their name in the API server; empty on loopback, where it is the user who has started the page."""
     scope: Scope = field(default_factory=Scope)
     """The namespaces whose gangs they may list."""
     nodes: bool = True
-    """They may list nodes."""
+    """True if they may list nodes."""
     queues: bool = True
-    """They may list Queues."""
+    """True if they may list Queues."""
 
     @property
     def account(self) -> str:
-        """The name that their share of threads, turns and streams counts for."""
+        """The account whose share of threads, slow requests and streams they use."""
         return shared_name(self.name)
 
     @property
     def everything(self) -> bool:
-        """True for who may see the whole cluster: all gangs, nodes and queues."""
+        """True if they may see the whole cluster: all gangs, nodes and queues."""
         return self.scope == EVERYTHING and self.nodes and self.queues
 
 
 class View:
-    """The cluster as one caller may see it."""
+    """The part of the cluster that one caller may see."""
 
     def __init__(self, caches: PageCaches, caller: Caller) -> None:
         self._caches = caches
@@ -50,12 +50,12 @@ class View:
         return [each for each in self._caches.namespaces() if self._caller.scope.has(each)]
 
     def rows(self, namespace: str | None = None) -> list[GangRow]:
-        """Return the rows of `muster ps --all` that the caller may see, of one namespace or all."""
+        """Return the rows of `muster ps --all` that the caller may see, for one namespace or all."""
         wanted = self.namespaces if namespace is None else [each for each in self.namespaces if each == namespace]
         return [row for each in wanted for row in self._caches.rows(each)]
 
     def objects(self, namespace: str) -> RowSources:
-        """Return the objects that rows of a namespace are made of; none of one that the caller may not see."""
+        """Return the objects from which rows of a namespace are made; none if the caller may not see the namespace."""
         return self._caches.objects(namespace) if self._caller.scope.has(namespace) else RowSources()
 
     def placements(self) -> list[Placement]:
@@ -67,21 +67,21 @@ class View:
         return queue_reports_of(self._caches.all(QUEUES)) if self._caller.queues else []
 
     def queue_objects(self) -> dict[str, Queue]:
-        """Return the Queues by name; none for who may not list them."""
+        """Return the Queues by name; none if the caller may not list them."""
         return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
-        """Return what the gangs that the caller may see report of their queues."""
+        """Return the data about queues in the gangs that the caller may see."""
         return own_queues(self._groups())
 
     def nodes(self) -> Sequence[Node]:
-        """Return the nodes; none for who may not list them."""
+        """Return the nodes; none if the caller may not list them."""
         return self._caches.all(NODES) if self._caller.nodes else []
 
     def mark(self, page: str) -> tuple[int, ...]:
-        """Return numbers that change whenever what this caller is shown on a page may have changed.
+        """Return numbers that change whenever the content of a page may have changed for this caller.
 
-        Pages are `queues`, `topology` and `gang/NAMESPACE`; any other is taken for one of rows.
+        Pages are `queues`, `topology` and `gang/NAMESPACE`; any other name is treated as a page of rows.
         """
         kind, _, namespace = page.partition("/")
         if kind == "gang":

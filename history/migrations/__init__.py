@@ -1,4 +1,4 @@
-"""Steps from one schema of the history to the next, which Alembic takes when the recorder starts.
+"""Steps from one schema of the history to the next, which Alembic runs when the recorder starts.
 
-A step that has been released is never changed. It must not import `history.schema`, which changes later.
+A released step is never changed. Steps must not import `history.schema`, which changes later.
 """

@@ -1,6 +1,6 @@
-"""The kinds that Muster installs, and the files about them: CRDs as YAML and as lines, docs/api.md with their fields.
+"""The kinds that Muster installs, and their files: CRDs as YAML and as lines, and docs/api.md with their fields.
 
-kinds.yaml and overlays.yaml beside it hold what the Structs of the kinds cannot say.
+kinds.yaml and overlays.yaml in this folder contain the properties that the Structs of the kinds cannot express.
 """
 
 import json
@@ -26,17 +26,17 @@ _ENVELOPE = {
     "metadata": {"type": "object"},
 }
 _STRUCTURE: Final = frozenset({"description", "properties", "items", "additionalProperties", "title", "example"})
-"""Members of a node that hold other nodes, or have no effect."""
+"""Members of a schema node that contain other nodes, or have no effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One kind, without its schema. `about` opens its section in docs/api.md."""
+    """One kind, without its schema. `about` is the first paragraph of its section in docs/api.md."""
 
     resource: Resource[Any]
     short_names: Sequence[str] = ()
     columns: Sequence[dict[str, Any]] = ()
-    """Columns of `kubectl get`, as the CRD has them; those with a priority above 0 are shown with `-o wide` only."""
+    """Columns of `kubectl get`, in the CRD's format; columns with a priority above 0 are only shown with `-o wide`."""
     status_subresource: bool = False
     about: str
 
@@ -121,12 +121,12 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
 
 
 def to_yaml(value: Any) -> str:
-    """Return YAML without aliases and folded lines, keys sorted: the same bytes on every machine."""
+    """Return YAML without aliases and folded lines, with sorted keys: the same bytes on every machine."""
     return yaml.dump(value, Dumper=_Plain, sort_keys=True, width=10_000, allow_unicode=True)
 
 
 class _Plain(yaml.CSafeDumper):
-    """Writes shared parts in full each time they occur; libyaml takes a third of the time that Python does."""
+    """YAML writer that writes shared parts in full each time; libyaml takes a third of the Python writer's time."""
 
     def ignore_aliases(self, _data: object) -> bool:
         return True
@@ -147,7 +147,7 @@ _SEPARATOR = "|---|---|---|---|\n"
 
 
 def reference() -> str:
-    """Return the text of docs/api.md: each kind with all of its fields."""
+    """Return the text of docs/api.md: each kind with all its fields."""
     # A template's own fields are Kubernetes' business; here they are one row.
     schemas = kind_schemas({name: {"type": name} for name in ROOTS} | PLAIN)
     tables: dict[str, str] = {}
@@ -178,7 +178,7 @@ def _table(schema: Schema) -> str:
 
 
 def _rows(prefix: str, schema: Schema, shown: dict[str, str]) -> Iterator[str]:
-    """Yield one row a field; `shown` has the place where the members of an object type stand: they stand once."""
+    """Yield one row per field; `shown` maps an object type to the place of its members, which are listed only once."""
     required = schema.get("required", [])
     for name, field in schema["properties"].items():
         path, inner = f"{prefix}{name}", field
@@ -231,16 +231,16 @@ def _cell(text: str) -> str:
 
 
 def as_lines(definition: JSON) -> list[str]:
-    """Return a definition as sorted lines: each has the last part of a path, indented, and the facts there as JSON.
+    """Return a definition as sorted lines; each has the last part of a path, indented, and its properties as JSON.
 
-    Later definitions are held against those of the last release (charts/released), as they only grow.
+    Later definitions are compared with those of the last release (charts/released), because they may only grow.
     """
     parts = sorted((path.split("."), facts) for path, facts in facts_of(definition).items())
     return [f"{' ' * len(path[:-1])}{path[-1]} {json.dumps(facts, sort_keys=True)}" for path, facts in parts]
 
 
 def facts_of(definition: JSON) -> dict[str, JSON]:
-    """Return the facts at each path: of the definition, of its versions, and of their fields."""
+    """Return the properties at each path: of the definition, its versions, and their fields."""
     spec = definition["spec"]
     names = {name: spec["names"][name] for name in ("kind", "plural", "singular")}
     found: dict[str, JSON] = {"definition": {"group": spec["group"], "scope": spec["scope"], "names": names}}

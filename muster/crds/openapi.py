@@ -1,7 +1,7 @@
-"""The API server's own schemas of Job and pod templates and their parts, made fit for a CRD.
+"""The API server's own schemas of Job and pod templates and their parts, adapted for CRDs.
 
-core.json holds the part of `GET /openapi/v3/apis/batch/v1` that Muster needs, one definition a line, with references;
-`python -m musterctl.generate --openapi-from …` renews it. A test compares it with the API server that the tests run.
+core.json contains the part of `GET /openapi/v3/apis/batch/v1` that Muster needs, one definition per line, with
+references; `python -m musterctl.generate --openapi-from …` updates it. A test compares it with the tests' API server.
 """
 
 import json
@@ -29,9 +29,9 @@ _CORE = (
 ROOTS = {"JobTemplateSpec": "io.k8s.api.batch.v1.JobTemplateSpec"} | {
     name: f"io.k8s.api.core.v1.{name}" for name in _CORE
 }
-"""Schemas that wire types name by `x-muster-schema` → the API server's names for them."""
+"""Schemas that wire types name by `x-muster-schema` → their names in the API server."""
 PLAIN: dict[str, Schema] = {"IntOrString": INT_OR_STRING}
-"""The same, for schemas without a definition."""
+"""The same for schemas without a definition."""
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _REPLACED: dict[str, Schema] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
@@ -69,25 +69,25 @@ def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def core_text(core: Mapping[str, Any]) -> str:
-    """Return core.json as text: one definition a line, so that a new Kubernetes version makes a readable diff."""
+    """Return core.json as text: one definition per line, so that a new Kubernetes version gives a readable diff."""
     lines = [f"  {json.dumps(name)}: {json.dumps(schema, sort_keys=True)}" for name, schema in core["schemas"].items()]
     body = ",\n".join(lines)
     return f'{{"kubernetes": {json.dumps(core["kubernetes"])}, "schemas": {{\n{body}\n}}}}\n'
 
 
 def embedded_schemas(core: Mapping[str, Any]) -> dict[str, Schema]:
-    """Return the complete structural schema of each root, by its short name."""
+    """Return the complete structural schema of each root, by short name."""
     return PLAIN | {short: _inlined({"$ref": name}, core["schemas"]) for short, name in ROOTS.items()}
 
 
 def committed_core() -> dict[str, Any]:
-    """Return the schemas that are committed with the code, so that `make generate` needs no cluster."""
+    """Return the committed schemas, so that `make generate` needs no cluster."""
     core: dict[str, Any] = json.loads(CORE_FILE.read_text(encoding="utf-8"))
     return core
 
 
 def _reference(node: Mapping[str, Any]) -> str | None:
-    """Return the name of the definition that a node refers to, by `$ref` or by an `allOf` of one with a default."""
+    """Return the name of the definition that a node refers to, by `$ref` or a single `allOf` entry with a default."""
     target = node.get("$ref") or next((part["$ref"] for part in node.get("allOf", []) if "$ref" in part), None)
     return str(target).removeprefix("#/components/schemas/") if target else None
 

@@ -1,8 +1,8 @@
-"""msgspec's JSON schema → the structural schema that a CustomResourceDefinition takes.
+"""Conversion of msgspec's JSON schema into the structural schema of a CustomResourceDefinition.
 
 Differences: no `$ref`, no `null` (an optional field is left out), every node has a type, and unknown fields are dropped
-unless the schema says otherwise. Defaults that are the type's zero are left out, so that objects stay as their author
-wrote them. A zero that the API server fills in is in the overlay of its type.
+unless the schema says otherwise. Defaults that are the type's zero are left out, so that objects stay as their authors
+wrote them. If the API server should set a zero, the overlay of the type has it.
 """
 
 import ast
@@ -27,8 +27,8 @@ def definitions_of(
 ) -> dict[str, Schema]:
     """Return the structural schema of each of the types, by class name.
 
-    `overlays` are laid over the schema of the Struct of their name, and a ValueError names those without one;
-    `embedded` holds what fields name by `x-muster-schema`.
+    `overlays` are merged into the schema of the Struct with their name; a ValueError lists overlays without a Struct.
+    `embedded` contains the schemas that fields name by `x-muster-schema`.
     """
     _, components = msgspec.json.schema_components(types, ref_template="{name}")
     if unknown := overlays.keys() - components.keys():
@@ -41,7 +41,7 @@ def definitions_of(
 
 
 def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return wire name → the string that follows the field in the class body."""
+    """Return wire name → docstring of the field in the class body."""
     wire_names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
     body = ast.parse(dedent(inspect.getsource(struct))).body[0]
     if not isinstance(body, ast.ClassDef):  # pragma: no cover - inspect gives the class statement
@@ -55,7 +55,7 @@ def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Schema:
-    """Return the schema with the schemas that it is made of changed: of its fields, its elements and its values."""
+    """Return the schema after changing the schemas of its fields, elements and values."""
     result = dict(schema)
     if "properties" in result:
         result["properties"] = {name: change(part) for name, part in result["properties"].items()}
@@ -66,11 +66,11 @@ def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
 
 
 def without_defaults_in_lists(schema: Schema, *, inside: bool = False, atomic: bool = False) -> Schema:
-    """Return the schema without defaults `inside` lists; keys of a list that is in no `atomic` one keep theirs.
+    """Return the schema without defaults `inside` lists; list keys keep their defaults outside `atomic` lists.
 
-    An atomic list is compared as a whole. With a default filled in, it would differ from the manifest: server-side
-    apply by a second manager would conflict. `kubectl apply` compares all lists so, and would never be "unchanged".
-    Readers apply these defaults.
+    An atomic list is compared as a whole. With a default filled in, it would differ from the manifest, so server-side
+    apply by a second manager would conflict. `kubectl apply` compares all lists in this way, and would never report
+    "unchanged". Readers apply these defaults.
     """
     whole = "items" in schema and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
     deeper = {"inside": inside or "items" in schema, "atomic": atomic or whole}
@@ -86,7 +86,7 @@ def without_defaults_in_lists(schema: Schema, *, inside: bool = False, atomic: b
 
 
 def merged(schema: Schema, overlay: Mapping[str, Any]) -> Schema:
-    """Return the schema with the overlay laid over it; nested objects are merged, everything else is replaced."""
+    """Return the schema with the overlay merged into it; nested objects are merged, other values are replaced."""
     result = dict(schema)
     for key, value in overlay.items():
         known = result.get(key)
@@ -97,7 +97,7 @@ def merged(schema: Schema, overlay: Mapping[str, Any]) -> Schema:
 
 
 def _structs(types: tuple[type[msgspec.Struct], ...]) -> list[type[msgspec.Struct]]:
-    """Return the Structs that these types are made of, themselves included."""
+    """Return the Structs that these types contain, including themselves."""
     found: dict[type[msgspec.Struct], None] = {}
     waiting: list[msgspec.inspect.Type] = list(msgspec.inspect.multi_type_info(types))
     while waiting:
@@ -118,7 +118,7 @@ def _structs(types: tuple[type[msgspec.Struct], ...]) -> list[type[msgspec.Struc
 
 
 class _Converter:
-    """Converts one set of definitions; it holds the arguments of every step of the recursion."""
+    """Converter of one set of definitions; stores the arguments of every step of the recursion."""
 
     def __init__(
         self, components: Mapping[str, Schema], overlays: Mapping[str, Schema], embedded: Mapping[str, Schema]

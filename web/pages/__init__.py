@@ -1,4 +1,4 @@
-"""A module for each page: functions that take an `Asked` and return its answer.
+"""A module for each page: functions that take an `Asked` and return its response.
 
-They read `asked.view` only, which has nothing that the caller may not see, and must not reach for the caches.
+They only read `asked.view`, which contains only data that the caller may see, and must not access the caches.
 """

@@ -39,9 +39,9 @@ from web.views.past import steps_of
 log_of = structlog.get_logger()
 LOG_LINES: Final = 500
 LINE_CHARS: Final = 4_000
-"""Of a line of a log; what is longer is cut."""
+"""Maximum length of a log line; longer lines are cut."""
 EVENTS_OF_PODS: Final = 6
-"""Pods of a gang whose Events are shown, those that do not run first: each takes a request."""
+"""Maximum number of pods whose Events are shown, first those that do not run; each costs a request."""
 _RANK_DIGITS: Final = 6
 
 
@@ -57,7 +57,7 @@ class _Found(NamedTuple):
 
 
 def listed(asked: RequestContext) -> Response:
-    """Return one part of the list of the gangs that the caller may see."""
+    """Return a page of the list of gangs that the caller may see."""
     rows = asked.view.rows()
     with_starts = asked.site.forecasts.with_forecasts(rows) if asked.caller.everything else rows
     shown = gangs_view(with_starts, asked.caller.scope, filters(asked.query), asked.site.now())
@@ -65,7 +65,7 @@ def listed(asked: RequestContext) -> Response:
 
 
 def show(asked: RequestContext) -> Response:
-    """Return the page of one gang; a link to its events, if only the history still knows it."""
+    """Return the page of one gang; if only the history has it, a link to its events."""
     now = asked.site.now()
     try:
         found = _found(asked)
@@ -96,7 +96,7 @@ def show(asked: RequestContext) -> Response:
 
 
 def why(asked: RequestContext) -> Response:
-    """Return the page that explains a gang by the planner's own cycle, with what would help."""
+    """Return the page that explains a gang by the planner's own cycle, with changes that would help."""
     found, now = _found(asked), asked.site.now()
     if not found.row.gang:
         raise asked.missing(f"gang of {found.row.title}: it has none now")
@@ -140,7 +140,7 @@ def log(asked: RequestContext) -> Response:
 
 
 def _lines(client: Client, pod: Pod, container: str) -> tuple[list[str], str]:
-    """Return the latest lines, or why there are none."""
+    """Return the latest lines, or the reason why there are none."""
     meta = pod.metadata
     try:
         lines = client.log_lines(meta.name, meta.namespace, container, follow=False, last=LOG_LINES)
@@ -159,7 +159,7 @@ def _reading_logs(namespace: str) -> ResourceAttributes:
 
 
 def _found(asked: RequestContext) -> _Found:
-    """Return the gang of the address; HTTPException 404 for one that is not there or may not be seen."""
+    """Return the gang of the address; HTTPException 404 if it does not exist or the caller may not see it."""
     namespace, name = asked.path["namespace"], asked.path["name"]
     try:
         row = named(asked.view.rows(namespace), name, namespace)
@@ -189,7 +189,7 @@ def _is_past(asked: RequestContext) -> bool:
 
 
 def _happened(asked: RequestContext, row: GangRow, now: float) -> list[GangStep] | None:
-    """Return the events of the gang in the history; None where it has none, or cannot be read."""
+    """Return the events of the gang in the history; None if there are none, or if it cannot be read."""
     store = asked.site.history
     if store is None:
         return None
@@ -206,7 +206,7 @@ def _happened(asked: RequestContext, row: GangRow, now: float) -> list[GangStep]
 
 
 def _report(found: _Found, now: float) -> GangReport | None:
-    """Return what the gang's own objects say, as `muster explain` does for who may not see more."""
+    """Return the report from the gang's own objects, like `muster explain` for users who may not see more."""
     dump = ClusterDump(now)
     dump.unread = frozenset({"nodes"})
     dump.add_objects(POD_GROUPS, [found.group] if found.group else [])
@@ -220,7 +220,7 @@ def _report(found: _Found, now: float) -> GangReport | None:
 
 
 def _events(asked: RequestContext, found: _Found) -> list[Event] | None:
-    """Return the Events about the gang, its workload and some of its pods; None where they cannot be listed."""
+    """Return the Events about the gang, its workload and some of its pods; None if they cannot be listed."""
     events: dict[str, Event] = {}
     pods = sorted(found.pods, key=lambda pod: pod.status.phase == "Running")[:EVENTS_OF_PODS]
     names_asked = (found.row.name, found.row.gang, *(pod.metadata.name for pod in pods))

@@ -1,4 +1,4 @@
-"""History and usage: what happened to gangs, and who used what. They are read from the store of the recorder."""
+"""The pages History and Usage: events of gangs, and usage by user, read from the recorder's store."""
 
 from starlette.responses import Response
 
@@ -10,7 +10,7 @@ from web.views.past import DAYS, GANGS, Period, history_view, past_gang, period,
 
 
 def show(asked: RequestContext) -> Response:
-    """Return the list of gangs that lived in a time."""
+    """Return the list of gangs that existed in a period."""
     store, wanted, now = asked.site.history, _period(asked), asked.site.now()
     if store is None:
         return asked.page("nohistory.html", title="History")
@@ -21,7 +21,7 @@ def show(asked: RequestContext) -> Response:
 
 
 def one(asked: RequestContext) -> Response:
-    """Return the events of one gang: of the UID that is asked for, else of the last one of its name."""
+    """Return the events of one gang: that with the requested UID, else the last one of its name."""
     store, now, scope = asked.site.history, asked.site.now(), asked.caller.scope
     namespace, name, uid = asked.path["namespace"], asked.path["name"], asked.query.get("uid", "")
     if store is None:

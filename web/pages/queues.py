@@ -1,4 +1,4 @@
-"""The queues, with what they use, and who waits in them."""
+"""The page Queues: their usage, and the gangs that wait in them."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -24,7 +24,7 @@ from web.views.queues import QueuesView, own_queues_view, queues_view
 
 log = structlog.get_logger()
 _MINUTE_S: Final = 60.0
-"""Interval between two sums of usage."""
+"""Interval between two computations of usage."""
 
 
 def show(asked: RequestContext) -> Response:
@@ -55,7 +55,10 @@ def _tree(asked: RequestContext, now: float) -> QueuesView:
 def _used(
     asked: RequestContext, now: float, periods: AbstractSet[Period]
 ) -> Mapping[Period, Mapping[str, Vector]] | None:
-    """Return what each queue has held in these periods; None without a history. It names queues only."""
+    """Return the usage that each queue has held in these periods; None without a history.
+
+    It contains only names of queues.
+    """
     store = asked.site.history
     if store is None:
         return None

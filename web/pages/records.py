@@ -1,4 +1,4 @@
-"""Answers for programs, below /api: what `muster history`, `usage` and `explain` read with --server."""
+"""Responses for programs below /api, which `muster history`, `usage` and `explain` read with --server."""
 
 from http import HTTPStatus
 from typing import Final
@@ -32,7 +32,7 @@ _LABEL: Final = 12
 
 
 def explained(asked: RequestContext) -> Response:
-    """Return the report of /api/explain/NAMESPACE/NAME, as `-o json` prints it, or with `?output=text` in lines."""
+    """Return the report of /api/explain/NAMESPACE/NAME in the format of `-o json`, or as lines with `?output=text`."""
     namespace, name, kind = asked.path["namespace"], asked.path["name"], asked.query.get("kind", "job")
     if kind not in KINDS:
         raise asked.refused(f"kind is one of {', '.join(KINDS)}, and not {kind!r}")

@@ -1,4 +1,4 @@
-"""The nodes: racks, domains, faults, reservations."""
+"""The page of nodes: racks, domains, faults, reservations."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ class _Made(NamedTuple):
 
 
 def show(asked: RequestContext) -> Response:
-    """Return the page of the nodes; callers who may not list them get the reservations of their gangs alone."""
+    """Return the page of the nodes; callers who may not list nodes only get the reservations of their gangs."""
     now, caller, view = asked.site.now(), asked.caller, asked.view
     whole = caller.everything
     if whole:
@@ -44,7 +44,7 @@ def show(asked: RequestContext) -> Response:
 
 
 def summed(site: Site) -> _Made:
-    """Return what is free on the nodes; it may be a little old where they are many."""
+    """Return the free capacity of the nodes, which may be slightly old in a large cluster."""
     made: _Made = site.nodes.value(site.caches.total, lambda: _made(site.explainer.dump()))
     return made
 
@@ -57,9 +57,9 @@ def _made(dump: ClusterDump) -> _Made:
 
 
 def _of_nodes(dump: ClusterDump) -> ClusterDump:
-    """Return what says what is used: pods on nodes, and gangs whose placement takes room that no pod of theirs has.
+    """Return the objects that use capacity: pods on nodes, and gangs with planned slots that have no pods yet.
 
-    Waiting gangs are skipped: ten thousand of them take seconds to read, and use nothing.
+    Waiting gangs are skipped, because they use nothing and reading ten thousand of them takes seconds.
     """
     placements = [each for each in dump.objects_of(PLACEMENTS) if _takes_room(each)]
     keys = {each.metadata.key for each in placements}
@@ -83,7 +83,7 @@ def _takes_room(placement: Placement) -> bool:
 
 
 def _reports(dump: ClusterDump) -> list[TopologyReport]:
-    """Return the domains; none where the planner's configuration cannot be read."""
+    """Return the domains; none if the planner's configuration cannot be read."""
     try:
         return topology_reports(WhatIf(dump))
     except (UnknownNameError, ValueError):

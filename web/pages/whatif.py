@@ -1,4 +1,4 @@
-"""Page of a form over `muster simulate`, and its outcome."""
+"""Page with a form for `muster simulate`, and its result."""
 
 from http import HTTPStatus
 from typing import Final
@@ -13,7 +13,7 @@ from web.slow import SlowWork
 from web.views.whatif import OBJECTS, YAML_BYTES, Trial, TrialResult, trial, tried
 
 _slots: Final = SlowWork("try something")
-"""One trial at a time: each may think for seconds, and other pages want the processor, too."""
+"""Limit of one simulation at a time, because each may compute for seconds, and other pages also need the CPU."""
 
 
 def show(asked: RequestContext) -> Response:
@@ -22,7 +22,7 @@ def show(asked: RequestContext) -> Response:
 
 
 def answer(asked: RequestContext) -> Response:
-    """Try what the form says, and return the outcome above it."""
+    """Run the simulation of the form, and return the result above the form."""
     found, namespaces = None, _namespaces(asked)
     wanted = trial(asked.form, namespaces)
     if not wanted.errors:
@@ -46,14 +46,14 @@ def _page(asked: RequestContext, wanted: Trial, found: TrialResult | None) -> Re
 
 
 def _namespaces(asked: RequestContext) -> list[str]:
-    """Return the namespaces to choose from, `default` first: those that exist, as far as the caller may see them."""
+    """Return the namespaces to choose from, `default` first: existing ones that the caller may see."""
     there = {each.metadata.name for each in asked.site.caches.all(NAMESPACES)} | set(asked.view.namespaces)
     mine = sorted(each for each in there if asked.caller.scope.has(each))
     return sorted(mine, key=lambda each: each != "default")
 
 
 def _dump(asked: RequestContext) -> ClusterDump:
-    """Return the cluster; for who may not see all of it what a new gang's demands are compared with."""
+    """Return the cluster; for callers with fewer rights, only the data with which requests are compared."""
     whole = asked.site.explainer.dump()
     if asked.caller.everything:
         return whole

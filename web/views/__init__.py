@@ -1,10 +1,10 @@
 """Content of each page as data: one module per page, made of objects, reports and the caller's scope.
 
-Start at `gangs`, the simplest. What a page shows is a frozen Struct that its template in `templates/` writes out; it
-holds text, numbers and links, and no object of the API. `parts` has times, bars and the parts of lists, `places` the
-nodes of a gang.
+Start at `gangs`, the simplest. The content of a page is a frozen Struct, which its template in `templates/` renders. It
+contains text, numbers and links, but no API objects. `parts` has times, bars and the parts of lists, `places` the nodes
+of a gang.
 
-Promises that it is made of its arguments alone (time is one of them), and that it names nothing outside the scope that
-it is given. Statements of a report about others are left out here, before any template sees it. It must not import
-starlette or jinja2, and does no I/O.
+Content depends only on the arguments (including the time), and contains no names outside the given scope. Statements of
+a report about other tenants are removed here, before a template sees them. The package must not import starlette or
+jinja2, and does no I/O.
 """

@@ -1,6 +1,6 @@
-"""One gang: how it stands, why, what would help, what happened, its members and Events. Pure.
+"""The page of one gang: its state and reason, helpful changes, its events, members and Kubernetes Events. Pure.
 
-What it is made of is all in one namespace, which the caller may read; `places` draws where its members are.
+All input is in one namespace, which the caller may read; `places` draws the nodes of the members.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,21 +26,21 @@ from web.views.parts import ListPart, Moment, moment, part_of
 from web.views.places import RackOfNodes, racks
 
 MEMBERS = 200
-"""Members of one page; the map shows the nodes of all."""
+"""Number of members on one page; the map shows the nodes of all members."""
 EVENTS = 50
-"""Events that are shown, the latest ones."""
+"""Number of shown Events, the latest ones."""
 _MOST_CHARS = 1_000
-"""Of a text that others write into an Event."""
+"""Maximum length of an Event's text, which other programs write."""
 
 
 class GangStep(Struct, frozen=True):
-    """Something that happened to the gang."""
+    """An event of the gang."""
 
     at: Moment | None
     what: str
     text: str
     epoch: int = 0
-    """The placement that it is about; 0 for none."""
+    """The epoch of its placement; 0 for none."""
     nodes: str = ""
 
 
@@ -70,7 +70,7 @@ class EventLine(Struct, frozen=True):
 
 
 class Button(Struct, frozen=True):
-    """Something that the caller may do: it leads to a page that asks whether it is meant."""
+    """An action that the caller may take; its link leads to a confirmation page."""
 
     name: str
     title: str
@@ -93,14 +93,14 @@ class GangPage(Struct, frozen=True):
     part: ListPart
     """Of the members."""
     events: list[EventLine] | None
-    """None for who may not list them."""
+    """None if the caller may not list them."""
     buttons: list[Button]
     explained: str
-    """Address of the page that tries what would help; empty where this one says all that the caller may know."""
+    """Address of the page that simulates helpful changes; empty if this page already shows all of them."""
 
 
 class GangObjects(Struct, frozen=True):
-    """Known objects of one gang; None and empty for those that may not be read or do not exist."""
+    """Known objects of one gang; None and empty for objects that the caller may not read or that do not exist."""
 
     row: GangRow
     group: PodGroup | None = None
@@ -110,19 +110,19 @@ class GangObjects(Struct, frozen=True):
     events: Sequence[Event] | None = None
     report: GangReport | None = None
     happened: Sequence[GangStep] | None = None
-    """Of the history, where there is one; else what the objects say."""
+    """Events of the history if there is one, else from the objects."""
     user: str = ""
     buttons: Sequence[Button] = ()
     logs: bool = False
-    """The caller may read logs."""
+    """True if the caller may read logs."""
     explained: bool = False
-    """The caller may have the planner explain it."""
+    """True if the caller may request an explanation by the planner."""
 
 
 def gang_view(
     of: GangObjects, rack_of_node: Mapping[str, str], now: float, *, page: int = 1, name: str = ""
 ) -> GangPage:
-    """Return the page of one gang; `name` is what its address calls it.
+    """Return the page of one gang; `name` is the name in its address.
 
     `rack_of_node` is empty for callers who may not list nodes: their map has no racks.
     """
@@ -147,7 +147,7 @@ def gang_view(
 
 
 def _steps(of: GangObjects, now: float) -> Iterable[GangStep]:
-    """Yield what the objects say that happened, the first first; what they do not date comes last."""
+    """Yield the events that the objects record, oldest first; events without a time come last."""
     found = [
         GangStep(moment(of.row.created, now), "submitted", f"{of.row.title} was submitted to queue {of.row.queue}")
     ]

@@ -1,4 +1,4 @@
-"""The list of gangs: what `muster ps` prints, with filters, page by page. Pure."""
+"""The list of gangs: the content of `muster ps`, with filters and pages. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +14,13 @@ from muster.api.muster.states import ENDED, WAITING, State
 from web.views.parts import ListPart, Moment, moment, page_number, part_of
 
 PAGE_ROWS = 200
-"""Rows of one page: a few screens, and a tenth of a second for a browser."""
+"""Number of rows on one page: a few screens, which a browser draws in a tenth of a second."""
 STATES = tuple(state for state in get_args(State) if state not in {"Deleted", "Gone"})
-"""The states of a gang that is there."""
+"""The states of a gang that has not ended."""
 _FIELDS = ("queue", "namespace", "kind", "state")
 _TONES = {"Running": "good", "Completed": "good", "Degraded": "bad", "Failed": "bad", "Terminated": "bad"}
 _MOST_CHARS = 253
-"""Of a filter: no name of Kubernetes is longer."""
+"""Maximum length of a filter: no Kubernetes name is longer."""
 
 
 class Filters(Struct, frozen=True):
@@ -31,17 +31,17 @@ class Filters(Struct, frozen=True):
     kind: str = ""
     state: str = ""
     ended: bool = False
-    """Gangs that have ended, too; those of an ended state are shown anyway."""
+    """True to also show gangs that have ended; a filter for an ended state shows them anyway."""
     page: int = 1
 
     def has(self, row: GangRow) -> bool:
-        """Return True for a gang that is to be shown."""
+        """Return True if the gang is shown."""
         if self.state not in {"", row.state} or (not self.state and not self.ended and row.state in ENDED):
             return False
         return self.queue in {"", row.queue} and self.namespace in {"", row.namespace} and self.kind in {"", row.kind}
 
     def address(self, **changes: str | int | bool) -> str:
-        """Return the address of the list with these filters after changes, without what is not set."""
+        """Return the address of the list with these filters and changes, without unset ones."""
         fields = {name: getattr(self, name) for name in _FIELDS} | {
             "ended": "on" if self.ended else "",
             "page": self.page,
@@ -57,20 +57,20 @@ class GangLine(Struct, frozen=True):
     row: GangRow
     address: str
     tone: str
-    """good, bad or wait; empty for the others. The state stands beside it."""
+    """The look of the state, which is shown next to it: good, bad or wait; empty for others."""
     created: Moment | None
     expected: Moment | None
-    """Its start, or the earliest one."""
+    """Its start, or the earliest expected start."""
     latest: Moment | None
-    """The latest start; None where it is as expected, or not known."""
+    """The latest expected start; None if it equals the expected one, or is unknown."""
     known_by: str
-    """Basis of the expected start, as `by past run times`; empty for one that is reserved."""
+    """Basis of the expected start, such as `by past run times`; empty for a reserved start."""
     nodes: str
     reason: str
 
 
 class FilterOption(Struct, frozen=True):
-    """A filter, and what it can be set to."""
+    """A filter and its possible values."""
 
     name: str
     title: str
@@ -83,15 +83,15 @@ class GangsView(Struct, frozen=True):
 
     lines: list[GangLine]
     part: ListPart
-    """Of the gangs that the filters let through."""
+    """Number of gangs that match the filters."""
     choices: list[FilterOption]
     filters: Filters
     all: int
-    """Gangs that the caller may see."""
+    """Number of gangs that the caller may see."""
 
 
 def filters(query: Mapping[str, str]) -> Filters:
-    """Return the filters of an address; what cannot be read counts as not set."""
+    """Return the filters of an address; unreadable values count as unset."""
     texts = {name: query.get(name, "").strip()[:_MOST_CHARS] for name in _FIELDS}
     return Filters(**texts, ended=query.get("ended") in {"on", "true", "1"}, page=page_number(query.get("page", "")))
 
@@ -106,7 +106,7 @@ def gangs_view(rows: Sequence[GangRow], scope: Scope, chosen: Filters, now: floa
 
 
 def line(row: GangRow, now: float, twice: frozenset[tuple[str, str]] = frozenset()) -> GangLine:
-    """Return one row; `twice` are names that several gangs of a namespace have."""
+    """Return one row; `twice` are names that several gangs of a namespace share."""
     early = (row.expected_start or row.earliest_start) if row.state in WAITING else ""
     late = row.latest_start if early and row.latest_start != early else ""
     return GangLine(
@@ -127,18 +127,18 @@ def _known_by(row: GangRow) -> str:
 
 
 def tone(state: str) -> str:
-    """Return how a state looks, beside its name."""
+    """Return the look of a state."""
     return "wait" if state in WAITING else _TONES.get(state, "")
 
 
 def address(row: GangRow, twice: frozenset[tuple[str, str]] = frozenset()) -> str:
-    """Return the address of a gang's page: by its workload's name, else by that of its PodGroup."""
+    """Return the address of a gang's page: with its workload's name, else with its PodGroup's."""
     name = row.gang if (row.namespace, row.name) in twice and row.gang else row.name
     return f"/gangs/{quote(row.namespace, safe='')}/{quote(name, safe='')}"
 
 
 def shared_names(rows: Iterable[GangRow]) -> frozenset[tuple[str, str]]:
-    """Return the namespaces and names of workloads that several gangs have, as the ones of a JobSet."""
+    """Return the namespaces and names of workloads with several gangs, such as a JobSet."""
     counts = Counter((row.namespace, row.name) for row in rows)
     return frozenset(key for key, count in counts.items() if count > 1)
 

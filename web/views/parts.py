@@ -1,8 +1,7 @@
 """Small parts of several pages: times, bars, and the parts of a long list. Pure.
 
-A time is there for people and for programs: `<time datetime>` takes the one, its text is the other. A bar has lengths
-in thousandths of its width, and the same in words. It is never the only one to say something: its words stand beside
-it, and each mark has a shape of its own, so that its colour is not needed.
+A time has a form for programs (`<time datetime>`) and a text for people. A bar has lengths in thousandths of its width,
+and the same information as text next to it. Each mark has its own shape, so that colours are not needed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +31,7 @@ class Moment(Struct, frozen=True):
 
 
 def moment(timestamp: str | float | None, now: float) -> Moment | None:
-    """Return a moment of RFC 3339 text or Unix seconds; None for one that is not known or cannot be read."""
+    """Return a moment from RFC 3339 text or Unix seconds; None if it is unknown or unreadable."""
     try:
         seconds = readable_time(timestamp) if isinstance(timestamp, str) else timestamp
         if not seconds:
@@ -59,21 +58,21 @@ class Mark(Struct, frozen=True):
 
 
 class Bar(Struct, frozen=True):
-    """One resource: what is used, and the marks beside it."""
+    """One resource: its usage, and the marks of other amounts."""
 
     resource: str
     used: int
     """Thousandths."""
     used_text: str
     part: int
-    """Thousandths of a part of what is used, that has a pattern of its own: spares, or what is fragmented."""
+    """Thousandths of a part of the usage that has its own pattern: spare slots, or fragmented capacity."""
     marks: list[Mark]
     label: str
-    """All of it in a sentence, for who does not see the bar."""
+    """A sentence with the whole content, for readers who cannot see the bar."""
 
 
 def bar(resource: str, used: int, marks: Mapping[str, int | None], *, part: int = 0) -> Bar:
-    """Return a bar as long as its largest amount; marks that are not set are left out."""
+    """Return a bar whose full width is its largest amount; unset marks are left out."""
     there = {name: amount for name, amount in marks.items() if amount is not None}
     longest = max(used, *there.values(), 1)
     drawn = [Mark(name, _length(amount, longest), amount_text(resource, amount)) for name, amount in there.items()]
@@ -94,19 +93,19 @@ def _length(amount: int, longest: int) -> int:
 
 
 class ListPart(Struct, frozen=True):
-    """One part of a list that is too long for a page."""
+    """One page of a long list."""
 
     first: int
     """Number of its first entry, from 1; 0 without any."""
     shown: int
     all: int
     before: str
-    """Address of the part before it; empty for the first."""
+    """Address of the previous page; empty for the first."""
     after: str
 
 
 def part_of(items: Sequence[T], most: int, page: int, address: Callable[[int], str]) -> tuple[Sequence[T], ListPart]:
-    """Return the entries of a page of the list, or of its last page; `address` returns that of another page."""
+    """Return the entries of a page of the list, or of its last page; `address` returns the address of a page."""
     page = min(max(1, page), max(1, -(-len(items) // most)))
     end = page * most
     shown = items[end - most : end]
@@ -115,5 +114,5 @@ def part_of(items: Sequence[T], most: int, page: int, address: Callable[[int], s
 
 
 def page_number(text: str) -> int:
-    """Return the number of a part of a list, from 1; 1 for what is none."""
+    """Return the number of a page of a list, from 1; 1 for an invalid number."""
     return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= len("1000000") else 1

@@ -1,6 +1,6 @@
 """Recorded events and usage: forms, tables, the events of one gang, CSV. Pure.
 
-The history is asked with the caller's scope, so that what comes in has nothing of others.
+The history is queried with the caller's scope, so the input contains no data of other tenants.
 """
 
 import csv
@@ -20,11 +20,11 @@ from web.views.gangs import tone
 from web.views.parts import WHOLE, Moment, moment
 
 DAYS: Final = (1, 7, 30, 90, 365)
-"""Days to the past that a form offers."""
+"""Periods in days that a form offers."""
 GANGS: Final = 200
-"""Gangs of one page."""
+"""Number of gangs on one page."""
 USAGE_ROWS: Final = 1_000
-"""Rows of a table; the CSV has all."""
+"""Maximum number of rows in a table; the CSV has all."""
 _USUAL_DAYS: Final = 7
 _BY: Final = ("queue", "user")
 _MOST_CHARS: Final = 253
@@ -38,15 +38,15 @@ class Period(Struct, frozen=True):
     queue: str = ""
     namespace: str = ""
     by: tuple[str, ...] = _BY
-    """Keys that usage is grouped by."""
+    """Keys by which usage is grouped."""
 
     def since(self, now: float) -> float:
-        """Return the beginning of the time that is looked at."""
+        """Return the beginning of the period."""
         return now - self.days * _DAY_S
 
     @property
     def query(self) -> str:
-        """The same as the query of an address."""
+        """Return the form as the query of an address."""
         fields = [("days", str(self.days)), *(("by", each) for each in self.by)]
         fields += [(name, value) for name, value in (("queue", self.queue), ("namespace", self.namespace)) if value]
         return urlencode(fields)
@@ -74,10 +74,10 @@ class HistoryView(Struct, frozen=True):
 
     gangs: list[PastGang]
     full: bool
-    """There may be more than is shown."""
+    """True if there may be more gangs than are shown."""
     gaps: list[str]
     silence: str
-    """Notice of a recorder that is gone; empty while it records."""
+    """Warning that the recorder is down; empty while it records."""
     period: Period
 
 
@@ -107,7 +107,7 @@ class UsageView(Struct, frozen=True):
 
 
 def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
-    """Return what an address asks for; what cannot be read counts as not set."""
+    """Return the query of an address; unreadable values count as unset."""
     days = query.get("days", "")
     chosen = tuple(each for each in KEYS if each in by)
     return Period(
@@ -121,7 +121,7 @@ def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
 def history_view(
     gangs: Sequence[GangHistory], gaps: Sequence[Outage], asked: Period, now: float, *, recorded_until: float
 ) -> HistoryView:
-    """Return the list of gangs, with the times for which nothing was recorded."""
+    """Return the list of gangs, with the gaps in the recording."""
     return HistoryView(
         gangs=[past_gang(each, now) for each in gangs[:GANGS]],
         full=len(gangs) >= GANGS,
@@ -132,7 +132,7 @@ def history_view(
 
 
 def steps_of(happenings: Sequence[GangEvent], now: float) -> list[GangStep]:
-    """Return what happened as steps of a timeline."""
+    """Return events as steps of a timeline."""
     return [
         GangStep(moment(each.at, now), str(each.what), plain(each.text), each.epoch, _nodes(each.nodes))
         for each in happenings
@@ -180,7 +180,7 @@ def day_of(at: float) -> str:
 
 
 def usage_csv(rows: Sequence[UsageRow], by: Sequence[str]) -> str:
-    """Return all usage as CSV, in hours; a text that a spreadsheet would take for a formula gets a quote before it."""
+    """Return all usage as CSV, in hours; texts that a spreadsheet would interpret as formulas get a leading quote."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow([*by, "resource", "unit", "asked", "held", "used", "lost"])
@@ -192,7 +192,7 @@ def usage_csv(rows: Sequence[UsageRow], by: Sequence[str]) -> str:
 
 
 def unit_of(resource: str) -> str:
-    """Return the unit of an amount over time: hours of one whole, or of a GiB."""
+    """Return the unit of an amount over time: hours of one unit, or of a GiB."""
     return "GiB h" if is_bytewise(resource) else "h"
 
 

@@ -14,7 +14,7 @@ from muster.api.muster.states import ENDED
 from muster.workloads.table import slot_of
 
 NODES = 400
-"""Largest number of nodes that are drawn; the others are counted."""
+"""Maximum number of drawn nodes; the others are only counted."""
 NO_RACK = ""
 
 
@@ -38,13 +38,13 @@ class RackOfNodes(Struct, frozen=True):
     nodes: list[NodeOfGang]
     members: int
     more: int
-    """Nodes that are not drawn."""
+    """Number of nodes that are not drawn."""
 
 
 def racks(
     pods: Sequence[Pod], placement: Placement | None, state: str, rack_of_node: Mapping[str, str]
 ) -> list[RackOfNodes]:
-    """Return the racks of a gang, in the order of their names; a gang without pods on nodes is where its plan is."""
+    """Return the racks of a gang, by name; for a gang without pods on nodes, those of its planned nodes."""
     ranks: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     running: dict[str, int] = defaultdict(int)
     for pod in pods:

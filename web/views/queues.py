@@ -1,4 +1,7 @@
-"""Queues: the tree with use, fair share, deserved, guarantee and capability, and who waits since when. Pure."""
+"""The page of queues: the tree with usage, fair share, deserved, guarantee and capability, and the waiting gangs.
+
+Pure.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,11 +22,11 @@ from web.views.gangs import address, shared_names
 from web.views.parts import Bar, ListPart, Moment, bar, moment, part_of
 
 PAGE_QUEUES = 100
-"""Queues of one page."""
+"""Number of queues on one page."""
 WAITERS = 5
-"""Gangs that wait in one queue and are named; a link leads to all of them."""
+"""Maximum number of named waiting gangs per queue; a link leads to all of them."""
 WARNED = 0.8
-"""Part of a budget from which on it is marked, as the planner warns from there."""
+"""Used part of a budget from which it is marked; the planner warns from the same part."""
 NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
 _HOUR_S = 3_600
 _GIB = 1 << 30
@@ -46,7 +49,7 @@ class BudgetLine(Struct, frozen=True):
 
     words: str
     full: bool
-    """So much of it is used that its users should know."""
+    """True if so much is used that users are warned."""
 
 
 class QueueLine(Struct, frozen=True):
@@ -54,28 +57,28 @@ class QueueLine(Struct, frozen=True):
 
     name: str
     depth: int
-    """Of the tree, from 0 for the root."""
+    """Depth in the tree, 0 for the root."""
     parent: str
     weight: int
     priority: int
     bars: list[Bar]
     """GPUs first."""
     waiting: int
-    """Gangs that wait in it; of all whom the caller may see where the queues do not say it."""
+    """Number of waiting gangs; if the Queue's status does not contain it, of the gangs that the caller may see."""
     waiters: list[Waiter]
     more: int
-    """Gangs of the caller's that wait, beyond those named."""
+    """Number of the caller's waiting gangs that are not named."""
     gangs: str
-    """Address of the list of gangs that wait in it."""
+    """Address of the list of its waiting gangs."""
     message: str
     spares: str
     limits: tuple[str, ...]
-    """Beyond its capability, in words."""
+    """Its limits other than the capability, as text."""
     budgets: list[BudgetLine]
 
 
 class OwnLine(Struct, frozen=True):
-    """A queue as the gangs of one who may not list queues say it."""
+    """A queue as described by the caller's gangs, for callers who may not list queues."""
 
     name: str
     running: int
@@ -90,13 +93,13 @@ class QueuesView(Struct, frozen=True):
 
     lines: list[QueueLine]
     own: list[OwnLine]
-    """In place of `lines` for who may not list queues."""
+    """Used instead of `lines` if the caller may not list queues."""
     waits: int
-    """Gangs in scope that wait."""
+    """Number of waiting gangs in scope."""
     part: ListPart | None = None
     """Of the queues; None for who may not list them."""
     silence: str = ""
-    """Notice of a recorder that is gone, where there are budgets; empty while it records."""
+    """Warning that the recorder is down, if there are budgets; empty while it records."""
 
 
 def queues_view(
@@ -112,7 +115,7 @@ def queues_view(
 ) -> QueuesView:
     """Return one page of the tree; gangs outside the scope are not named.
 
-    `used` is what each queue itself has held in the periods of budgets, in unit-seconds; None where there is no
+    `used` is the usage of each queue without its descendants in the periods of budgets, in unit-seconds; None without a
     history.
     """
     spent = None if used is None else {period: spent_below(reports, each) for period, each in used.items()}
@@ -130,7 +133,7 @@ def queues_view(
 
 
 def own_queues_view(queues: Sequence[OwnQueue], now: float) -> QueuesView:
-    """Return what callers see who may not list queues: the positions of the gangs of their namespaces."""
+    """Return the page for callers who may not list queues: the positions of the gangs in their namespaces."""
     own = [
         OwnLine(each.queue, each.running, each.waiting, each.place, moment(each.expected_start, now), _all(each.queue))
         for each in queues
@@ -177,7 +180,7 @@ def _line(
 
 
 def spent_below(reports: Sequence[QueueReport], used: Mapping[str, Vector]) -> dict[str, Vector]:
-    """Return what queues have held with those below them; a queue comes after its parent."""
+    """Return the usage of queues including their descendants; a queue comes after its parent."""
     total = {report.queue: dict(used.get(report.queue, {})) for report in reports}
     for report in reversed(reports):
         if report.parent in total:
@@ -202,7 +205,7 @@ def _budgets(
 
 
 def resources(report: QueueReport) -> list[str]:
-    """Return the resources of a queue that some gang or quota names: GPUs of all makes, CPUs, memory, the others."""
+    """Return the resources of a queue that a gang or quota names: GPUs of all vendors, CPUs, memory, others."""
     amounts = (report.allocated, report.fair_share, report.deserved, report.guarantee, report.capability)
     there = {name for each in amounts for name in each} - _NOT_SHOWN
     return sorted(there, key=lambda name: (name in {CPU, _MEMORY}, name == _MEMORY, name))

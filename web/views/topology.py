@@ -1,4 +1,4 @@
-"""The cluster's nodes: racks with what is free, domains with what is fragmented, faults, spares, reservations. Pure."""
+"""The page of nodes: racks with free capacity, domains with fragmented capacity, faults, spares, reservations. Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -21,12 +21,12 @@ from web.views.gangs import address, shared_names
 from web.views.parts import WHOLE, Moment, moment
 
 READY = "Ready"
-"""The state of a healthy node for who may not list the pods there, and so does not know what is free."""
+"""The state of a healthy node for callers who may not list its pods, and so do not know its free capacity."""
 STATES = (READY, "Free", "Mixed", "Full", "Cordoned", "Suspect", "NotReady")
 _HEALTHY = frozenset({READY, "Free", "Mixed", "Full"})
 RACKS = 500
 DOMAINS = 500
-"""Rows of a topology that are shown."""
+"""Maximum number of rows of a topology."""
 SUSPECTS = 200
 _NODE_CHARS = 120
 
@@ -37,7 +37,7 @@ class NodeStateCount(Struct, frozen=True):
     state: str
     nodes: int
     at: int
-    """Their beginning in the bar, in thousandths."""
+    """Their start in the bar, in thousandths."""
     width: int
     names: str
 
@@ -51,7 +51,7 @@ class RackLine(Struct, frozen=True):
     gpus: str
     free: str
     whole: int
-    """Nodes with all their GPUs free."""
+    """Number of nodes whose GPUs are all free."""
     states: list[NodeStateCount]
     label: str
 
@@ -65,10 +65,10 @@ class DomainLine(Struct, frozen=True):
     nodes: int
     unused: int
     room: list[str]
-    """Free of all, a text for each resource."""
+    """Free and total amounts, as a text for each resource."""
     fragmented: str
     share: int
-    """Of what is free, the part on partly used nodes, in thousandths."""
+    """The part of the free capacity that is on partly used nodes, in thousandths."""
     spares: str
 
 
@@ -84,7 +84,7 @@ class TopologyLine(Struct, frozen=True):
 
 
 class SuspectLine(Struct, frozen=True):
-    """A node that gets nothing new."""
+    """A node that gets no new pods."""
 
     node: str
     rack: str
@@ -94,7 +94,7 @@ class SuspectLine(Struct, frozen=True):
 
 
 class ReservationLine(Struct, frozen=True):
-    """Nodes that are kept for a gang which waits."""
+    """Nodes that are reserved for a waiting gang."""
 
     title: str
     address: str
@@ -115,7 +115,7 @@ class TopologyView(Struct, frozen=True):
     reservations: list[ReservationLine]
     nodes: int
     whole: bool
-    """False for who may not list all pods: what is free is not shown."""
+    """False if the caller may not list all pods; free capacity is then not shown."""
 
 
 def topology_view(
@@ -129,9 +129,9 @@ def topology_view(
     *,
     whole: bool = True,
 ) -> TopologyView:
-    """Return the page; gangs outside the scope are not named, and neither are their nodes.
+    """Return the page without the names of gangs outside the scope and of their nodes.
 
-    `whole`: the caller may list all pods; others are not shown what these leave free.
+    `whole` is true if the caller may list all pods; other callers do not see free capacity.
     """
     racks = _racks(nodes if whole else [replace(row, state=READY) if row.state in _HEALTHY else row for row in nodes])
     mine = [each for each in placements if each.status.phase == "Reserved" and scope.has(each.metadata.namespace)]
@@ -232,7 +232,7 @@ def _domains(domains: Sequence[DomainReport], depth: int, scope: Scope) -> Itera
 
 
 def _spares(there: SparesThere, scope: Scope) -> str:
-    """Return spares as a text; of gangs outside the scope only the number of spare slots."""
+    """Return spares as text; for gangs outside the scope, only the number of spare slots."""
     if not there.seats:
         return ""
     keepers, borrowers = (

@@ -1,6 +1,6 @@
-"""Content of the simulation's form: its fields, their errors, and the outcome. Pure.
+"""Content of the simulation's form: its fields, their errors, and the result. Pure.
 
-All fields of the form are untrusted, and a simulation costs the server time: each field has a limit.
+All fields of the form are untrusted, and a simulation costs the server time, so each field has a limit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,23 +23,23 @@ from webhook.offline.manifests import JSON, ManifestError, documents_in
 from webhook.offline.submission import Submission
 
 YAML_BYTES = 64 * 1024
-"""Of the manifests: the longest of the examples have 4 KiB."""
+"""Maximum size of the manifests; the largest examples have 4 KiB."""
 OBJECTS = 20
-"""Objects of one trial."""
+"""Maximum number of objects in one simulation."""
 JOB_PODS = 5_000
-"""Pods that batch Jobs of one trial make, each of which goes through admission."""
+"""Maximum number of pods of batch Jobs in one simulation, each of which admission reviews."""
 NEW_NODES = 1_000
 CHANGES = 20
-"""Changes of queues, and nodes to cordon."""
+"""Maximum number of queue changes, and of nodes to cordon."""
 OUTCOMES = 200
-"""Gangs that the outcome names, those of the trial first."""
+"""Maximum number of gangs in the result, those of the manifests first."""
 _NAME_CHARS = 253
 _NAME = "the manifests"
 
 
 @dataclass(slots=True)
 class Trial:
-    """Input of a form, as it was typed, with the errors of its fields."""
+    """Input of a form as typed, with the errors of its fields."""
 
     manifests: str = ""
     namespace: str = ""
@@ -48,16 +48,16 @@ class Trial:
     cordon: str = ""
     queues: str = ""
     errors: dict[str, str] = field(default_factory=dict)
-    """Name of a field → what is wrong with it. `form` is about several fields."""
+    """Name of a field → its error; `form` is for errors of several fields."""
 
     @property
     def empty(self) -> bool:
-        """True if it asks for nothing."""
+        """Return True if the form is empty."""
         return not (self.manifests or self.add_nodes or self.cordon or self.queues)
 
 
 class GangOutcome(Struct, frozen=True):
-    """The outcome of one gang."""
+    """The result for one gang."""
 
     title: str
     submitted: bool
@@ -66,24 +66,24 @@ class GangOutcome(Struct, frozen=True):
     nodes: list[str]
     why: str
     queue: str
-    """Its queue and place, for one that waits."""
+    """Its queue and position, if it waits."""
 
 
 class TrialResult(Struct, frozen=True):
-    """The result of a trial."""
+    """The result of a simulation."""
 
     gangs: list[GangOutcome]
     more: int
     asked: list[QueueDemand]
-    """Demands of new gangs on their queues, for callers who may not see the cluster."""
+    """Requests of new gangs and limits of their queues, for callers who may not see the cluster."""
     shares: list[str]
     ignored: list[str]
 
 
 def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> Trial:
-    """Return what a form asks for, with the errors that show before the cluster is looked at.
+    """Return the input of a form, with the errors that can be found without the cluster.
 
-    `namespaces` are those that the caller may choose from, the first by default.
+    `namespaces` are those from which the caller may choose; the first is the default.
     """
     asked = Trial(
         manifests=form.get("manifests", "").replace("\r\n", "\n"),
@@ -118,7 +118,7 @@ def _check_numbers(asked: Trial) -> None:
 
 
 def words(text: str) -> list[str]:
-    """Return the entries of a field: they stand on lines of their own, or between commas or blanks."""
+    """Return the entries of a field, which are separated by line breaks, commas or blanks."""
     return text.replace(",", " ").split()
 
 
@@ -140,9 +140,10 @@ def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
 def tried(
     asked: Trial, namespaces: Sequence[str], dump: ClusterDump, scope: Scope, *, whole: bool
 ) -> TrialResult | None:
-    """Return the outcome; None with the reason in the errors of the trial's fields.
+    """Return the result; None if it failed, with the reason in the errors of the form.
 
-    `whole`: the caller may see the whole cluster. Others get what their gangs would ask of their queues.
+    `whole` is true if the caller may see the whole cluster. Others get the requests of their gangs and the limits of
+    their queues.
     """
     if not whole and (asked.add_nodes or asked.cordon or asked.queues):
         asked.errors["form"] = "these changes can be tried by those who may list the whole cluster; manifests by all"
@@ -200,7 +201,7 @@ def _change(asked: Trial, submission: Submission) -> DumpChange:
 
 
 def _field_of(asked: Trial, why: str, dump: ClusterDump) -> str:
-    """Return the field that an error is about: nodes are named in two of them, all else is about queues."""
+    """Return the field of an error: nodes are named in two fields, other errors are about queues."""
     there = {node.metadata.name for node in dump.objects_of(NODES)}
     if any(name not in there for name in words(asked.cordon)) and "node" in why:
         return "cordon"

@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     big, text = sa.BigInteger, sa.Text
     op.create_table(

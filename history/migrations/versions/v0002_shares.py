@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the table and the index."""
+    """Create the table and the index."""
     op.create_table(
         "folds",
         sa.Column("namespace", sa.String(63), primary_key=True),
