@@ -1,12 +1,12 @@
-"""The scheduler extender: where pods run.
+"""The scheduler extender, which decides where pods run.
 
-One process beside a stock kube-scheduler. `planner/` decides, pure; the other modules serve, watch and write.
-`cluster` feeds the planner's state from watches, `cycles` runs planning cycles in a thread, `commit` writes their
-decisions: each gang's as a Placement (`placements`) before anything acts on it. `groupstatus` and `clusterstatus` write
-statuses; `placementcontent` and `groupcontent` compute what is written. `app` answers kube-scheduler with the `verbs/`,
-`barrier` holds the bind calls of a gang that starts. `explain/` runs a cycle over a dump of the cluster. `main` wires
-the parts together.
+It is one process next to a stock kube-scheduler. `planner/` makes the decisions and is pure; the other modules serve,
+watch and write. `cluster` updates the planner's state from watches, `cycles` runs planning cycles in a thread, and
+`commit` writes the decisions: a Placement (`placements`) before anything acts on it. `groupstatus` and `clusterstatus`
+write statuses; `placementcontent` and `groupcontent` compute their content. `app` answers kube-scheduler with the
+`verbs/`, and `barrier` holds the bind calls of a starting gang. `explain/` runs a cycle over a dump of the cluster.
+`main` connects the parts.
 
-Promises that no gang stays half placed, and that an answer which is not certain is an error, never a rejection. Must
-not import webhook or controller. Start with `cycles`: its cycle has numbered steps.
+No gang stays partly placed, and an uncertain answer is an error, never a rejection. The package must not import webhook
+or controller. Start with `cycles`, whose cycle has numbered steps.
 """

@@ -1,4 +1,4 @@
-"""Makes `python -m extender` start the process, as the container image does."""
+"""`python -m extender`: the extender process, as started by the container image."""
 
 import os
 import sys

@@ -1,12 +1,12 @@
-"""The extender's routes: bytes in, a verb's answer out, and an error that kube-scheduler reads if that fails.
+"""The extender's routes, which decode a call, run its verb, and encode the answer or an error for kube-scheduler.
 
 Everything runs on the event loop: filter, prioritize and preempt compute on the state in memory and never wait. Bind is
 a coroutine, since it waits for the other members of a gang and for the API server.
 
-Calls over TLS need a client certificate. Over plain HTTP, which is on loopback only, a process on the same machine can
-call without one, but a web page that is open there must not. It can send forms and plain text anywhere, and reach
-loopback under a name of its own (DNS rebinding). But it cannot send JSON elsewhere without being asked about it first,
-nor choose the headers `Host` and `Origin`.
+Calls over TLS need a client certificate. Over plain HTTP, which is served on loopback only, processes on the same
+machine can call without one, but web pages in a local browser must not. A web page can send forms and plain text
+anywhere, and reach loopback under its own host name (DNS rebinding). But it cannot send JSON to another site without a
+preflight request, nor choose the headers `Host` and `Origin`.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ log = structlog.get_logger()
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
 CONTENT_TYPE = "application/json"
 MAX_BODY_BYTES = 16 * 1024 * 1024
-"""More than kube-scheduler can send: the names of all nodes of the largest cluster are 2 MB."""
+"""Maximum size of a body, more than kube-scheduler sends: the names of all nodes of the largest cluster have 2 MB."""
 
 
 class Verbs(NamedTuple):
@@ -53,7 +53,7 @@ class Verbs(NamedTuple):
 def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> ASGIApp:
     """Create the ASGI app with the four verbs and the pages of plugins; `authenticated`: by client certificates.
 
-    A verb's answer is always 200 with any error in its body, as kube-scheduler reads no other one.
+    A verb always answers with 200 and any error in the body, because kube-scheduler ignores other bodies.
     """
     answers = {
         "/filter": _verb("filter", DECODE_ARGS, verbs.filter, lambda why: api.ExtenderFilterResult(error=why)),
@@ -69,7 +69,7 @@ Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 class _WithPod(api.ExtenderWire):
-    """Arguments of any verb, of which the pod is still to be decoded."""
+    """Arguments of any verb; the pod is not decoded yet."""
 
     pod: msgspec.Raw = msgspec.Raw()
 
@@ -95,9 +95,9 @@ def _verb(
 
 
 async def _short(body: bytes) -> bytes:
-    """Return a long call without the fields of its pod that no code reads: to read all at once would take too long.
+    """Return a long call without unused fields of its pod, because decoding all of them at once would take too long.
 
-    Raises msgspec.DecodeError if it is no call.
+    Raises msgspec.DecodeError for other bodies.
     """
     if len(body) <= LONG:
         return body
@@ -109,10 +109,10 @@ async def _short(body: bytes) -> bytes:
 
 
 class _Calls:
-    """Answers the verbs, leaves requests for other paths to `others`, and refuses what cannot be kube-scheduler's.
+    """Server of the verbs; passes other paths to `others`, and refuses requests that cannot come from kube-scheduler.
 
-    kube-scheduler asks twice for each pod, and Starlette's layers would cost a tenth of all that a pod costs here.
-    `authenticated` callers use any host.
+    kube-scheduler sends two calls per pod, and Starlette's layers would add a tenth to the extender's cost of a pod.
+    `authenticated` callers may use any host name.
     """
 
     def __init__(self, answers: Mapping[str, Answer], others: ASGIApp, *, authenticated: bool) -> None:
@@ -121,7 +121,7 @@ class _Calls:
         self._authenticated = authenticated
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; one whose client has gone before all of it came gets no answer."""
+        """Answer one request, unless its client has disconnected before the request was complete."""
         if refusal := self._refusal(scope["method"], Headers(scope=scope)):
             await refusal(scope, receive, send)
             return
@@ -175,7 +175,7 @@ def _page(pages: Pages) -> Callable[[Request], Response]:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer a request that is none of these."""
+    """Refuse a request for another path or method."""
     status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.BAD_REQUEST
     return _refusal(request.scope, status)
 

@@ -1,15 +1,18 @@
 """The barrier of bind calls: members of one epoch wait for each other, then all are bound.
 
-kube-scheduler places pods one by one, and a binding cannot be taken back. Were each member bound when its call comes, a
-gang whose last member is refused would stay half placed: kube-scheduler checks more than the planner models. So a call
-is answered when enough members have come. While it is held, kube-scheduler has checked the member's node with all its
-plugins and counts it there; when enough are held, the gang can start for certain.
+kube-scheduler places pods one by one, and a binding cannot be undone. If each member were bound when its call arrives,
+a gang whose last member is refused would stay partly placed, because kube-scheduler checks more than the planner
+models. So calls are answered once enough members have arrived. When a call arrives, kube-scheduler has checked the
+member's node with all its plugins, and counts the member there. So once enough calls are held, the gang can start for
+certain.
 
-The planner has chosen the nodes before, so members come one right after the other, and the wait, which counts from the
-first arrival, is short: held calls take room. Each member that comes adds to it, as thousands take longer.
+Because the planner has already chosen the nodes, members arrive shortly after each other. The timeout counts from the
+first arrival and is short, because held calls occupy capacity. Each arriving member extends it, because thousands of
+members take longer.
 
-A *meeting* has the calls of one gang and one epoch: members pinned by different placements do not start together. It
-ends once, with one outcome for all its calls; the next call opens another one. All of it runs on the event loop.
+A *meeting* contains the calls of one gang and one epoch, because members pinned by different placements do not start
+together. It ends once, with one outcome for all its calls; the next call opens another meeting. All code here runs on
+the event loop.
 """
 
 import asyncio
@@ -30,14 +33,17 @@ WAIT = Histogram(
 )
 
 MEMBER_S = 0.05
-"""Added to the wait for each arrived member: kube-scheduler brings twenty a second where the API server is busy, and a
-gang of a thousand would else never start."""
+"""Time added to the timeout for each arrived member.
+
+Without it, a gang of a thousand pods would never start with a busy API server, where kube-scheduler binds twenty pods
+per second.
+"""
 LONGEST_S = 290.0
-"""Longest wait: kube-scheduler gives up a call of the bind entry after 300 s (`httpTimeout`)."""
+"""Longest timeout, because kube-scheduler abandons a bind call after 300 s (`httpTimeout`)."""
 
 
 class MeetingOutcome(Enum):
-    """End of a meeting: its members may be bound, or must be tried again."""
+    """Outcome of a meeting: its members may be bound, or must be tried again."""
 
     RELEASED = "released"
     TIMED_OUT = "timed out"
@@ -49,7 +55,7 @@ from_zero(OUTCOMES, (outcome.name.lower() for outcome in MeetingOutcome))
 
 @dataclass(slots=True)
 class _Meeting:
-    """Calls of one gang and epoch; `arrived` has the last pod of each slot, as a slot takes one pod."""
+    """Calls of one gang and epoch; `arrived` has the last pod of each slot, because a slot holds one pod."""
 
     opened_at: float
     arrived: dict[Slot, str] = field(default_factory=dict)
@@ -78,10 +84,10 @@ class Barrier:
         pod_uid: str = "",
         on_arrival: Callable[[], None] = lambda: None,
     ) -> MeetingOutcome:
-        """Wait until `enough` holds for the held members, slot → UID, or the time is over; call `on_arrival` before.
+        """Call `on_arrival`, then wait until `enough` holds for the held members (slot → UID), or until the timeout.
 
-        Of several pods with one slot only the last gets it, and the others CANCELLED. A call that ends by an exception
-        does not count any more.
+        If several pods have the same slot, only the last one keeps it; the others get CANCELLED. A call that ends by an
+        exception no longer counts.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, slot, pod_uid)
@@ -100,12 +106,12 @@ class Barrier:
                 del meeting.arrived[slot]
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
-        """End the barriers of a gang, of one epoch or all: its placement is over, or a member is gone."""
+        """End the meetings of a gang, for one epoch or all, because its placement has ended or a member is gone."""
         for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
             self._end(key, self._meetings[key], MeetingOutcome.CANCELLED)
 
     def cancel_all(self) -> None:
-        """End every meeting, as this process does not lead any more."""
+        """End every meeting, because this process no longer leads."""
         for gang_uid, epoch in list(self._meetings):
             self.cancel(gang_uid, epoch)
 
@@ -131,7 +137,7 @@ class Barrier:
         meeting.timer = loop.call_later(after_s, self._check_deadline, key, meeting)
 
     def _check_deadline(self, key: tuple[str, int], meeting: _Meeting) -> None:
-        """End a meeting whose time is over; one timer serves all its members, and is set again as they add to it."""
+        """End a meeting after its timeout; all members share one timer, which is set again when they extend it."""
         lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
         left = meeting.opened_at + lasts_s - self._monotonic_s()
         if left > 0 and meeting.outcome is None:

@@ -1,4 +1,4 @@
-"""Reports of the usage budgets of queues: metrics, and an event at each step; `fairshare.budgets` enforces them."""
+"""Reports about the usage budgets of queues: metrics, and an event at each threshold."""
 
 from collections.abc import Callable
 from math import inf
@@ -30,14 +30,14 @@ NEAR: Final = 0.8
 """Used part of a budget at which a warning is sent."""
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
-"""Time for the usage to come after the start of this process, until it is warned that there is none."""
+"""Time after the start of this process until it warns that there is no usage."""
 
 LATE_S: Final = 600.0
-"""Time after a gang's members come or go by which the recorder has published that: it does so within seconds."""
+"""Time within which the recorder must publish a start or end of members; usually it takes seconds."""
 
 
 class BudgetReporter:
-    """Remembers the last report of each queue, so that a step is reported once; and whether the usage is up to date."""
+    """Reporter of budgets, which remembers the last report of each queue, so that each threshold is reported once."""
 
     def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder
@@ -48,16 +48,16 @@ class BudgetReporter:
         """Queue → reason of the last event."""
         self._ratios, self._known = Series(RATIO), Series(KNOWN)
         self._held: frozenset[tuple[str, int]] = frozenset()
-        """UID and number of members with a node of the gangs that have some, as of the last report."""
+        """UID of each gang with members on nodes, and the number of these members, at the last report."""
         self._held_before = False
-        """True if there was a report before."""
+        """True after the first report."""
         self._changed: float | None = None
-        """Time of its first change after the moment up to which the usage is known; None if it has not."""
+        """Time of the first change after the end of the known usage; None without a change."""
 
     def believed(self, usage: PublishedUsage | None) -> PublishedUsage | None:
-        """Return the usage, or None if it lacks what has happened for too long: its writer is down.
+        """Return the usage; None if recent changes have been missing from it for too long, because its writer is down.
 
-        It is only written when something has changed, so its age alone says nothing.
+        The usage is only written after changes, so its age alone does not show whether it is complete.
         """
         if self._changed is not None:  # the clock may have been set back
             self._changed = min(self._changed, self._wall_s())
@@ -73,7 +73,7 @@ class BudgetReporter:
         self._held, self._held_before = held, True
 
     def report(self, session: Session) -> None:
-        """Report the budgets as this cycle sees them, unless the last report is new."""
+        """Report the budgets in this cycle, unless the last report is recent."""
         now = self._wall_s()
         if 0 <= self._next - now <= EVERY_S:
             return
@@ -109,7 +109,7 @@ class BudgetReporter:
 
 
 def step(state: BudgetStanding) -> tuple[str, UsageBudget | None]:
-    """Return the reason for an event about budgets, and the one of which most is used; empty below 80 %."""
+    """Return the reason for an event about budgets, and the budget with the highest used part; empty below 80 %."""
     budget = max(state.ratios, key=lambda each: state.ratios[each], default=None)
     ratio = 0.0 if budget is None else state.ratios[budget]
     if ratio >= 1:

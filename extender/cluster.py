@@ -1,7 +1,7 @@
-"""The state as it is now, on one event loop, and the reflectors that feed it.
+"""The live state on one event loop, and the reflectors that update it.
 
-It is changed and read on the loop only, so that it needs no locks: the verbs, the watches and the timers run there. The
-planner and its writers have threads, and ask the loop: `ask` runs a question there, between two other callbacks.
+The state is changed and read only on the loop, where verbs, watches and timers run, so it needs no locks. The planner
+and its writers run in threads: `ask` runs their function on the loop, between two other callbacks.
 """
 
 import asyncio
@@ -39,15 +39,15 @@ from muster.process import memory
 
 T = TypeVar("T")
 ANSWER_S = 30.0
-"""Limit for an answer of the loop to a thread: only a loop that has ended takes so long."""
+"""Timeout for a response of the loop to a thread; only a loop that has ended takes this long."""
 MAX_DELAY_S = 5.0
-"""Longest time between two tries while the API server does not answer: gangs wait for it."""
+"""Longest interval between two attempts while the API server does not answer, because gangs wait for it."""
 _USUAL_JOB_BYTES = 16 * 1024
 COMPARISONS = 1_000
-"""Looks at pods for new queries in one event; about a millisecond."""
+"""Number of pods that are compared with new queries in one event; takes about a millisecond."""
 SLICE_COMPARISONS = 1_500
 SLICE_S = 0.002
-"""Looks of a slice, and the pause after it; both take about as long."""
+"""Comparisons per slice, and the pause after it, which takes about as long."""
 _POLL_S = 0.02
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), core.PodSpec(), core.PodStatus()
 
@@ -55,14 +55,14 @@ log = structlog.get_logger()
 
 
 class Live:
-    """The state on its loop (before `run_here` in the caller's thread), and its waiters; `wake` asks for a cycle."""
+    """The state on its loop (before `run_here`, in the caller's thread) and its waiters; `wake` requests a cycle."""
 
     def __init__(self, state: PlannerState, *, wake: Callable[[], None]) -> None:
         self.state = state
-        """For callbacks of the loop; other threads `ask`."""
+        """Only for callbacks of the loop; other threads use `ask`."""
         self._wake = wake
         self._waiting: dict[asyncio.Event, None] = {}
-        """In the order in which they came, and are woken."""
+        """In the order of arrival, in which they are woken."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -71,11 +71,13 @@ class Live:
         return True
 
     def run_here(self) -> None:
-        """Give the state to the running loop."""
+        """Move the state to the running loop."""
         self._loop = asyncio.get_running_loop()
 
     def ask(self, question: Callable[[PlannerState], T]) -> T:
-        """Return what `question` answers about the state, or raise its error. It may change the state, but not block.
+        """Run `question` with the state on the loop, and return its result or raise its error.
+
+        It may change the state, but not block.
 
         Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
         """
@@ -86,11 +88,11 @@ class Live:
         return answer.result(ANSWER_S)
 
     def change(self, change: Callable[[PlannerState], bool | None]) -> None:
-        """Change the state, and report it: to the planner too, unless `change` returns False."""
+        """Change the state, and wake the waiters and, unless `change` returns False, the planner."""
         self.ask(lambda state: self.changed(change(state)))
 
     def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - what an `on_*` method of the state says
-        """Wake the waiters after a change, and unless it does not matter the planner. Runs on the loop."""
+        """Wake the waiters after a change and, if the change is relevant, the planner. Runs on the loop."""
         if self._waiting:
             for changed in self._waiting:
                 changed.set()
@@ -99,7 +101,7 @@ class Live:
             self._wake()
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until the state fulfils a condition; False if it did not in time."""
+        """Wait until the state satisfies a condition; return False after the timeout."""
         changed = asyncio.Event()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -118,12 +120,12 @@ class Live:
 
 
 def name_only(pod: core.Pod) -> core.Pod:
-    """Return the pod without what the state knows; a whole one is some 15 KiB, and there may be 50,000."""
+    """Return the pod without the fields that the state has; 50,000 complete pods would take 15 KiB each."""
     return core.Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
 
 
 def _job_name_only(job: Job) -> Job:
-    """Return the Job without what the state knows, whose templates may be a megabyte."""
+    """Return the Job without the fields that the state has, because its templates may have a megabyte."""
     return Job(metadata=_name_of(job.metadata))
 
 
@@ -133,13 +135,13 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _planned_weight_of(job: Job) -> int:
-    """Return the weight of the parts that the state keeps; of a usual Job that of all, which is known sooner."""
+    """Return the size of the parts that the state keeps; for a usual Job the total size, which is fast to compute."""
     whole = weight_of(job)
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
 
 def _budget_of(resource: Resource[Any]) -> MemoryLimit[Any] | None:
-    """Return the budget of kinds that tenants fill; pods are small here, and those on nodes always count."""
+    """Return the memory limits of kinds that tenants create; pods are excluded, because all must be counted."""
     if resource is JOBS:
         return MemoryLimit(JOBS, _planned_weight_of)
     return MemoryLimit(resource) if resource in (POD_GROUPS, scheduling.NATIVE_POD_GROUPS) else None
@@ -149,16 +151,16 @@ _PLURALS = Counter(fed.resource.plural for fed in FEED)
 
 
 def _called(resource: Resource[Any]) -> str:
-    """Return the name of a kind on pages for people: its plural, with the group where two kinds have the same."""
+    """Return the display name of a kind: its plural, with the group if two kinds have the same plural."""
     return resource.plural if _PLURALS[resource.plural] == 1 else f"{resource.plural}.{resource.group}"
 
 
 _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {core.PODS: name_only, JOBS: _job_name_only}
-"""The parts that the caches keep of kinds of which the state has its own copy."""
+"""The parts of objects that caches keep for kinds of which the state has its own copy."""
 
 
 class LiveCluster(Live):
-    """The live state and the reflectors that feed it."""
+    """The live state and the reflectors that update it."""
 
     def __init__(
         self,
@@ -169,13 +171,13 @@ class LiveCluster(Live):
         rules: FaultRules = DEFAULT_RULES,
         tap: RecordingHook | None = None,
     ) -> None:
-        """Make the caches of a pool's cluster; a `tap` notes all changes of the state."""
+        """Create the caches of a pool's cluster; a `tap` records all changes of the state."""
         make = tap.state if tap is not None else PlannerState
         super().__init__(make(COMPARISONS, self._compare_on, pool=pool, rules=rules), wake=wake)
         self._tap = tap
         self._comparing = False
         self._first: frozenset[Mark] | None = None
-        """The queries that were not compared yet when the caches were filled."""
+        """Queries that had not been compared when the caches were filled."""
         on_node_change = next(self._teller(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, on_node_change, random.random)
         self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}
@@ -184,7 +186,7 @@ class LiveCluster(Live):
 
     @property
     def synced(self) -> bool:
-        """True if every cache has been filled once, and all that was in them has been compared."""
+        """Return True if every cache has been filled once, and its content has been compared."""
         if self._synced or self._pool.held_back or not all(each.synced for each in self._reflectors.values()):
             return self._synced
         pending = self.state.comparisons.open_marks
@@ -193,7 +195,7 @@ class LiveCluster(Live):
         return self._synced
 
     def not_ready(self) -> str | None:
-        """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
+        """Return a sentence while a kind has not been read yet, or can no longer be read; None otherwise."""
         unread = not_ready({_called(resource): each for resource, each in self._reflectors.items()})
         if unread or self.synced:
             return unread
@@ -210,7 +212,7 @@ class LiveCluster(Live):
             reflector.add_handler(handler)
 
     def start(self) -> None:
-        """Start the reflectors: that of pods last, as those of the pool are known by its nodes and gangs.
+        """Start the reflectors; that of pods is the last, because a pool's pods are selected by its nodes and gangs.
 
         Runs on the loop.
         """
@@ -226,7 +228,7 @@ class LiveCluster(Live):
         self._reflectors[core.PODS].start()
 
     def stop(self) -> None:
-        """Stop the reflectors; the state stays as it is."""
+        """Stop the reflectors; the state remains."""
         later = self._later
         if later is not None:
             loop = later.get_loop()
@@ -237,7 +239,7 @@ class LiveCluster(Live):
             reflector.stop()
 
     def _compare_on(self) -> None:
-        """Compare new queries with pods in slices of some milliseconds, with as much time for others in between."""
+        """Compare new queries with pods in slices of some milliseconds, with equally long pauses for other work."""
         if not self._comparing:
             self._comparing = True
             asyncio.get_running_loop().call_later(SLICE_S, self._compare)

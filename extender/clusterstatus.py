@@ -1,7 +1,7 @@
 """Statuses of Queues and HyperNodes: the planner's shares and usage of queues, members and problems of HyperNodes.
 
-The planner computes them anyway, and is one process at a time; the controller would have to watch all nodes. It writes
-the other fields of Queues (state, counts, allocated), each by merge patches of its own fields.
+The extender writes them, because the planner computes them anyway; the controller would have to watch all nodes. The
+controller writes the other fields of Queues (state, counts, allocated). Each uses merge patches of its own fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,11 +39,11 @@ EVERY_S = 2.0
 AGAIN_S = 600.0
 """Time after which the status of a HyperNode is written again, if another controller has changed it."""
 MAX_AT_ONCE = 100
-"""Objects of a kind that are written in one cycle; the others come in the next ones."""
+"""Maximum number of objects of a kind that are written in one cycle; the others follow in later cycles."""
 MAX_LOGGED = 20
-"""Lines of log at once."""
+"""Maximum number of log lines at once."""
 MAX_RESOURCES = 64
-"""Of nodes, as they are reported at the root queue; clusters have about ten."""
+"""Maximum number of node resources that the root queue reports; clusters have about ten."""
 MESSAGE_CHARS = 4_096
 VALID = "Valid"
 """Type of a HyperNode's condition."""
@@ -100,7 +100,7 @@ def queue_difference(
     now: float,
     spares: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, object]:
-    """Return the merge patch of the planner's fields; empty if they are as they should be."""
+    """Return the merge patch of the planner's fields; empty if they are up to date."""
     status = queue.status
     patch: dict[str, object] = {}
     for field, known, wanted in (
@@ -120,9 +120,9 @@ def queue_difference(
 
 
 def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
-    """Return the merge patch with the largest amounts of a single node, by which admission knows pods that fit no node.
+    """Return the merge patch with the largest amounts of a node, with which admission finds pods that fit no node.
 
-    It is empty without nodes, and for more resources than can be listed. Of devices that are claimed it has no amount.
+    It is empty without nodes, and if there are too many resources. Claimed devices are not included.
     """
     most = snapshot.allocatable.max(axis=1, initial=0)
     found = dict.fromkeys(snapshot.claimed_resources, 0)
@@ -133,7 +133,7 @@ def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, 
 
 
 def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | None]:
-    """Return a merge patch that also removes the known resources which are not wanted any more."""
+    """Return a merge patch that also removes known resources that are no longer wanted."""
     return dict.fromkeys(known, None) | dict(to_quantities(wanted))
 
 
@@ -148,13 +148,13 @@ def first_refusals(session: Session) -> dict[str, str]:
 
 
 class HyperNodeStatusWriter(Writer):
-    """Writer of statuses that have changed since the last write, as Volcano's controller may write the same fields."""
+    """Writer of statuses that have changed since the last write; Volcano's controller may write the same fields."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._next = -inf
         self._written: dict[str, tuple[object, float]] = {}
-        """Name → UID and status as written last, and the time of that."""
+        """Name → UID and last written status, with the time of the write."""
         self._logged: frozenset[tuple[str, HyperNodeProblem]] = frozenset()
 
     def write(self, session: Session) -> None:
@@ -203,7 +203,7 @@ class HyperNodeStatusWriter(Writer):
 def hyper_node_difference(
     hyper_node: topology.HyperNode, count: int, problems: Sequence[HyperNodeProblem], now: float
 ) -> dict[str, Any]:
-    """Return the merge patch of the status, with conditions of other writers as they are; empty without a change."""
+    """Return the merge patch of the status, which keeps other writers' conditions; empty without a change."""
     patch: dict[str, Any] = {}
     if hyper_node.status.node_count != count:
         patch["nodeCount"] = count
@@ -219,7 +219,7 @@ def hyper_node_difference(
 def _condition(
     known: Condition | None, problems: Sequence[HyperNodeProblem], generation: int, now: float
 ) -> Condition | None:
-    """Return the condition that is to be written; None if the known one is right, or none was ever needed."""
+    """Return the condition to write; None if the known one is up to date, or none was ever needed."""
     if not problems and (known is None or known.status == "True"):
         return None
     status, reason = ("False", problems[0].reason) if problems else ("True", "Resolved")

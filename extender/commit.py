@@ -1,8 +1,8 @@
-"""Carries the decisions of a cycle out, in their order; those about placements are in `extender.placements`.
+"""Executor of a cycle's decisions, in order; `extender.placements` executes those about placements.
 
-Order matters. A placement is written before anything acts on it. A PodGroup becomes Inqueue only after its
-placement exists, so that its pods can be born on their nodes. Confirmed writes go into the state at once. A write that
-fails is logged and decided again in a later cycle.
+The order matters. A placement is written before anything acts on it. A PodGroup becomes Inqueue only after its
+placement exists, so that its pods can be created with a pin. Confirmed writes are applied to the state at once. A
+failed write is logged and decided again in a later cycle.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ from muster.kube.events import EventWriter
 
 
 class Committer:
-    """Writes placements, statuses, lifted gates and evictions while this replica is `active`."""
+    """Writer of placements, statuses, lifted gates and evictions while this replica is `active`."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Committer:
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float] | None = None,
     ) -> None:
-        """Make the writers; in simulated time, which never goes back, `monotonic_s` may be left out."""
+        """Create the writers; in simulated time, which never jumps back, `monotonic_s` may be omitted."""
         monotonic_s = monotonic_s or wall_s
         self._client = client
         self._cluster = cluster
@@ -59,9 +59,9 @@ class Committer:
         self._queues = QueueStatusWriter(context)
         self._hyper_nodes = HyperNodeStatusWriter(context)
         self.publish: Callable[[Session], None] = lambda _: None
-        """Called at the end of a cycle to say what it ran with."""
+        """Called at the end of a cycle with its inputs, to publish them."""
         self.keep_failures: Callable[[], None] = lambda: None
-        """Called when nodes on which members failed are left out from now on."""
+        """Called when gangs begin to avoid nodes on which members failed."""
         self.recall_failures: Callable[[], None] = lambda: None
         """Called when this process begins to lead."""
         self.scaling = Scaling(context)
@@ -72,7 +72,7 @@ class Committer:
         self.repairs = Repairs(context, self._notices)
 
     def carry_out(self, session: Session) -> None:
-        """Write all decisions of this cycle; return when placements and evictions have been answered."""
+        """Write all decisions of this cycle; return when the API server has answered placements and evictions."""
         writes, placements, decided = self.writes, self._placements, session.decided
         writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
         avoids = decided(decisions.Avoid)
@@ -114,7 +114,7 @@ class Committer:
             writes.start(Lane.WORDS, "condition", say.pod.uid, partial(scaling.report, say))
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
-        """Pin a pod to its node and lift its gate; `consumed` names the request for nodes that its gang waited for."""
+        """Pin a pod to its node and lift its gate; `consumed` is the fulfilled request for nodes of its gang."""
         annotations = {names.EPOCH: str(epoch), **consumed}
         if pod.slot and (pod.slot.pod_set == DEFAULT_POD_SET or pod.task):
             annotations[names.MEMBER_INDEX] = str(pod.slot.rank)
@@ -130,5 +130,5 @@ class Committer:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def stop(self) -> None:
-        """End the writers; writes that have not been sent are decided again by the next leader."""
+        """Stop the writers; the next leader decides again about writes that have not been sent."""
         self.writes.stop()

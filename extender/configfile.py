@@ -1,8 +1,8 @@
-"""Follows the file with the scheduler configuration while the extender runs.
+"""Follower of the file with the scheduler configuration while the extender runs.
 
-The text is read and compared every second. A mounted ConfigMap changes by the swap of a symbolic link some levels above
-the file, and a change may leave size and time as they were. A good text takes effect with the next cycle. A bad one
-changes nothing: the one before it stays, and log, metric and an Event say so once, until the text changes again.
+The text is read and compared every second, because a mounted ConfigMap changes by a symbolic link above the file, and
+size and time may stay the same. A valid text takes effect with the next cycle. An invalid text has no effect: the
+previous one stays in use, and the log, a metric and an Event report this once, until the text changes again.
 """
 
 import threading
@@ -33,10 +33,10 @@ INTERVAL_S = 1.0
 
 
 class ConfigFile:
-    """The file, and the configuration that was last good; without a file that is the default one."""
+    """The file, and the last valid configuration; without a file, the default one."""
 
     def __init__(self, file: Path | None) -> None:
-        """Read the file for the first time. Raises ValueError with all mistakes."""
+        """Read the file for the first time. Raises ValueError with all errors."""
         self._file = file
         self._seen = self._read()
         report = _report(*self._seen)
@@ -44,7 +44,7 @@ class ConfigFile:
             raise ValueError(f"{file}: {'; '.join(report.errors)}")
         self.current = parse(self._seen[0])
         self.last_report = (self._seen[0], self._seen[0], "")
-        """The text that is used, the one that was read last, and the reason if that was refused."""
+        """The text in use, the last read text, and the reason if the latter was refused."""
         self._report(report)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="config-file", daemon=True)
@@ -52,22 +52,22 @@ class ConfigFile:
         self._refuse: Callable[[str], None] = lambda _: None
 
     def follow(self, use: Callable[[SchedulerConfig], None], refuse: Callable[[str], None]) -> None:
-        """Set the handlers of a good configuration, and of the mistakes of a bad one."""
+        """Set the handlers of a valid configuration, and of the errors of an invalid one."""
         self._use, self._refuse = use, refuse
 
     def start(self) -> None:
-        """Start to follow the file, if there is one."""
+        """Start following the file, if there is one."""
         if self._file is not None:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=10)
 
     def read_again(self) -> None:
-        """Read the file; use a text that is not the last one, or refuse it."""
+        """Read the file; use or refuse a changed text."""
         seen = self._read()
         if seen == self._seen:
             return
@@ -88,7 +88,7 @@ class ConfigFile:
         self._use(self.current)
 
     def _report(self, report: ConfigurationReport) -> None:
-        """Log the report of a configuration that is used from now on, unless it is the default one."""
+        """Log the report of a newly used configuration, unless it is the default one."""
         if self._file is None:
             return
         CURRENT.set(1)
@@ -109,7 +109,7 @@ class ConfigFile:
                 log.exception("the configuration's file could not be read; it is tried again")
 
     def _read(self) -> tuple[str, str]:
-        """Return the text of the file, and the reason why it cannot be read: one of them is empty."""
+        """Return the text of the file, or the reason why it cannot be read; the other one is empty."""
         try:
             return self._file.read_text(encoding="utf-8") if self._file else "", ""
         except (OSError, UnicodeDecodeError) as error:

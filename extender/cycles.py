@@ -1,8 +1,8 @@
 """The planner thread: one cycle after every burst of changes, while this replica leads.
 
-The planner has the loop copy the live state, decides on the copy in its own thread, and hands the decisions to the
-committer, whose writes name versions and epochs. The API server refuses those about objects that have changed. A lost
-decision costs nothing: the change that refused it also woke the planner, which decides again.
+The loop copies the live state, the planner decides on the copy in its own thread, and the committer writes the
+decisions. Writes name versions and epochs, so the API server refuses writes about objects that have changed. A refused
+decision does no harm: the change that caused the refusal also wakes the planner, which decides again.
 """
 
 import threading
@@ -36,11 +36,13 @@ SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods because a co
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
-"""Delay of a cycle after the first change, as the pods of a gang come one after the other."""
+"""Delay of a cycle after the first change, because the pods of a gang are created one after the other."""
 REST = 10.0
-"""Multiple of a cycle's CPU time for which the planner rests after it. While events pour in, the time belongs to verbs
-and watches, and each cycle sees more of them. With 5,000 nodes and a rest of only twice the time, two thirds of the
-extender's CPU time per pod was cycles that found nothing new."""
+"""Multiple of a cycle's CPU time for which the planner rests after it.
+
+While events pour in, the time belongs to verbs and watches, and each cycle sees more of them. With 5,000 nodes and a
+rest of only twice the time, two thirds of the extender's CPU time per pod was cycles that found nothing new.
+"""
 MAX_REST_S = 0.1
 """Longest rest, of a cycle that takes no longer itself; after a longer one it rests as long as that took."""
 IDLE_S = 1.0
@@ -49,7 +51,7 @@ IDLE = 10.0
 
 
 class Planner:
-    """Plans whenever `wake` was called, and for deadlines every second, or more rarely where a cycle takes long."""
+    """The planner thread, which plans after `wake`, and every second for deadlines (less often if cycles are long)."""
 
     def __init__(
         self,
@@ -66,7 +68,7 @@ class Planner:
         usage: Callable[[Snapshot, float], PublishedUsage | None] = lambda _, _now: None,
         report_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
-        """Make the planner; a `tap` notes its cycles, `usage` returns what queues have used until now, of budgets."""
+        """Create the planner; a `tap` records its cycles, `usage` returns the past usage of queues for budgets."""
         self._tap = tap
         self._usage = usage
         self._report_budgets = report_budgets
@@ -75,11 +77,11 @@ class Planner:
         self._planning = Planning(configuration, timing)
         self._next_configuration: SchedulerConfig | None = None
         self.pages: Mapping[str, Callable[[], object]] = {}
-        """Pages of plugins over HTTP by name, as of the last cycle."""
+        """HTTP pages of plugins by name, from the last cycle."""
         self.session: Session | None = None
         """The last cycle."""
         self._replaced: Session | None = None
-        """The one before it, as long as a verb on the loop may use it."""
+        """The cycle before the last one, as long as a verb on the loop may use it."""
         self._active = active
         self._arrived = arrived
         self._wall_s = wall_s
@@ -93,12 +95,12 @@ class Planner:
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
 
     def wake(self) -> None:
-        """Ask for a cycle soon; many calls in a short time make one cycle."""
+        """Request a cycle soon; several calls in a short time cause one cycle."""
         if not self._woken.is_set():  # which is asked for each of 50,000 pods, and costs less
             self._woken.set()
 
     def reconfigure(self, configuration: SchedulerConfig) -> None:
-        """Run the next cycle with this configuration, which is known to be good; do not wait for it."""
+        """Use this valid configuration from the next cycle on; do not wait for the cycle."""
         self._next_configuration = configuration
         self.wake()
 
@@ -107,7 +109,7 @@ class Planner:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the cycle it is in."""
+        """Stop the thread after the current cycle."""
         self._stopped.set()
         self._woken.set()
         self._thread.join(timeout=10)
@@ -142,7 +144,7 @@ class Planner:
         return active
 
     def cycle(self) -> None:
-        """Plan once and carry the decisions out."""
+        """Run one cycle and carry out its decisions."""
         started = self._monotonic_s()
         configuration, self._next_configuration = self._next_configuration, None
         if configuration is not None:  # between two cycles, so that none runs with half of it
@@ -190,7 +192,7 @@ class Planner:
     def _take_snapshot(
         self, state: PlannerState
     ) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
-        """Return snapshot, held members by gang, and reasons of unreadable objects by kind, all of one moment."""
+        """Return the snapshot, held members by gang, and reasons of unreadable objects by kind, all of one moment."""
         if self._replaced is not None:
             self._replaced.forget()
             self._replaced = None

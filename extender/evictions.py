@@ -1,7 +1,7 @@
-"""Evictions of pods: to make room for gangs, of members without their gang, and of pods that must be made again.
+"""Evictions of pods: victims of other gangs, members of incomplete gangs, and pods that must be re-created.
 
-The API server's Eviction API watches over disruption budgets. The placement that waits for the room is written before,
-and names all victims, so that the next process continues after any end of this one.
+The API server's Eviction API enforces disruption budgets. The placement that needs the capacity is written first and
+names all victims, so that a new process can continue whenever this one ends.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ from muster.process.counters import from_zero
 log = structlog.get_logger()
 EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that chose them", ["action"])
 BELOW_MINIMUM = "below-minimum"
-"""In place of an action: pods of a gang that has too few to continue."""
+"""Label instead of an action, for pods of a gang that has too few members to continue."""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 EVICT_AGAIN_S = 5.0
-"""Time after which a pod is evicted again, if no watch has shown its end."""
+"""Time after which a pod is evicted again if no watch has reported its end."""
 
 
 class _Eviction(NamedTuple):
-    """One eviction of many for a gang that waits for room; `gang` is the victim's."""
+    """One of several evictions for a waiting gang; `gang` is the victim's gang."""
 
     room: decisions.MakeRoom
     gang: GangView
@@ -42,7 +42,7 @@ class _Eviction(NamedTuple):
 
 
 class Evictor(Writer):
-    """Base of the writers of evictions. Remembers evicted pods for a while, as watches show their ends late."""
+    """Base of the writers of evictions, which remembers evicted pods until watches have reported their ends."""
 
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context)
@@ -61,9 +61,9 @@ class Evictor(Writer):
         return self._asked.get(pod.uid, 0.0) > self._monotonic_s()
 
     def _victim(self, pod: PodRecord) -> PodRecord | None:
-        """Return the pod as it is now, if it still uses its node and was not evicted just now.
+        """Return the current pod if it still uses its node and has not just been evicted.
 
-        One that has ended takes no room, and its owner counts it.
+        An ended pod uses no capacity, and its owner must still count it.
         """
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or latest.terminating or not latest.uses_node or self._just_evicted(pod):
@@ -71,7 +71,7 @@ class Evictor(Writer):
         return latest
 
     def _evict_anyway(self, pod: PodRecord) -> None:
-        """Evict a pod as it was seen, and delete it where a disruption budget forbids the eviction. Raises Conflict."""
+        """Evict a pod if it is unchanged; delete it if a disruption budget forbids the eviction. Raises Conflict."""
         try:
             self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=pod.resource_version)
         except TooManyRequests:
@@ -79,7 +79,7 @@ class Evictor(Writer):
 
 
 class EvictionWriter(Evictor):
-    """Writer of MakeRoom and Evict. `close` ends a placement."""
+    """Writer of the decisions MakeRoom and Evict. `close` ends a placement."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class EvictionWriter(Evictor):
         self._close = close
 
     def make_room(self, session: Session) -> None:
-        """Evict the victims of written placements: those with a budget first, the rest only if none was refused."""
+        """Evict the victims of written placements: first those with a budget, the rest only if none was refused."""
         self._forget()
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()
@@ -126,7 +126,7 @@ class EvictionWriter(Evictor):
         self._report(gone)
 
     def _report(self, gone: list[_Eviction]) -> None:
-        """Notify the workloads of evicted pods, each once for all of its pods that are evicted for the same gang."""
+        """Record Events of evicted pods at their workloads, one for all pods that are evicted for the same gang."""
         together: dict[tuple[str, str], list[_Eviction]] = {}
         for one in gone:
             together.setdefault((one.room.gang.uid, one.gang.uid), []).append(one)
@@ -141,7 +141,7 @@ class EvictionWriter(Evictor):
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord, longest_s: float) -> bool:
-        """Evict one pod, if it still uses its node, with its own grace period or this longest one."""
+        """Evict a pod if it still uses its node, with its own grace period, limited to the given maximum."""
         latest = self._victim(pod)
         if latest is None:
             return False
@@ -162,17 +162,17 @@ class EvictionWriter(Evictor):
         return True
 
     def _give_way(self, session: Session, room: decisions.MakeRoom, why: Reason) -> None:
-        """Close the placement with a victim that may not be evicted; none is evicted for the gang for a while."""
+        """Close a placement with a victim that cannot be evicted; for a while, no pod is evicted for the gang."""
         gang = self._cluster.ask(lambda state: state.refreshed(room.gang.key))
         if gang is not None:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
             self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))
 
     def delete_all(self, session: Session) -> None:
-        """Delete pods that must be made again, those without a node first.
+        """Delete pods that must be re-created, first those without a node.
 
-        Where one of them has got a node meanwhile, the others of its gang stay: it may be whole now, and a member less
-        would leave it bound in part. The next cycle decides again.
+        If one of them has got a node in the meantime, the other pods of its gang stay: the gang may be complete now,
+        and removing a member would leave it partly bound. The next cycle decides again.
         """
         evicts = session.decided(decisions.Evict)
         grew: set[str] = set()
@@ -186,7 +186,7 @@ class EvictionWriter(Evictor):
         self._writes.all("eviction", self._delete, started)
 
     def _delete(self, evict: decisions.Evict) -> bool:
-        """Delete the pod; False if it has changed since it was seen, so that the next cycle decides again."""
+        """Delete the pod; return False if it has changed, so that the next cycle decides again."""
         pod = evict.pod
         if self._just_evicted(pod):
             return True
@@ -208,9 +208,9 @@ class EvictionWriter(Evictor):
         return True
 
     def _delete_started(self, pod: PodRecord) -> bool:
-        """Evict a pod that uses a node; False if it uses none any more: a pod that has ended counts for its owner.
+        """Evict a pod that uses a node; return False if it no longer uses one: its owner must count an ended pod.
 
-        A disruption budget does not keep what is left of a gang that cannot continue.
+        A disruption budget does not protect the rest of a gang that cannot continue.
         """
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or not latest.uses_node:
@@ -222,11 +222,11 @@ class EvictionWriter(Evictor):
         return True
 
     def _delete_unbound(self, pod: PodRecord) -> bool:
-        """Evict a pod that has no node, without grace; False if a bind call that was under way has given it one.
+        """Evict a pod without a node, with no grace period; return False if a concurrent bind call has given it a node.
 
-        Its kubelet would let it run on beside its successor, so the version that was seen without a node goes. A pod
-        that is only deleted counts as failed for a Job of Kubernetes; one that is evicted does not, by the policy that
-        admission gives it.
+        The eviction names the version without a node, because otherwise a kubelet could run the pod next to its
+        successor. A Kubernetes Job counts a deleted pod as failed, but not an evicted one, by the policy that admission
+        adds.
         """
         seen = self._client.get(PODS, pod.name, pod.namespace)
         if seen.metadata.uid == pod.uid and not seen.spec.node_name:

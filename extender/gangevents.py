@@ -1,7 +1,8 @@
-"""Events about gangs: on the PodGroup, and on the workload that owns it, where `kubectl describe` shows its user why.
+"""Events about gangs, on the PodGroup and on the workload that owns it, where `kubectl describe` shows them.
 
-A workload hears little: that its gang starts to wait or waits for another kind of reason, has a reservation, is
-evicted, planned and bound. Other words for the same reason are no news, and a minute has at most ten Events.
+A workload gets few Events: when its gang starts to wait or waits for another kind of reason, has a reservation, is
+evicted, planned and bound. A new message for the same reason causes no Event, and there are at most ten Events per
+minute.
 """
 
 import threading
@@ -25,44 +26,44 @@ from muster.kube.events import EventWriter
 
 MOST = 10
 PERIOD_S = 60.0
-"""A workload gets at most so many Events in this time."""
+"""Maximum number of Events of a workload in this time."""
 _REMEMBERED = 10_000
 
 _Type = Literal["Normal", "Warning"]
 _News = tuple[str, str]
-"""Reason of an Event, and its kind: only another pair is news."""
+"""Reason and kind of an Event; only a new pair causes an Event."""
 
 
 class GangEvents:
-    """Recorder of Events at PodGroups and their workloads; thread safe. `monotonic_s` returns seconds."""
+    """Recorder of Events on PodGroups and their workloads; thread-safe. `monotonic_s` returns seconds."""
 
     def __init__(self, recorder: EventWriter, *, monotonic_s: Callable[[], float]) -> None:
         self._recorder = recorder
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._last: LRUCache[tuple[str, str], _News] = LRUCache(_REMEMBERED)
-        """UIDs of a workload and of a gang of it → the last Event."""
+        """UIDs of a workload and its gang → the last Event."""
         self._sent: LRUCache[str, deque[float]] = LRUCache(_REMEMBERED)
         """UID of a workload → times of its latest Events."""
 
     def waits(self, gang: GangView, reason: str, message: str, *, other_reason: bool) -> None:
-        """The gang waits; `other_reason`: it did not before, or for a reason of another kind."""
+        """Record that the gang waits; `other_reason`: it did not wait before, or for another kind of reason."""
         self._recorder.event(subject(gang.group), "Warning", "Unschedulable", message)
         if other_reason:
             self._report(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
 
     def scheduled(self, gang: GangView, message: str) -> None:
-        """Enough members have a node; of a single pod kube-scheduler says so."""
+        """Record that enough members have a node; for a single pod, kube-scheduler reports it."""
         if len(gang.pods) > 1:
             self._recorder.event(subject(gang.group), "Normal", "Scheduled", message)
 
     def reserved(self, gang: GangView, message: str) -> None:
-        """Nodes are reserved for the gang."""
+        """Record that nodes are reserved for the gang."""
         self._recorder.event(subject(gang.group), "Normal", "Reserved", message)
         self._report(gang, "Normal", "Reserved", message)
 
     def planned(self, gang: GangView, pod_sets: Sequence[PodSetPlacement], epoch: int, *, victims: int) -> None:
-        """The gang has a placement, for which so many victims have to go first."""
+        """Record that the gang has a placement, and the number of victims that must be evicted first."""
         if _is_worth_telling(gang):
             nodes = dict.fromkeys(run.node for pod_set in pod_sets for run in pod_set.runs if run.node)
             pods = sum(run.count for pod_set in pod_sets for run in pod_set.runs if run.node)
@@ -71,55 +72,55 @@ class GangEvents:
             )
 
     def borrows(self, gang: GangView, nodes: Sequence[str], epoch: int) -> None:
-        """Members are to run on spares of other gangs."""
+        """Record that members will run on spare slots of other gangs."""
         message = reasons.placements.on_spares(nodes)
         self._recorder.event(subject(gang.group), "Normal", "BorrowsSpares", message)
         self._report(gang, "Normal", "BorrowsSpares", message, kind=f"spares {epoch}")
 
     def bound(self, gang: GangView, message: str) -> None:
-        """All planned members have a node."""
+        """Record that all planned members have a node."""
         if _is_worth_telling(gang):
             epoch = gang.placement.spec.epoch if gang.placement else 0
             self._report(gang, "Normal", "Bound", message, kind=str(epoch))
 
     def abandoned(self, gang: GangView, message: str) -> None:
-        """The placement of the gang could not be carried out."""
+        """Record that the gang's placement could not be carried out."""
         self._recorder.event(subject(gang.group), "Warning", "PlacementAbandoned", message)
         self._report(gang, "Warning", "PlacementAbandoned", message)
 
     def evicts(self, gang: GangView, pod: PodRecord, reason: Reason) -> None:
-        """A pod of the gang is evicted for another gang."""
+        """Record that a pod of the gang is evicted for another gang."""
         self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
         member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)
         self._recorder.event(member, "Normal", "Evict", str(reason))
 
     def evicts_own(self, gang: GangView, pod: PodRecord, reason: Reason) -> None:
-        """A pod was deleted since its gang is incomplete; all its members are."""
+        """Record that a pod, like all members of its incomplete gang, was deleted."""
         self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=str(reason))
 
     def noticed(self, gang: GangView, message: str, kind: str) -> None:
-        """Pods of the gang have a notice of eviction; `kind` distinguishes notices."""
+        """Record that pods of the gang have an eviction notice; `kind` distinguishes notices."""
         self._report_to_both(gang, "Warning", "EvictionNotice", message, kind)
 
     def withdrawn(self, gang: GangView, message: str, kind: str) -> None:
-        """The gang's notice was withdrawn: it stays; `kind` as above."""
+        """Record that the gang's notice was withdrawn; `kind` as above."""
         self._report_to_both(gang, "Normal", "EvictionWithdrawn", message, kind)
 
     def _report_to_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
-        """Record it at the PodGroup and the workload, once each, though many cycles decide it before all pods know."""
+        """Record it on the PodGroup and the workload, once each, although several cycles repeat the decision."""
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._report(gang, type_, reason, message, kind=kind)
 
     def repairs(self, gang: GangView, reason: Reason) -> None:
-        """Members of the gang are evicted for faults of their nodes."""
+        """Record that members of the gang are evicted because of node faults."""
         self._recorder.event(subject(gang.group), "Warning", "NodeFault", str(reason))
         self._report(gang, "Warning", "NodeFault", str(reason))
 
     def evicted(self, gang: GangView, pods: int, reason: Reason, kind: str) -> None:
-        """So many pods of the gang are evicted; `kind` distinguishes evictions."""
+        """Record the number of evicted pods of the gang; `kind` distinguishes evictions."""
         owner = gang.group.metadata.controller
         if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has its own Event
             self._report(gang, "Warning", "Evicted", reasons.placements.evicted(pods, reason), kind=kind)
@@ -127,7 +128,7 @@ class GangEvents:
     def _report(
         self, gang: GangView, type_: _Type, reason: str, message: str, *, kind: str = "", by_controller: bool = False
     ) -> None:
-        """Record it at the workload and the one above; `by_controller`: for a Volcano Job its controller does."""
+        """Record it on the workload and its owner; `by_controller`: the controller records it on a Volcano Job."""
         meta = gang.group.metadata
         for owner, text in _owners(meta, message):
             if by_controller and batch.is_job(owner):
@@ -152,13 +153,13 @@ class GangEvents:
 
 
 def _is_worth_telling(gang: GangView) -> bool:
-    """Return True for gangs of several pods and those that had to wait: of others kube-scheduler says it on the pod."""
+    """Return True for gangs with several pods or that had to wait; for others, kube-scheduler's Events suffice."""
     waited = any(each.type == "Unschedulable" for each in gang.group.status.conditions)
     return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
 
 
 def _owners(meta: ObjectMeta, message: str) -> Iterator[tuple[OwnerReference, str]]:
-    """Yield the workload, and the one that has made it, each with its message: that names the gang if names differ."""
+    """Yield the workload and its owner, each with its message, which names the gang if the names differ."""
     owner, above = meta.controller, workload_above(meta)
     if owner is None:
         return

@@ -1,8 +1,7 @@
 """Content of PodGroup.status: phase, counts and conditions after a cycle; `extender.groupstatus` writes it. Pure.
 
-The rules of the phases are Volcano's (session.go, getPodGroupPhase). A started gang counts by the minimum that it
-started with, so that a larger one does not make it Unknown. Unknown is a phase which policies of a Job may answer by a
-restart.
+The rules of the phases are Volcano's (session.go, getPodGroupPhase). For a started gang the minimum at its start
+counts, so a raised minimum does not make it Unknown, a phase for which a Job's policies may request a restart.
 """
 
 from typing import Any
@@ -19,12 +18,12 @@ from muster.api.muster.states import PHASES, Facts, Members, state_of
 from muster.api.volcano.scheduling import PLACED, ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 
 _ENDED = frozenset({"Succeeded", "Failed"})
-"""Phases of pods that run no more."""
+"""Phases of pods that no longer run."""
 _OVER = {PLACED: reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
 
 
 def status_body(status: PodGroupStatus) -> dict[str, Any]:
-    """Return the status as a merge patch, with what the wire type leaves out: counts of 0, and no standing."""
+    """Return the status as a merge patch with the fields that the wire type omits: counts of 0, no position."""
     gone = {"running": 0, "succeeded": 0, "failed": 0, "place": None, "expectedStart": None}
     return {**gone, **msgspec.to_builtins(status)}
 
@@ -32,7 +31,7 @@ def status_body(status: PodGroupStatus) -> dict[str, Any]:
 def wanted_status(
     gang: GangView, *, enqueued: bool, placed: bool, waits: decisions.Unschedulable | None, now: float
 ) -> PodGroupStatus:
-    """Return the status after a cycle that has enqueued or placed the gang, or has found why it `waits`."""
+    """Return the status after a cycle that has enqueued or placed the gang, or has found the reason why it `waits`."""
     if gang.excluded:  # its pods are not known
         status = gang.group.status
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
@@ -72,14 +71,14 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
 
 
 def _is_evicted(gang: GangView) -> bool:
-    """Return True for an evicted gang of which there is no pod but those that go: it stays known why they go."""
+    """Return True for an evicted gang whose remaining pods are all being deleted; its reason stays visible."""
     return bool(gang.group.evicted) and all(pod.terminating or pod.phase == "Failed" for pod in gang.pods)
 
 
 def _conditions(
     gang: GangView, phase: PodGroupPhase, waits: decisions.Unschedulable | None, over: str, now: float
 ) -> list[PodGroupCondition]:
-    """Return one condition per type, those that have ended with status False; `over` is the reason of the end."""
+    """Return one condition per type; ended conditions have status False, with `over` as the reason of the end."""
     known: dict[ConditionType, PodGroupCondition] = {
         condition.type: condition for condition in gang.group.status.conditions
     }

@@ -36,9 +36,11 @@ from muster.kube.errors import APIError, Conflict, NotFound
 log = structlog.get_logger()
 TEXTS_EVERY_S = 1.0
 MESSAGE_INTERVAL_S = 5.0
-"""Minimum interval between two messages with the same reasons. The shortage changes with every placement elsewhere, and
-each message costs a write of the PodGroup, of its Job's status, and two Events. It doubles with each message, up to the
-next number."""
+"""Minimum interval between two messages with the same reasons.
+
+The shortage changes with every placement elsewhere, and each message costs a write of the PodGroup, of its Job's
+status, and two Events. It doubles with each message, up to the next number.
+"""
 LONGEST_MESSAGE_DELAY_S = 60.0
 COUNTS_REST_S = 1.0
 """Time for which counts of members must be stable before they are written."""
@@ -47,13 +49,17 @@ COUNTS_MAX_S = 5.0
 END_LASTS_S = 1.0
 """Delay of Completed: by then the controller has deleted the PodGroup of an ended Job."""
 LOSS_LASTS_S = 10.0
-"""Delay of Unknown after the loss of members, in which the controller creates new ones. A Job's policy for any event
-must not treat the loss of one pod as a failure of the gang."""
+"""Delay of Unknown after the loss of members, in which the controller creates new ones.
+
+A Job's policy for any event must not treat the loss of one pod as a failure of the gang.
+"""
 EVICTION_SHOWS_S = 5.0
 """Time for which the reason of an eviction is shown: it is decided once, and the pods end within this time."""
 MOMENT_S = 10.0
-"""Time after which it is reported that pods are missing, or not compared. At each start their owner creates them one
-after the other: a healthy start has no Warning."""
+"""Time after which it is reported that pods are missing, or not compared.
+
+At each start their owner creates them one after the other: a healthy start has no Warning.
+"""
 _MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons.pods.LATER})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons for waiting that follow directly from an eviction."""
@@ -86,7 +92,7 @@ class _Memory:
     """The writer's memory of one gang; times are those of the monotonic clock, in seconds."""
 
     seen: tuple[GangView, _Decided, float] | None = None
-    """View and decision for which nothing is to be written before this time."""
+    """View and decision whose status is not written before this time."""
     written_s: float = -inf
     interval_s: float = MESSAGE_INTERVAL_S
     """Current interval between messages with the same reasons."""
@@ -143,7 +149,7 @@ class PodGroupStatusWriter(Writer):
                 del self._known[key]
 
     def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
-        """Return the time to write this status, in seconds; infinity if it is the present one."""
+        """Return the time to write this status, in seconds; infinity if it is unchanged."""
         known, present = self._known[gang.key], gang.group.status
         if status == present:
             known.held = None
@@ -249,7 +255,7 @@ class QueuePositionWriter(Writer):
         super().__init__(context)
         self._next = -inf
         self._written: dict[str, tuple[QueuePosition, float]] = {}
-        """UID of a waiting gang → what was written last, and when."""
+        """UID of a waiting gang → the last written position, and the time of the write."""
 
     def write(self, session: Session) -> None:
         """Write the differences of the gangs that are due, if it is time for a pass."""

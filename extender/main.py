@@ -1,4 +1,4 @@
-"""The extender process: wires the parts together and serves the verbs."""
+"""The extender process, which connects the parts and serves the verbs."""
 
 import asyncio
 import time
@@ -161,13 +161,13 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answer held binds with an error; they will be repeated with the next leader. Runs on the loop."""
+        """Answer held bind calls with an error, so that they are repeated with the next leader. Runs on the loop."""
         self._barrier.cancel_all()
         if self._settling is not None:
             self._settling.cancel()
 
     def stop(self) -> None:
-        """End all threads and watches."""
+        """Stop all threads and watches."""
         self._config_file.stop()
         self._planner.stop()
         self._committer.stop()

@@ -1,4 +1,4 @@
-"""Writes placements into annotations of PodGroups: those of gangs of one pod, if there are no complications.
+"""Writer of placements into annotations of PodGroups, for simple placements of gangs with one pod.
 
 The annotation (`muster.api.muster.placement`) and the resulting phase are one write. All other placements are separate
 objects (`extender.placements`).

@@ -1,4 +1,4 @@
-"""Writes placements: the only module that creates, changes and closes them.
+"""Writer of placements; the only module that creates, changes and closes them.
 
 `extender.placementcontent` computes their content.
 

@@ -1,8 +1,8 @@
 """Past usage of queues, from the ConfigMap `muster-usage` in Muster's namespace, extended until now.
 
-The recorder of the history writes the ConfigMap, and no other account has the right to. Where it is missing,
-budgets are not enforced: a history that is down costs money, and keeps no gang from running. Of one that cannot be read
-the last version counts.
+The recorder of the history writes the ConfigMap, and no other account has the right to. If the ConfigMap is missing,
+budgets are not enforced: a failed history may cost money, but does not stop any gang. If it is unreadable, the last
+readable version counts.
 
 Between publications, a meter counts the usage of queues, so that budgets are always up to date. Without it, the usage
 of a gang since the last publication would disappear when the gang ends, until the next publication. A waiting gang
@@ -67,11 +67,11 @@ class UsageFeed:
         return self._reflector.synced or self._monotonic_s() - self._began_s > WAIT_S
 
     def start(self) -> None:
-        """Start to watch it. Runs on the loop."""
+        """Start watching it. Runs on the loop."""
         self._reflector.start()
 
     def stop(self) -> None:
-        """End that."""
+        """Stop watching it."""
         self._reflector.stop()
 
     def on_change(self, _old: _ConfigMap | None, new: _ConfigMap | None) -> None:

@@ -30,7 +30,7 @@ RETRY_S = 1.0
 REFUSED_MOST_S = 60.0
 """Longest delay of a repeatedly refused write; it starts with `RETRY_S` and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
-"""Refusals that a write gets again until an object changes."""
+"""Refusals that are repeated until an object changes."""
 STOP_S = 5.0
 """Time for writes in progress at the end of the process."""
 
@@ -174,7 +174,7 @@ class Writes:
 class WriteContext(NamedTuple):
     """Common context of all writers; `wall_s` returns seconds since the epoch, for what is written.
 
-    What a writer itself waits for goes by `monotonic_s`: the clock of the machine may be set back.
+    Writers measure their own delays with `monotonic_s`, because the machine's clock may be set back.
     """
 
     client: Client

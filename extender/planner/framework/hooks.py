@@ -1,7 +1,7 @@
-"""The hooks: every question that plugins may answer, as data, and the Protocol of a function that answers it.
+"""The hooks: every question that plugins can answer, as data, with the Protocol of the functions that answer it.
 
-The hooks are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case, those of admission
-are Volcano's; `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
+The hooks are those of KAI-Scheduler (framework/session_plugins.go), with their names in snake case; the admission hooks
+are Volcano's. `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
 `session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
 """
 
@@ -62,7 +62,7 @@ class GangPredicate(Protocol):
 
 
 class OnNodes(Protocol):
-    """No answer; `columns` are the nodes that can take the pod, int64 of shape (nodes that fit,)."""
+    """No result; `columns` are the nodes that can take the pod, int64 of shape (nodes that fit,)."""
 
     def __call__(self, cls: PodClass, columns: Amounts, /) -> object: ...
 
@@ -74,13 +74,13 @@ class NodeScores(Protocol):
 
 
 class GpuScores(Protocol):
-    """Scores per GPU, float64 of the shape of `used`: the thousandths of each GPU that shares already use."""
+    """Scores per GPU, float64 with the shape of `used`, which has the used thousandths of each GPU."""
 
     def __call__(self, cls: PodClass, column: int, used: Amounts, /) -> Scores | float: ...
 
 
 class Subsets(Protocol):
-    """Node sets within `nodes`, the best first; the planner tries the whole part on each in turn."""
+    """Node sets within `nodes`, the best first; the planner tries to place the whole part on each of them."""
 
     def __call__(self, nodes: NodeSet, gang: GangView, part: SlotGroup, /) -> Iterable[NodeSet]: ...
 
@@ -122,7 +122,7 @@ class ScenarioValidator(Protocol):
 
 
 class QueueAmounts(Protocol):
-    """Numbers of shape (resources,), including the queues below; None if unknown."""
+    """Amounts of shape (resources,), including descendants of the queue; None if unknown."""
 
     def __call__(self, queue: str, /) -> NDArray[np.int64] | NDArray[np.float64] | None: ...
 
@@ -134,7 +134,7 @@ class Vote(Protocol):
 
 
 class Ready(Protocol):
-    """False if the planner must not try to place it now."""
+    """False if the planner must not try to place the gang now."""
 
     def __call__(self, gang: GangView, /) -> bool: ...
 
@@ -146,13 +146,13 @@ class OnGang(Protocol):
 
 
 class OnOperation(Protocol):
-    """No answer; also called for allocations that are rolled back."""
+    """No result; also called for allocations that are rolled back later."""
 
     def __call__(self, operation: Operation, /) -> object: ...
 
 
 class OnEviction(Protocol):
-    """No answer; also called for evictions that are only tried."""
+    """No result; also called for evictions that are only tried."""
 
     def __call__(self, eviction: Eviction, /) -> object: ...
 
@@ -176,7 +176,7 @@ class QueueSharesByName(Protocol):
 
 
 class ClosestTo(Protocol):
-    """None if domains do not prevent its start; with `ever`, computed as if nothing else ran."""
+    """None if domains do not prevent its start; with `ever`, computed for an otherwise empty cluster."""
 
     def __call__(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], /, *, ever: bool = False
@@ -196,7 +196,7 @@ class Reserving(Protocol):
 
 
 def _hook(rule: Callable[..., Any], asks: str) -> Any:
-    """Return a field of `Hooks`, with the question for the documentation."""
+    """Return a field of `Hooks`; the documentation shows `asks`."""
     return field(default_factory=lambda: Hook(rule), metadata={"rule": rule, "asks": asks})
 
 
@@ -207,46 +207,46 @@ def _protocol(hook: Any) -> Any:
 
 @dataclass(slots=True)
 class Hooks:
-    """Every hook, with the functions that the plugins of one session have registered for it."""
+    """Every hook, with the functions that plugins have registered for it in a session."""
 
     # fmt: off
     queue_order: Hook[Order[GangView]] = _hook(
-        rules.first_non_zero, "which of two gangs of different queues comes first; asked before `job_order`")
+        rules.first_non_zero, "which of two gangs of different queues comes first; called before `job_order`")
     job_order: Hook[Order[GangView]] = _hook(rules.first_non_zero, "which of two gangs comes first")
     pod_set_order: Hook[Order[PodSetView]] = _hook(
         rules.first_non_zero, "which of two pod sets of a gang is filled first")
     sub_group_set_order: Hook[Order[SubGroup]] = _hook(
-        rules.first_non_zero, "which of two sub-groups of a pod set is filled first; by default the one of lower ranks")
+        rules.first_non_zero, "which of two sub-groups of a pod set is filled first; default: the one with lower ranks")
     task_order: Hook[Order[PodRecord]] = _hook(rules.first_non_zero, "which of two pods of a pod set gets a node first")
 
     pre_predicate: Hook[PrePredicate] = _hook(
-        rules.first_refusal, "whether a gang's pods of a class can be placed at all; asked before `predicate`")
+        rules.first_refusal, "whether a gang's pods of a class can be placed at all; called before `predicate`")
     predicate: Hook[Predicate] = _hook(
-        rules.first_refusal, "which nodes take a pod of a class, judged by the node alone")
+        rules.first_refusal, "which nodes can take a pod of a class, by properties of the nodes alone")
     neighbour_predicate: Hook[Predicate] = _hook(
-        rules.first_refusal, "which nodes take a pod of a class, judged by the pods that run there now")
+        rules.first_refusal, "which nodes can take a pod of a class, given the pods that run there now")
     is_task_allocation_on_node_over_capacity: Hook[GangPredicate] = _hook(
-        rules.first_registered, "on which nodes the gang's queue has capacity left for a pod of a class")
-    node_pre_order: Hook[OnNodes] = _hook(rules.call_all, "these nodes are about to be scored")
+        rules.first_registered, "on which nodes the limits of the gang's queue allow a pod of a class")
+    node_pre_order: Hook[OnNodes] = _hook(rules.call_all, "notification: these nodes are about to be scored")
     node_order: Hook[NodeScores] = _hook(
         rules.total, "how well nodes suit a pod of a class; `extender/planner/plugins/scores.py` has the magnitudes")
     subset_nodes: Hook[Subsets] = _hook(
-        rules.refine, "which nodes a part of a gang may get (`framework/answers.py`, `topology/parts.py`)")
+        rules.refine, "which nodes a part of a gang may use (`framework/answers.py`, `topology/parts.py`)")
     gpu_order: Hook[GpuScores] = _hook(
-        rules.total, "how well the GPUs of a node suit a pod that shares them (dynamic-resources.md)")
+        rules.total, "how well the GPUs of a node suit a pod that shares GPUs (dynamic-resources.md)")
 
     is_job_over_queue_capacity: Hook[QueueLimit] = _hook(
-        rules.first_registered, "whether the limits of a gang's queues allow it these additional amounts")
+        rules.first_registered, "whether these additional amounts of a gang exceed a limit of its queue or an ancestor")
     is_non_preemptible_job_over_queue_quota: Hook[QueueLimit] = _hook(
-        rules.first_registered, "the same for gangs that must not be evicted; asked after `is_job_over_queue_capacity`")
+        rules.first_registered, "the same for gangs that must not be evicted, after `is_job_over_queue_capacity`")
     can_reclaim_resources: Hook[MayReclaim] = _hook(
-        rules.first_registered, "whether a gang's queue may reclaim these amounts from others")
+        rules.first_registered, "whether a gang's queue may reclaim these amounts from other queues")
     reclaim_standing: Hook[StandingForReclaim] = _hook(
-        rules.first_registered, "which queues use more than their share; asked if a gang found nothing to reclaim")
+        rules.first_registered, "which queues use more than their share, if nothing could be reclaimed for a gang")
     holds_over_quota: Hook[HoldsOverQuota] = _hook(
         rules.first_registered, "whether a gang that must not be evicted has more than its queue deserves")
     on_job_solution_start: Hook[OnGang] = _hook(
-        rules.call_all, "the search for victims of other queues begins for a gang")
+        rules.call_all, "notification: the search for victims in other queues begins for a gang")
     reclaim_victim_filter: Hook[VictimFilter] = _hook(
         rules.all_agree, "whether a gang of another queue may be a victim")
     reclaim_scenario_validator: Hook[ScenarioValidator] = _hook(
@@ -255,22 +255,22 @@ class Hooks:
         rules.all_agree, "whether a gang of lower priority may be a victim")
     preempt_scenario_validator: Hook[ScenarioValidator] = _hook(
         rules.all_agree, "whether these victims may be evicted for a gang of higher priority")
-    get_queue_allocated_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue uses")
-    get_queue_deserved_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue deserves")
-    get_queue_fair_share: Hook[QueueAmounts] = _hook(rules.first_registered, "what the fair share of a queue is")
-    queue_standings: Hook[QueueSharesByName] = _hook(rules.merge, "amounts for the status of queues")
+    get_queue_allocated_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "the usage of a queue")
+    get_queue_deserved_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "the deserved amounts of a queue")
+    get_queue_fair_share: Hook[QueueAmounts] = _hook(rules.first_registered, "the fair share of a queue")
+    queue_standings: Hook[QueueSharesByName] = _hook(rules.merge, "the amounts in the status of queues")
 
     job_enqueueable: Hook[Vote] = _hook(rules.first_opinion, "whether a gang is admitted")
-    job_enqueued: Hook[OnGang] = _hook(rules.call_all, "the gang was admitted")
+    job_enqueued: Hook[OnGang] = _hook(rules.call_all, "notification: the gang was admitted")
     job_ready: Hook[Ready] = _hook(rules.all_agree, "whether a gang can start")
-    pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "the planner is about to try to place the gang")
-    allocated: Hook[OnOperation] = _hook(rules.call_all, "members get slots")
-    deallocated: Hook[OnOperation] = _hook(rules.call_all, "members lose their slots again")
-    evicted: Hook[OnEviction] = _hook(rules.call_all, "pods would leave their node")
-    unevicted: Hook[OnEviction] = _hook(rules.call_all, "pods stay on their node after all")
+    pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "notification: the planner is about to try the gang")
+    allocated: Hook[OnOperation] = _hook(rules.call_all, "notification: members get slots")
+    deallocated: Hook[OnOperation] = _hook(rules.call_all, "notification: members lose their slots again")
+    evicted: Hook[OnEviction] = _hook(rules.call_all, "notification: pods are evicted, possibly as a trial")
+    unevicted: Hook[OnEviction] = _hook(rules.call_all, "notification: an eviction is rolled back")
 
     closest_domain: Hook[ClosestTo] = _hook(
-        rules.first_registered, "the domain that comes closest to holding these slots (pod set → ranks) of a gang")
+        rules.first_registered, "the domain that comes closest to fitting these slots (pod set → ranks) of a gang")
     topologies: Hook[Trees] = _hook(rules.merge, "the topologies of the cluster")
     reservation_rules: Hook[Reserving] = _hook(
         rules.first_registered, "rules for reservations for the first waiting gang of a queue")
@@ -279,14 +279,14 @@ class Hooks:
     # fmt: on
 
     def follow(self, count: Callable[[Operation | Eviction, int], object]) -> None:
-        """Register `count(entry, sign)` for every step of a trial: sign 1 if the entry's pods come, -1 if they go."""
+        """Register `count(entry, sign)` for every step of a trial: sign 1 adds the entry's pods, -1 removes them."""
         self.allocated.add(lambda operation: count(operation, 1))
         self.deallocated.add(lambda operation: count(operation, -1))
         self.evicted.add(lambda eviction: count(eviction, -1))
         self.unevicted.add(lambda eviction: count(eviction, 1))
 
     def named(self, name: str) -> Hook[Any]:
-        """Return the hook of a name known only at run time, unchecked by types. KeyError lists the valid names."""
+        """Return the hook of a name that is only known at run time. Raises KeyError, which lists the valid names."""
         if name not in HOOKS:
             raise KeyError(f"hook {name!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
         hook: Hook[Any] = getattr(self, name)
