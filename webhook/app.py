@@ -50,9 +50,9 @@ def routes(
     target: Target = "Job",
     durable_history: bool = True,
 ) -> dict[str, Handler]:
-    """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs.
+    """Return the handler of each path. `marks`: pods get marker resources; `target` creates the pods of TrainJobs.
 
-    Without a `durable_history` budgets are warned of.
+    Without a `durable_history`, budgets cause warnings.
     """
     return {
         "/mutate/job": signed(mutate.job.reviewer(lookups, marks=marks, groups=groups)),
@@ -87,7 +87,7 @@ def routes(
 class Route:
     """One route: its path, the handler that decides there, and its metrics.
 
-    `budgets` limit senders without a certificate; without budgets, each review is taken as one from an API server.
+    `budgets` limit senders without a certificate; without budgets, each review is trusted like one from an API server.
     """
 
     def __init__(self, path: str, handler: Handler, budgets: Budgets | None = None) -> None:

@@ -119,7 +119,7 @@ _MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"
 def _asks(metadata: str) -> str:
     """Return an expression that is true if this metadata has any label of Muster's domain or of a similar one.
 
-    Unknown ones are warned of, and labels that were written as annotations.
+    Unknown labels, and labels written as annotations, cause warnings.
     """
     labels = f"(has({metadata}.labels) && {metadata}.labels.exists(key, {_MUSTERS}))"
     misplaced = " || ".join(f"'{key}' in {metadata}.annotations" for key in (names.QUEUE, names.FRAMEWORK))
@@ -235,13 +235,14 @@ _ENTERS_A_QUEUE: Final = (
 _REPLICAS: Final = ("object.spec.replicas", "oldObject.spec.replicas")
 _SOME: Final = " && ".join(f"has({each}) && {each} > 0" for each in _REPLICAS)
 SCALED: Final = (("keeps-pods-and-not-as-many", f"{_SOME} && {' != '.join(_REPLICAS)}"),)
-"""A scale that would give a world another size; the Scale has no labels by which it could be selected."""
+"""A Scale that may change the size of a framework's workload; Scales have no labels by which they could be selected."""
 
 
 def enters_a_queue(namespace: str) -> Conditions:
     """Return the conditions of PodGroups that are new, or get another queue, node pool, class or minResources.
 
-    What Muster's controller, whose account is in this namespace, computes from a checked workload is left out.
+    PodGroups that Muster's controller (with an account in this namespace) computes from a checked workload are
+    excluded.
     """
     controller = f"system:serviceaccount:{namespace}:{names.CONTROLLER_ACCOUNT}"
     stays = " && ".join(f"{each.format('object')} == {each.format('oldObject')}" for each in (_QUEUE, _POOL))
@@ -251,5 +252,7 @@ def enters_a_queue(namespace: str) -> Conditions:
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
-"""A PodGroup whose queue can be changed. The PodGroup of a Volcano Job is created in the queue where the Job was
-admitted."""
+"""A PodGroup whose queue can be changed.
+
+The PodGroup of a Volcano Job is created in the queue where the Job was admitted.
+"""

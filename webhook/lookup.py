@@ -238,7 +238,7 @@ class OwnerLookup:
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner, from the API server if the cache lacks it or has another UID under its name.
 
-        Also if it wants no pods by the cache, which is behind then: it is asked for as a pod comes.
+        The cached owner is also read again if it wants no pods, because a new pod shows that the cache is behind.
         """
         which = (source, namespace, owner.uid)
         with self._lock:

@@ -64,7 +64,7 @@ class _Entry(NamedTuple):
     namespace: tuple[Expression, ...] = ()
     conditions: tuple[tuple[str, str], ...] = ()
     refuses: bool = True
-    """False if no request waits for a webhook that is down: it only warns, or gets what has nothing to do with it."""
+    """False if requests succeed while the webhook is down, because it only warns, or also gets unrelated objects."""
 
 
 def _name(resource: Resource[Any]) -> str:

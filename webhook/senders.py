@@ -1,9 +1,9 @@
 """Senders of reviews: an API server that has presented a certificate, or any client that reaches the port.
 
-Without certificates a review proves nothing: its `userInfo` may be forged by any pod. Then questions to the API server
-are counted by the address of the sender, and by whom it names: all users have the API server's address. So neither a
-sender nor a user takes Muster's share of the API server or the time of other reviews. Answers list nothing that the
-sender may not know.
+Without certificates a review proves nothing, because any pod can forge its `userInfo`. Then requests to the API server
+are counted by the sender's address and by the named user, because reviews of all users come from the API server's
+address. So neither a sender nor a user can use up Muster's share of the API server or the time of other reviews.
+Answers contain nothing that the sender may not know.
 """
 
 import threading
@@ -20,13 +20,13 @@ from muster.kube.errors import TooManyRequests
 RATE: Final = 200.0
 """Requests per second that a sender may cause at the API server; this rate keeps the webhook's threads busy."""
 BURST: Final = 1000.0
-"""Questions at once, after a time without any: an API server that sends a hundred Jobs of many templates."""
+"""Maximum burst of requests after an idle time, enough for a hundred Jobs with many templates."""
 RESERVE: Final = 500.0
-"""Questions at once that an address keeps for users who have asked for little: each has so many, which fill slowly."""
+"""Burst of an address that is reserved for users with few requests, each of whom may use it; refills slowly."""
 USER_RATE: Final = 10.0
-"""Questions per second with which a user counts as one who asks for little."""
+"""Requests per second up to which a user counts as one with few requests."""
 MOST_REMEMBERED: Final = 4096
-"""Addresses and users with a count; the one that has asked nothing for the longest time is forgotten first."""
+"""Maximum number of counted addresses and users; the least recent one is forgotten first."""
 
 _LONGEST: Final = 253
 ACCOUNT: Final = "system:serviceaccount:"
@@ -36,18 +36,18 @@ _count: ContextVar[Callable[[], None] | None] = ContextVar("the count of the sen
 
 
 class Budgets:
-    """The questions that each address, and each user there, may still ask, which fill with time. Thread safe."""
+    """The remaining requests of each address, and of each user there, which refill over time. Thread-safe."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = monotonic_s
         self._lock = threading.Lock()
         self._left: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
-        """Address, or address and user → questions that were left, and when; the last to ask is the last."""
+        """Address, or address and user → remaining requests and the time of the count, least recent first."""
 
     def count_question(self, peer: str, user: str) -> None:
-        """Count a question of this user at this address; raises TooManyRequests if the address has none left for them.
+        """Count a request of this user at this address; raises TooManyRequests if there is none left for the user.
 
-        The more a user has asked, the more must be left: the last questions are for those who have asked for little.
+        The more requests a user has made, the more must be left: the last ones are for users with few requests.
         """
         with self._lock:
             own = self._filled((peer, user), RESERVE, USER_RATE)
@@ -58,21 +58,21 @@ class Budgets:
             while len(self._left) > MOST_REMEMBERED:
                 self._left.popitem(last=False)
         if not asks:
-            message = f"{peer} asks for more than {RATE:.0f} look-ups a second, many for {user}; try again in a moment"
+            message = f"{peer} causes more than {RATE:.0f} look-ups a second, many for {user}; try again in a moment"
             raise TooManyRequests(message, status=429, reason="TooManyRequests", where="review")
 
     def _filled(self, whose: tuple[str, ...], most: float, rate: float) -> float:
-        """Return what is left now."""
+        """Return the remaining requests."""
         now_s = self._now_s()
         left, then_s = self._left.pop(whose, (most, now_s))
         return min(most, left + (now_s - then_s) * rate)
 
 
 def charged(request: AdmissionRequest) -> str:
-    """Return the user whom questions of a review are counted for, with the namespace of the object.
+    """Return the user to whom the requests of a review are charged, with the object's namespace.
 
-    A tenant can make any number of accounts in a namespace: these are one. Controllers of the cluster act for all. A
-    forged name may be long: no more of it is kept than Kubernetes' names have.
+    All service accounts of a namespace count as one, because a tenant can create any number of them. Controllers of the
+    cluster act for all users. Forged names are cut to the length of Kubernetes' names.
     """
     user = shared_name(request.user_info.username)[:_LONGEST]
     return f"{user} in {request.namespace[:_LONGEST]}" if request.namespace else user
@@ -80,7 +80,7 @@ def charged(request: AdmissionRequest) -> str:
 
 @contextmanager
 def unknown(peer: str, user: str, budgets: Budgets) -> Iterator[None]:
-    """Treat the review that is decided meanwhile as one of a sender that nothing is known of but its address."""
+    """Treat the review in this block as one of an unknown sender, identified only by its address."""
     token = _count.set(lambda: budgets.count_question(peer, user))
     try:
         yield

@@ -65,7 +65,7 @@ def mutate(
 ) -> ReviewVerdict:
     """Return a patch, or errors; `namespace` is the review's, as the pod's own may be empty.
 
-    `believed`: the sender may be the controller that the pod names; a user may name one, too.
+    `believed` is true if the sender may be the controller that the pod names; users can also name one.
     """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if optin.opted_out(meta.labels):
@@ -99,8 +99,8 @@ def mutate(
 def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups, *, believed: bool) -> list[FieldError]:
     """Refuse a queue that does not exist, or is not for the namespace.
 
-    One that was closed, or restricted, after its workload was admitted still takes the pods: the planner decides. A
-    user's pod that names a workload as its owner could pass for one of these, so that its queue has to be open.
+    A queue that was closed or restricted after a workload's admission still accepts the workload's pods; the planner
+    decides about them. A user's pod that names a workload as its owner looks the same, so its queue must be open.
     """
     queues, owned = lookups.queues_for(review.namespace), review.meta.controller is not None
     if owned and not believed:

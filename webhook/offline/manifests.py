@@ -36,11 +36,11 @@ _STEP = 2
 
 
 DEPTH = 200
-"""Maps and lists in one another: libyaml's composer recurses in C, where nothing else stops it."""
+"""Maximum nesting of maps and lists, because libyaml's composer recurses in C without a limit."""
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as far as it is JSON: other types of YAML have no constructor, and are refused with their place."""
+    """The part of YAML that equals JSON: other YAML types have no constructor, and are refused with their position."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's way to say it
     yaml_constructors = {  # noqa: RUF012 - the same
@@ -50,7 +50,7 @@ class _Loader(yaml.CSafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's
-        """Return the members, by keys that are texts: in Python 1 and True would be one key."""
+        """Return the members with string keys, because 1 and True would be the same key in Python."""
         if not isinstance(node, yaml.MappingNode):
             raise yaml.constructor.ConstructorError(None, None, "a map has keys and values", node.start_mark)
         self.flatten_mapping(node)
@@ -92,7 +92,7 @@ class ManifestError(Exception):
 def documents_in(text: str, file: str, *, aliases: bool = True) -> Iterator[JSON]:
     """Yield the objects of a text, those of a List one by one; errors call it `file`.
 
-    Without `aliases` none is read: a few lines of them become a very long text.
+    Without `aliases`, aliases are refused, because a few lines of them can expand to a very long text.
     """
     for document in _read(text, file, aliases=aliases):
         is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
@@ -103,7 +103,7 @@ def documents_in(text: str, file: str, *, aliases: bool = True) -> Iterator[JSON
 
 
 def as_yaml(content: JSON) -> str:
-    """Return an object as YAML that kubectl reads back as it was."""
+    """Return an object as YAML that kubectl reads back unchanged."""
     return yaml.dump(content, Dumper=KubectlDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
@@ -118,7 +118,7 @@ def _read(text: str, file: str, *, aliases: bool) -> list[Any]:
 
 
 def _check(text: str, *, aliases: bool) -> None:
-    """Refuse what is nested too deeply, and aliases where they are not wanted, before anything is made of it."""
+    """Refuse too deep nesting, and aliases if they are not allowed, before the text is converted."""
     depth = 0
     for event in yaml.parse(text, yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

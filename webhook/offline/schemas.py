@@ -52,7 +52,7 @@ _FIELDS: Final = {
         *("successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
     ),
 }  # fmt: skip
-"""Fields of the spec of kinds of which only the templates are committed."""
+"""Fields of the spec for kinds whose templates alone have committed schemas."""
 _NUMBERS: Final = frozenset({"replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"})
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),
@@ -84,7 +84,7 @@ def _served(group: str, kind: str) -> dict[str, Schema]:
 
 @cache
 def _native(api_version: str, kind: str) -> Schema | None:
-    """Return the schema of a workload of Kubernetes, or of one whose pod templates alone are known; None for others."""
+    """Return the schema of a Kubernetes workload, or of a kind with known pod templates only; None for others."""
     core = embedded_schemas(committed_core())
     pods, jobs = core["PodTemplateSpec"], core["JobTemplateSpec"]
     whole = {("v1", "Pod"): pods, ("batch/v1", "Job"): jobs}.get((api_version, kind))
@@ -108,7 +108,7 @@ def _object(spec: Schema) -> Schema:
 
 
 def _put(schema: Schema, path: Path, template: Schema) -> None:
-    """Put the schema of a template at a path into one that leaves all else open; that of a Job's is above its pods'."""
+    """Insert the schema of a template at a path into a schema that allows everything else."""
     name, *rest = path
     if name == "*":
         _put(schema.setdefault("items", {"type": "object", _OPEN: True}), tuple(rest), template)

@@ -2,8 +2,8 @@
 
 A module per kind has the handler: `workload` (batch Jobs, JobSets, StatefulSets, …), `trainjob` (and runtimes),
 `podgroup`, `queue`, `command`, `hypernode`, `jobtemplates` (JobFlows, CronJobs), `pod` (with the checks of all pod
-templates), and `volcano_job/` for the kind with most rules. `edits` has what only changes of a workload can be wrong
-in, and their scale. `trials` asks the API server about pods. Start at `podgroup`, or at `volcano_job.job`.
+templates), and `volcano_job/` for the kind with most rules. `edits` checks changes of workloads and of their scale.
+`trials` asks the API server about pods. Start at `podgroup`, or at `volcano_job.job`.
 
 Validations check everything before they respond, refuse early what would otherwise fail late and unnoticed (the pods of
 a Job), and never block the deletion of an object. The package does no I/O itself, and must not import webhook.mutate.

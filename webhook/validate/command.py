@@ -36,7 +36,7 @@ def reviewer(rights: Rights | None) -> Handler:
 
 
 def _impossible(command: batch.Command) -> list[FieldError]:
-    """Refuse early what the controller would only refuse later, in an Event that few users read."""
+    """Refuse early what the controller would otherwise refuse later, in an Event that few users read."""
     target = command.target
     if target and scheduling.is_queue(target) and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
         return [FieldError("target.name", "the root queue cannot be closed: close the queues below it", target.name)]

@@ -1,6 +1,6 @@
-"""Edits of workloads that exist, with no effect or with harm; each message names the verb of `muster` that works.
+"""Edits of existing workloads that have no effect or do harm; each message names the `muster` command to use instead.
 
-A label or annotation of a workload reaches its pods when these are made. So a change of it says less than it seems to.
+Labels and annotations of a workload are copied to its pods at their creation, so later changes do not reach the pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _MOVED = ("metadata", "annotations", names.MOVED_TO)
 
 
 def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> Findings:
-    """Return what is wrong with a change of a workload, beside what would be wrong with a new one."""
+    """Return the errors of a change of a workload that a new workload could not have."""
     found = Findings([*fixed_sizes(kind, old, new)])
     moved = value_at(new, _MOVED)
     if isinstance(moved, str) and moved != value_at(old, _MOVED):
@@ -39,7 +39,7 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
 
 
 def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError]:
-    """Refuse another number of pods of a framework while some exist: those would know the number before."""
+    """Refuse to change the number of pods of a framework while pods exist, because these have the old number."""
     for place, before, after in size_edits(kind, old, new):
         size = after if isinstance(after, int) and after > 0 else "NUMBER"
         task = value_at(new, (*place[:-1], "name"))  # none where a kind has but one number
@@ -75,18 +75,18 @@ def scale_reviewer(lookups: Lookups) -> Handler:
 
 
 def _without_effect(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
-    """Warn of a queue and of a minimum that do not reach the gang which exists."""
+    """Warn about changes of queue and minimum that do not reach the existing gang."""
     title = _title(kind, new)
     path: tuple[str, ...] = ("metadata", "labels", names.QUEUE)
     queue = value_at(new, path)
     if queue != value_at(old, path):
-        how = f"muster move {title} --queue {queue or 'NAME'} does"
-        yield f"metadata.labels[{names.QUEUE}]: does not move the gang, whose pods name their queue; {how}"
+        how = f"use muster move {title} --queue {queue or 'NAME'}"
+        yield f"metadata.labels[{names.QUEUE}]: does not move the existing gang; {how}"
     for key in names.MIN_MEMBER_KEYS:
         path = ("metadata", "annotations", key)
         if value_at(new, path) != value_at(old, path):
-            how = f"muster hold {title} and muster release {title} have it count at once"
-            yield f"metadata.annotations[{key}]: counts when the next pod comes or goes; {how}"
+            how = f"muster hold {title} and muster release {title} apply it at once"
+            yield f"metadata.annotations[{key}]: takes effect when the next pod is created or deleted; {how}"
 
 
 def _title(kind: WorkloadKind, workload: JSON) -> str:

@@ -1,14 +1,14 @@
 """Validation of PodGroups: the amounts must be valid, and the queue must accept the PodGroup.
 
-A user's own needs an open queue. A controller's may also enter a queue that is Closing: its pods come anyway, e.g. when
-a Deployment is updated, and without a queue they would count nowhere. The PodGroup of a Volcano Job needs no
-more than a queue that exists, as the Job's queue was checked. In every case the queue is for its namespace. The sender
-decides whose it is: every user can write a reference to an owner.
+A user's own PodGroup needs an open queue. A controller's PodGroup may also enter a queue that is Closing: its pods are
+created anyway, e.g. when a Deployment is updated, and would otherwise not be charged to any queue. The PodGroup of a
+Volcano Job only needs an existing queue, because the Job's queue was checked. The namespace must always be allowed to
+use the queue. The sender decides whether a PodGroup is a controller's, because every user can write an owner reference.
 
-A PodGroup that moves needs what a user's new one needs. That of a Volcano Job stays in the queue where the Job was
-admitted, as the Job itself does: it can only move back there. The planner asks limits of queues before a gang starts.
-So a gang that has its nodes moves to no queue with limits, unless an administrator moves it. The minResources of
-a PodGroup that its queue has admitted do not grow.
+A PodGroup that moves must meet the rules for a user's new PodGroup. The PodGroup of a Volcano Job stays in the queue
+that admitted the Job; it can only move back there. The planner checks limits of queues before a gang starts. So only an
+administrator can move a gang that has its nodes to a queue with limits. The minResources of a PodGroup that its queue
+has admitted do not grow.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ from webhook.validate.trials import missing_class
 _SYSTEM = "system-"
 _ANEW = "or create its workload again, or ask an administrator (`kubectl auth can-i charge placements.muster.dev -A`)"
 _CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
-"""The right to decide what is charged: by it an administrator moves gangs that have their nodes."""
+"""The right to decide what is charged, with which an administrator can move gangs that have their nodes."""
 
 
 def reviewer(lookups: Lookups) -> Handler:
@@ -67,7 +67,7 @@ def reviewer(lookups: Lookups) -> Handler:
             return ReviewVerdict(errors=wrong)
         if _pool(group) != _pool(old):
             message = (
-                f"must stay as it is: the gang is of {words(_pool(old))}; create its workload again in another queue"
+                f"cannot be changed: the gang belongs to {words(_pool(old))}; create its workload in another queue"
             )
             return ReviewVerdict(
                 errors=[FieldError(f"metadata.labels[{names.NODE_POOL}]", message, _pool(group), "Forbidden")]
@@ -81,14 +81,14 @@ def reviewer(lookups: Lookups) -> Handler:
 def _class_errors(
     old: scheduling.PodGroup | None, group: scheduling.PodGroup, request: admission.AdmissionRequest, lookups: Lookups
 ) -> list[FieldError]:
-    """Refuse a PriorityClass that has no effect: it does not exist, or Muster copies that of the workload's pods."""
+    """Refuse a PriorityClass that has no effect, because it does not exist, or is copied from the workload's pods."""
     name, owner, path = group.spec.priority_class_name, group.metadata.controller, "spec.priorityClassName"
     if name == (old.spec.priority_class_name if old else ""):
         return []
     if owner and old and row_of(owner) and not is_controller(request, owned=True):
-        message = f"must stay {old.spec.priority_class_name!r}, as it is copied from the workload; muster priority "
+        message = f"must stay {old.spec.priority_class_name!r}, the class of its workload; use muster priority "
         title = as_kubectl_takes(workload_of(group))
-        return [FieldError(path, f"{message}{title} --class {name} says what works", name, "Forbidden")]
+        return [FieldError(path, f"{message}{title} --class {name}", name, "Forbidden")]
     dry_runs = None if owner else lookups.dry_runs
     return [*missing_class(path, name, request.namespace, dry_runs)] if name and dry_runs else []
 
@@ -103,7 +103,7 @@ def _owner(request: admission.AdmissionRequest, group: scheduling.PodGroup) -> m
 def check_pod_group(
     group: scheduling.PodGroup, queues: NamespaceQueues, owner: meta.OwnerReference | None
 ) -> Iterator[FieldError]:
-    """Yield everything that is wrong with a new PodGroup of this owner."""
+    """Yield all errors of a new PodGroup of this owner."""
     spec = group.spec
     wrong = _queue_errors(_queue(group), owner, queues)
     yield from wrong or wrong_label(_pool(group), _queue(group), queues)
@@ -133,7 +133,7 @@ def warn(group: scheduling.PodGroup) -> list[str]:
     name, own = group.spec.priority_class_name, group.metadata.controller is None
     result = unknown_keys(msgspec.to_builtins(group.metadata)) if own else []
     if name.startswith(_SYSTEM):
-        what = "counts only as far as the pods of the gang have a class as high"
+        what = "only counts up to the highest priority of the gang's pods"
         result.append(f"spec.priorityClassName: {name!r} {what}")
     return result
 
@@ -155,7 +155,7 @@ def _growth_errors(
 ) -> list[FieldError]:
     """Refuse more minResources for a gang that its queue has admitted, unless an administrator raises them.
 
-    The queue holds them without another check. A phase alone does not decide, since users may write a status.
+    The queue reserves them without another check. The phase alone is not decisive, because users may write a status.
     """
     waits = old.status.phase in {"", "Pending"} and not _has_nodes(old, request.namespace, lookups)
     if waits or not holds_min_resources(group.metadata):
@@ -165,7 +165,7 @@ def _growth_errors(
 
 
 def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[FieldError]:
-    """Yield an error for each amount that has grown; for all of them in another queue, which has checked none."""
+    """Yield an error for each increased amount; in a new queue, for all amounts, because it has checked none."""
     known = (old.spec.min_resources or {}) if _queue(group) == _queue(old) else {}
     for name, quantity in (group.spec.min_resources or {}).items():
         path, before = f"spec.minResources[{name}]", known.get(name, 0)
@@ -175,7 +175,9 @@ def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[Fie
             yield FieldError(path, str(error), quantity)
             continue
         if grows:
-            message = f"must not be more than {before}: queue {_queue(old)} has admitted the gang with that; "
+            message = (
+                f"must not be more than {before}: queue {_queue(old)} admitted the gang with this amount; to raise it, "
+            )
             if _queue(group) != _queue(old):
                 out = "" if group.metadata.controller else "be left out, or "  # an operator may depend on it
                 message = f"must {out}stay in queue {_queue(old)}, which has admitted the gang with that; "

@@ -43,7 +43,7 @@ def reviewer(queues: QueueTreeView, *, durable_history: bool = True) -> Handler:
     """Return the handler for Queues, on CREATE, UPDATE and DELETE."""
 
     def warned(new: Queue, old: Queue | None = None) -> list[str]:
-        """Return the warnings about a queue, of what is new in it."""
+        """Return warnings about the changes of a queue."""
         unknown = unknown_resources(new, queues, old)
         return unknown if durable_history else [*forgotten_budget(new, old), *unknown]
 

@@ -36,8 +36,8 @@ def quantities_of(queue: Queue) -> dict[str, Quantities]:
 def unknown_resources(queue: Queue, queues: QueueTreeView, before: Queue | None = None) -> list[str]:
     """Return a warning for each resource that neither a node, a device class nor a queue above has.
 
-    None for those that the queue had `before`. A name without a domain is one of Kubernetes' own. One with a domain is
-    not warned of while the resources of nodes are not known.
+    Resources that the queue had `before` cause no warning. Names without a domain must be Kubernetes' own. Names with a
+    domain cause no warning while the nodes' resources are unknown.
     """
     there, above = set[str](), set[str]()
     with suppress(APIError):  # a hint is not worth a refusal
@@ -163,7 +163,7 @@ def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: QueueTreeView
     for resource, limit in amounts[path].items():
         below = _sum(queues.children(name), path, resource, queues)
         if below and below > limit:
-            message = f"{_sum_phrase(path, resource, below, limit)}: what the queues below it have together is more"
+            message = f"{_sum_phrase(path, resource, below, limit)}: the sum of its child queues exceeds it"
             yield FieldError(f"{path}[{resource}]", message, _shown(resource, limit))
 
 

@@ -1,4 +1,4 @@
-"""Keys of a Queue under `muster.dev/`: misspelt ones are refused, budgets whose usage is forgotten are warned of."""
+"""Keys of a Queue under `muster.dev/`: misspelt ones are refused; budgets without a durable history cause a warning."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -11,11 +11,14 @@ from webhook.objects.names import WRITTEN
 
 _KEYS = frozenset({names.NODE_POOL, *names.QUEUE_KEYS})
 _CLOSE = 0.85
-"""As difflib measures: the domain, which all keys have, is the half of most."""
+"""Similarity by difflib; the common domain is half of most keys."""
 
 
 def check_keys(new: Queue, old: Queue | None = None) -> Findings:
-    """Refuse new keys that are nearly a Queue's: a misspelt limit limits nothing. Warn of others: of old versions."""
+    """Refuse misspelt new keys, because a misspelt limit has no effect.
+
+    Warn about others, which may be of old versions.
+    """
     kept, found = {*old.metadata.labels, *old.metadata.annotations} if old else set[str](), Findings()
     for place, known, given in (
         ("labels", {names.NODE_POOL}, new.metadata.labels),
@@ -36,7 +39,7 @@ def check_keys(new: Queue, old: Queue | None = None) -> Findings:
 
 
 def forgotten_budget(new: Queue, old: Queue | None) -> Iterator[str]:
-    """Warn of a new budget that is enforced by usage which ends with a pod of the recorder, or is never recorded."""
+    """Warn about a new enforced budget whose usage is lost with the recorder's pod, or is never recorded."""
     limits = [queuelimits.limits_of(each.metadata.annotations) for each in (new, old) if each]
     enforced = [each.budgets if each.enforced else () for each in limits]
     if enforced[0] and enforced[0] not in enforced[1:]:

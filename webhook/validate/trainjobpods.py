@@ -1,7 +1,7 @@
-"""What is made of a TrainJob would be refused: its workloads by the rules of their kinds, its pods by the API server.
+"""Validation of the objects that a TrainJob produces: workloads by the rules of their kinds, pods by the API server.
 
-Refusals stand at the TrainJob's own fields. A refused field that it does not set comes from its runtime. It belongs to
-the reference to the runtime, or to the patches of the TrainJob where they change that pod set.
+Errors name the TrainJob's own fields. If the TrainJob does not set a refused field, its runtime does. The error then
+names the reference to the runtime, or the TrainJob's patches if they change that pod set.
 """
 
 import re
@@ -42,7 +42,7 @@ _RESOURCES_PER_NODE = "resourcesPerNode"
 def check_jobs(
     job: trainer.TrainJob, compiled: Compiled, framework: Framework, queues: NamespaceQueues
 ) -> Iterator[FieldError]:
-    """Refuse what its runtime and its patches give to the workloads of the TrainJob that these would be refused for."""
+    """Refuse fields of the runtime and the patches for which the TrainJob's workloads would be refused."""
     reference, meta = job.spec.runtime_ref, job.metadata
     own = {f"metadata.{part}[{key}]" for part in ("labels", "annotations") for key in getattr(meta, part)}
     for component in compiled.components:
@@ -51,12 +51,12 @@ def check_jobs(
                 yield error
                 continue
             kind = component.kind
-            what = f"must do for a {kind} with {reference.kind} {reference.name} and the patches of the TrainJob"
+            what = f"the {kind} that {reference.kind} {reference.name} and the TrainJob's patches produce is invalid"
             yield FieldError(REFERENCE, f"{what}: {error}", reference.name)
 
 
 def _mistakes(component: Component, framework: Framework, queues: NamespaceQueues) -> list[FieldError]:
-    """Return what a component would be refused for, by the rules of its kind; nothing for other kinds."""
+    """Return the errors of a component by the rules of its kind; nothing for other kinds."""
     manifest = component.manifest
     kind = kind_of(str(manifest.get("apiVersion", "")), component.kind)
     if manifest.get("apiVersion") == JOBS.api_version and component.kind == JOBS.kind:

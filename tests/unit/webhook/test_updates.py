@@ -239,7 +239,7 @@ def test_a_volcano_job_of_a_framework_is_resized_while_it_is_held() -> None:
 
 
 WITHOUT_EFFECT: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "a queue": (("metadata", "labels", "muster.dev/queue"), "fresh", "muster move job.batch/train --queue fresh does"),
+    "a queue": (("metadata", "labels", "muster.dev/queue"), "fresh", "use muster move job.batch/train --queue fresh"),
     "a minimum": (
         ("metadata", "annotations", "muster.dev/min-member"),
         "2",
