@@ -171,8 +171,8 @@ class EvictionWriter(Evictor):
     def delete_all(self, session: Session) -> None:
         """Delete pods that must be re-created, first those without a node.
 
-        If one of them has got a node in the meantime, the other pods of its gang stay: the gang may be complete now,
-        and removing a member would leave it partly bound. The next cycle decides again.
+        If one of them has got a node in the meantime, the other pods of its gang stay. The gang may be complete now,
+        and would be partly bound without a member. The next cycle decides again.
         """
         evicts = session.decided(decisions.Evict)
         grew: set[str] = set()

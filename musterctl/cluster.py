@@ -43,7 +43,7 @@ _OURS = {
 class Where(NamedTuple):
     """The cluster of --kubeconfig or --name; the default is KUBECONFIG, the default plane, or the user's kubeconfig.
 
-    If the user has no kubeconfig and there is exactly one plane, that plane is chosen whatever its name.
+    If the user has no kubeconfig and there is exactly one plane, that plane is chosen, even under another name.
     """
 
     given: Path | None = None

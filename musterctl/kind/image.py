@@ -88,7 +88,7 @@ def find_engine() -> Engine:
 
 
 def required(program: str, where: str) -> Path:
-    """Return the path of a program; if it is missing, the error tells `where` to get it."""
+    """Return the path of a program; if it is missing, the error shows `where` to get it."""
     found = shutil.which(program)
     if found is None:
         raise LocalError(f"{program} is not on the PATH: {where}")

@@ -1,7 +1,7 @@
 """Validation of PodGroups: the amounts must be valid, and the queue must accept the PodGroup.
 
-A user's own PodGroup needs an open queue. A controller's PodGroup may also enter a queue that is Closing: its pods are
-created anyway, e.g. when a Deployment is updated, and would otherwise not be charged to any queue. The PodGroup of a
+A user's own PodGroup needs an open queue. A controller's PodGroup may also enter a queue that is Closing, e.g. when a
+Deployment is updated. Its pods are created anyway, and would otherwise not be charged to any queue. The PodGroup of a
 Volcano Job only needs an existing queue, because the Job's queue was checked. The namespace must always be allowed to
 use the queue. The sender decides whether a PodGroup is a controller's, because every user can write an owner reference.
 
