@@ -66,7 +66,7 @@ def certs() -> None:
 @secret_namespace_option
 @where_options
 def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Where) -> None:
-    """Shows when certificates expire, who signed them, and who trusts them.
+    """Shows the expiry, signers and trust of certificates.
 
     The exit code is 1 if there is a problem. The command needs the right to read the Secret, and does not show keys.
     """
