@@ -1,8 +1,8 @@
 """The store of the history: SQLite or PostgreSQL, opened by one writer or by any number of readers.
 
 SQLite runs with a write-ahead log, so readers never wait for the writer. `synchronous` is NORMAL: a killed process
-loses nothing. A machine that loses its power may lose the last transactions, and how far the recorder has read is part
-of each transaction, so it reads from there again.
+loses nothing. If a machine loses its power, the last transactions may be lost. The progress of reading is part of each
+transaction, so the recorder reads the lost changes again.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -81,7 +81,7 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
 
 
 @certs.command()
-@click.option("--serving", is_flag=True, help="Only new certificates, by the authority that there is.")
+@click.option("--serving", is_flag=True, help="Only new certificates, by the current authority.")
 @secret_option
 @secret_namespace_option
 @where_options

@@ -31,9 +31,9 @@ def log_options(command: F) -> F:
         command,
         click.option("-f", "--follow", is_flag=True, help="Follow each log until the pods have ended."),
         click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="The pod's rank."),
-        click.option("--all", "every", is_flag=True, help="All pods, each line behind the name of its pod."),
+        click.option("--all", "every", is_flag=True, help="Show all pods; each line begins with its pod's name."),
         click.option("-c", "--container", help="The container.  [default: the pod's main one]"),
-        click.option("--tail", "last", type=click.IntRange(min=0), help="Only so many of the latest lines."),
+        click.option("--tail", "last", type=click.IntRange(min=0), help="Show only this number of latest lines."),
     )
 
 

@@ -46,9 +46,7 @@ _NO_FORECAST = (
 @all_namespaces_option
 @click.option("--queue", shell_complete=completion.names_of(QUEUES), help="Show only gangs of this queue.")
 @click.option("-a", "--all", "ended", is_flag=True, help="Show gangs that have ended, too.")
-@click.option(
-    "--ended", "only_ended", is_flag=True, help="Show gangs that have ended, from the history, also gone ones."
-)
+@click.option("--ended", "only_ended", is_flag=True, help="Show ended gangs from the history, including deleted ones.")
 @since_option
 @click.option("-l", "--long", "long", is_flag=True, help="Show whole reasons, and times of day.")
 @click.option("--start", is_flag=True, help="Show gangs that wait, and when they are expected to start.")

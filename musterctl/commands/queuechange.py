@@ -39,7 +39,7 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
                 type=click.IntRange(1, 65535),
                 default=weight,
                 show_default=shown,
-                help="Its part of what quotas leave.",
+                help="Its share of the capacity beyond the quotas.",
             ),
             click.option(
                 "--priority",
@@ -50,13 +50,11 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
             click.option(
                 "--deserved", multiple=True, help="Its quota, which it gets before weights count, in the same form."
             ),
-            click.option(
-                "--guarantee", multiple=True, help="Resources that no other queue can take, in the same form."
-            ),
+            click.option("--guarantee", multiple=True, help="Resources that stay free for it, in the same form."),
             click.option(
                 "--reclaimable/--not-reclaimable",
                 default=reclaimable,
-                help="Let other queues reclaim what it borrowed, or not.",
+                help="Whether other queues may reclaim what it borrowed.",
             ),
             click.option(
                 "--namespace-selector",

@@ -30,11 +30,13 @@ from musterctl.planningoptions import plannable
 @click.option(
     "--scheduler-config", "config", type=FILE, callback=plannable, help="Another configuration of the planner."
 )
-@click.option("--queues", "queue_files", type=FILE, multiple=True, help="Manifests of Queues in place of the recorded.")
+@click.option(
+    "--queues", "queue_files", type=FILE, multiple=True, help="Manifests of Queues that replace the recorded ones."
+)
 @click.option(
     "--queue", "edits", multiple=True, metavar="CHANGE", help="Change a queue: team.deserved.cpu=16, team.weight=3."
 )
-@click.option("--without-queue", "without", multiple=True, metavar="QUEUE", help="Gangs of this queue do not come.")
+@click.option("--without-queue", "without", multiple=True, metavar="QUEUE", help="Leave out gangs of this queue.")
 @click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of nodes like that of --like.")
 @click.option("--like", metavar="NODE", help="The recorded node that new nodes are copies of.")
 @click.option("--as-it-was", is_flag=True, help="Play the recording without a change, to see how near a replay comes.")

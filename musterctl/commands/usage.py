@@ -34,8 +34,8 @@ def _keys(_: click.Context, param: click.Parameter, value: str) -> tuple[str, ..
     "--by", default="queue,user", show_default=True, callback=_keys, help=f"What rows are of: {', '.join(KEYS)}."
 )
 @since_option
-@click.option("-n", "--namespace", help="Only what is in this namespace.")
-@click.option("--queue", help="Only what is in this queue.")
+@click.option("-n", "--namespace", help="Only usage in this namespace.")
+@click.option("--queue", help="Only usage in this queue.")
 @click.option("-o", "--output", type=click.Choice(["table", "csv", "json", "yaml"]), default="table", show_default=True)
 @records_options
 @where_options

@@ -17,8 +17,8 @@ def _options(command: Command) -> Command:
     return with_options(
         command,
         click.argument("texts", metavar="[[KIND/]NAME]...", nargs=-1, shell_complete=completion.workloads),
-        click.option("-l", "--selector", default="", help="Workloads with these labels, in place of names."),
-        click.option("--dry-run", is_flag=True, help="Check it with the API server, and change nothing."),
+        click.option("-l", "--selector", default="", help="Workloads with these labels, instead of names."),
+        click.option("--dry-run", is_flag=True, help="Only check the change with the API server."),
         object_output_option,
         namespace_option,
         where_options,
@@ -38,7 +38,7 @@ def _plain(verb: Verb, text: str) -> click.Command:
 
 cancel = _plain("cancel", "Deletes workloads of any kind with their pods.")
 hold = _plain("hold", "Takes workloads out of their queue, and ends their pods.")
-release = _plain("release", "Has workloads that are held wait for their turn again.")
+release = _plain("release", "Returns held workloads to their queue.")
 
 
 @click.command(epilog="\b\nmuster move train --queue research")
@@ -46,7 +46,7 @@ release = _plain("release", "Has workloads that are held wait for their turn aga
     "--queue",
     required=True,
     shell_complete=completion.names_of(QUEUES),
-    help="The queue in which they wait and count from now on.",
+    help="The new queue of the workloads.",
 )
 @_options
 def move(*, texts: tuple[str, ...], queue: str, namespace: str | None, where: Where, **how: Any) -> None:
