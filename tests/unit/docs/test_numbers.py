@@ -140,7 +140,10 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "operations.md": (
         f"| codes of causes | text of a cause | creators of pods and claims | {n(answers.MAX_CAUSES)};",
         f"| {n(entries.REMEMBERED)} | the oldest goes |",
-        f"| {n(hourly.OF_GANG)} of a gang, {n(hourly.OF_NAMESPACE)} of a namespace; the rest is counted for {n(hourly.COUNTED)} gangs",
+        (
+            f"| {n(hourly.OF_GANG)} of a gang, {n(hourly.OF_NAMESPACE)} of a namespace; "
+            f"the rest is counted for {n(hourly.COUNTED)} gangs"
+        ),
         f"| {RESOURCES_KEPT} resources of a queue that exists, and those of budgets |",
         f"| {n(MOST_REMEMBERED)} addresses |",
         f"| {n(MOST_CELLS * 4 / 2**20)} MiB; keys that no node has take no memory |",
