@@ -159,7 +159,7 @@ _STATUS: Final[dict[type[APIError], HTTPStatus]] = {
 def _error_page(site: Site) -> Callable[[Request, Exception], Response]:
     """Show an error as a page, or as JSON below /api."""
 
-    def told(request: Request, error: Exception) -> Response:
+    def show_error(request: Request, error: Exception) -> Response:
         headers = None
         if isinstance(error, HTTPException):
             status, message, headers = HTTPStatus(error.status_code), error.detail, error.headers
@@ -176,4 +176,4 @@ def _error_page(site: Site) -> Callable[[Request, Exception], Response]:
         answer.headers.update(headers or {})
         return answer
 
-    return told
+    return show_error

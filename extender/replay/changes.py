@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from extender.explain.clusterdump import kind_name
 from extender.explain.report import UnknownNameError, near_names
 from extender.explain.whatif import changed_queue, copies, queue_of_change
-from extender.replay.told import rules_from
+from extender.replay.replayedworld import rules_from
 from extender.replay.workloads import History, ReplayedChange
 from muster.api import names
 from muster.api.kubernetes.core import NODES

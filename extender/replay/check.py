@@ -15,7 +15,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.record import lines
 from extender.record.words import Words, decision_lines
-from extender.replay.told import ReplayedWorld, decide, planning_of
+from extender.replay.replayedworld import ReplayedWorld, decide, planning_of
 from muster.api.kubernetes.meta import format_time
 
 SHOWN = 50

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from extender.planner.state.state import PlannerState
 from extender.record import lines
-from extender.replay.told import ReplayedWorld
+from extender.replay.replayedworld import ReplayedWorld
 
 ALL = ""
 """Stands for all queues together, instead of a queue's name."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from extender.planner.framework.config import parse
 from extender.replay.figures import ReplayMeter
-from extender.replay.told import ReplayedWorld, planning_of
+from extender.replay.replayedworld import ReplayedWorld, planning_of
 from extender.replay.workloads import History, ReplayedChange
 from extender.simulate.loop import Simulation
 from extender.simulate.members import SimulatedWorkload

@@ -61,8 +61,8 @@ def show(plane: Plane) -> None:
         table.add_row("supervisor", f"[{_STYLES[word]}]{word}[/]", str(plane.supervisor.pid or ""), "")
     shown.print(table)
     for name, times in restarts(plane.supervisor.log_file, plane.parts).items():
-        told = f"{name} died and was started again {times} times: {plane.supervisor.log_file} says why"
-        shown.print(told, markup=False, highlight=False, soft_wrap=True)
+        text = f"{name} died and was started again {times} times: {plane.supervisor.log_file} says why"
+        shown.print(text, markup=False, highlight=False, soft_wrap=True)
     for name, trouble in troubles.items():
         shown.print(f"{name} is not ready: {trouble}", markup=False, highlight=False, soft_wrap=True)
     shown.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)

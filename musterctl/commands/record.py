@@ -16,7 +16,7 @@ from extender.record.recorder import PlannerRecorder
 from extender.record.ring import Ring, RingError
 from extender.record.status import status_of
 from extender.record.tap import RecordingHook
-from extender.replay.told import settings_of
+from extender.replay.replayedworld import settings_of
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.kube.client import Client

@@ -227,7 +227,7 @@ def _place(
     """Evict pods that are `going`, and give new nodes to those of them that are `leaving` theirs; False without room.
 
     The others of them come again on the node that they have. The gang's own spares are room for them, and gangs that
-    run there leave. With `told` they are notified before, if the gang has a notice.
+    run there leave. With `notified` they get a notice before, if the gang has one.
     """
     statement, coming = Statement(session), [*leaving, *gang.does_again]
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):

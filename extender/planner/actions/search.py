@@ -127,7 +127,7 @@ class SlotSearch:
         first: Shortage | None = None
         start = self.statement.checkpoint()
         for order in orders:
-            lacks = self._fill_in_order(order, slots, nodes, explain=bool(self._lacks or first))
+            lacks = self._fill_in_order(order, slots, nodes, reported=bool(self._lacks or first))
             if lacks is None:
                 return True
             first = first or lacks
@@ -136,9 +136,9 @@ class SlotSearch:
         return False
 
     def _fill_in_order(
-        self, order: list[PodSetView], slots: Ranks, nodes: NodeSet, *, explain: bool
+        self, order: list[PodSetView], slots: Ranks, nodes: NodeSet, *, reported: bool
     ) -> Shortage | None:
-        """Place these pod sets up to the first failure; return its shortage, or a placeholder if `told`."""
+        """Place these pod sets up to the first failure; return its shortage, a placeholder if one is `reported`."""
         session, gang = self.session, self.ask.gang
         for pod_set in order:
             ranks = slots.get(pod_set.name, ())
@@ -146,9 +146,9 @@ class SlotSearch:
             placed = fill(session, self.statement, gang, pod_set, ranks, nodes)
             if placed < len(ranks):
                 cls = pod_set.class_of(ranks[placed])
-                full = closed_nodes(session, gang, cls) if cls and placed and not explain else None
+                full = closed_nodes(session, gang, cls) if cls and placed and not reported else None
                 self.statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
-                return UNTOLD if explain else shortage(session, gang, pod_set, len(ranks), placed, cls=cls, full=full)
+                return UNTOLD if reported else shortage(session, gang, pod_set, len(ranks), placed, cls=cls, full=full)
             nodes = nodes.less(self.statement.operations_since(before))
         return None
 

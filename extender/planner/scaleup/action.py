@@ -81,8 +81,10 @@ class AskForNodes:
             Speech(each.gang, _with(each, attempt.notes.get(uid)).why, attempt.asks.get(uid))
             for uid, each in waits.items()
         ]
-        told = [Speech(gang, reason_of(gang.placement.status.message)) for gang in given if gang.placement is not None]
-        for say in self._voices.speak(session.now, [*speeches, *told]):
+        given_requests = [
+            Speech(gang, reason_of(gang.placement.status.message)) for gang in given if gang.placement is not None
+        ]
+        for say in self._voices.speak(session.now, [*speeches, *given_requests]):
             session.decide(say)
         self._evictions.decide(session)
 

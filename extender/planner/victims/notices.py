@@ -115,8 +115,8 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
 
 def _is_over(notice: Notice, now: float) -> bool:
     """Return True for a notice that is over, is unreadable, or was given in the future (the clock was set back)."""
-    end, told = readable_time(notice.evict_at) or 0.0, readable_time(notice.told_at) or now
-    return now >= end or told > now + CLOCKS_S
+    end, given = readable_time(notice.evict_at) or 0.0, readable_time(notice.told_at) or now
+    return now >= end or given > now + CLOCKS_S
 
 
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:

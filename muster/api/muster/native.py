@@ -169,8 +169,12 @@ def held_queue(native: scheduling.NativePodGroup) -> str:
 
     No admission checks the labels of native groups, so a label that is written meanwhile counts at the next start.
     """
-    told = next((each for each in native.status.conditions if each.type == PHASE), None)
-    return _message_data(told).get("queue", "") if told is not None and told.reason in {"Running", "Unknown"} else ""
+    condition = next((each for each in native.status.conditions if each.type == PHASE), None)
+    return (
+        _message_data(condition).get("queue", "")
+        if condition is not None and condition.reason in {"Running", "Unknown"}
+        else ""
+    )
 
 
 def conditions_of(

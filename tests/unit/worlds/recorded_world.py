@@ -17,7 +17,7 @@ from extender.record.recorder import PlannerRecorder
 from extender.record.ring import Ring
 from extender.record.tap import RecordingHook
 from extender.replay.loop import Loop
-from extender.replay.told import ReplayedWorld
+from extender.replay.replayedworld import ReplayedWorld
 from extender.replay.workloads import History, ReplayedChange
 from extender.simulate.members import SimulatedPod, SimulatedWorkload, members_of
 from muster.api.kubernetes.core import NODES

@@ -62,9 +62,9 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
     if placement is None or placement.status.phase != "Reserved":
         return None
     known, rows, counts = {each.name: each for each in gang.pod_sets}, dict[int, Amounts](), Counter[str]()
-    for told in placement.spec.pod_sets:
-        for ranks, node in ranks_of(told.runs):
-            pod_set, column = known.get(told.name), snapshot.index.get(node)
+    for written_set in placement.spec.pod_sets:
+        for ranks, node in ranks_of(written_set.runs):
+            pod_set, column = known.get(written_set.name), snapshot.index.get(node)
             members = pod_set.classes_of(ranks) if pod_set else {}
             if not members or column is None or node in session.avoided.get(gang.key, ()):
                 return None
@@ -73,7 +73,7 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
                     return None
                 row = rows.setdefault(column, np.zeros(len(snapshot.free), np.int64))
                 row += snapshot.row_of(cls) * count
-            counts[told.name] += len(ranks)
+            counts[written_set.name] += len(ranks)
     columns = np.array(sorted(rows), dtype=np.int64)
     if not rows or not gang.satisfied(counts):
         return None

@@ -17,7 +17,7 @@ from extender.record.recorder import PlannerRecorder
 from extender.record.ring import PATTERN, Ring, RingError
 from extender.record.status import status_of
 from extender.record.tap import RecordingHook
-from extender.replay.told import ReplayedWorld
+from extender.replay.replayedworld import ReplayedWorld
 from muster.api.kubernetes.core import PODS, Node, NodeStatus, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.node_faults import DEFAULT_RULES

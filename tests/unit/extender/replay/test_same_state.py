@@ -13,7 +13,7 @@ from state_oracle import differences, digest
 from extender.record import lines
 from extender.record.reading import Recording
 from extender.replay.check import check_recording
-from extender.replay.told import ReplayedWorld
+from extender.replay.replayedworld import ReplayedWorld
 from extender.simulate.world import RecordedState
 
 GANGS = st.lists(st.tuples(

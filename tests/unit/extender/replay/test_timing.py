@@ -14,7 +14,7 @@ from extender.planner.timing import Timing
 from extender.record import lines
 from extender.record.reading import Recording
 from extender.replay.check import check_recording
-from extender.replay.told import ReplayedWorld, decide, planning_of
+from extender.replay.replayedworld import ReplayedWorld, decide, planning_of
 from musterctl.app import main
 
 
