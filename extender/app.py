@@ -41,7 +41,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 """Maximum size of a body, more than kube-scheduler sends: the names of all nodes of the largest cluster have 2 MB."""
 
 
-class Verbs(NamedTuple):
+class ExtenderVerbs(NamedTuple):
     """Handlers of kube-scheduler's calls, one for each verb of an extender."""
 
     filter: Callable[[api.ExtenderArgs], api.ExtenderFilterResult]
@@ -50,7 +50,7 @@ class Verbs(NamedTuple):
     preempt: Callable[[api.ExtenderPreemptionArgs], api.ExtenderPreemptionResult]
 
 
-def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> ASGIApp:
+def create_app(verbs: ExtenderVerbs, pages: Pages, *, authenticated: bool = False) -> ASGIApp:
     """Create the ASGI app with the four verbs and the pages of plugins; `authenticated`: by client certificates.
 
     A verb always answers with 200 and any error in the body, because kube-scheduler ignores other bodies.

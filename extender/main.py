@@ -12,7 +12,7 @@ import uvloop
 from msgspec import to_builtins
 from prometheus_client import Gauge
 
-from extender.app import Verbs, create_app
+from extender.app import ExtenderVerbs, create_app
 from extender.barrier import Barrier
 from extender.budgetreports import BudgetReporter
 from extender.cluster import LiveCluster, settle
@@ -113,7 +113,7 @@ class Extender:
             report_budgets=budgets.report,
         )
         bindings = LoopClient(config, user_agent=USER_AGENT, connections=BINDINGS)
-        self.verbs = Verbs(
+        self.verbs = ExtenderVerbs(
             Filter(self._cluster, active=self._active),
             Prioritize(self._cluster, session=self._last_session),
             Bind(

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import uvloop
 
-from extender.app import Verbs, create_app
+from extender.app import ExtenderVerbs, create_app
 from extender.verbs.filter import DECODE_ARGS, Filter
 from muster.api.muster.gang import pinned_affinity
 from muster.process.serve import listen, serving
@@ -50,7 +50,7 @@ def _over_http(verb: Filter, body: bytes) -> float:
     async def serve() -> float:
         listening = listen("127.0.0.1", 0)
         port = listening.getsockname()[1]
-        async with serving(create_app(Verbs(verb, _unused, _unused, _unused), dict), listening):
+        async with serving(create_app(ExtenderVerbs(verb, _unused, _unused, _unused), dict), listening):
             return await asyncio.to_thread(measure, port)
 
     def measure(port: int) -> float:

@@ -35,4 +35,4 @@ def test_the_invariants_are_those_of_the_model() -> None:
 def test_the_number_of_defects_is_right() -> None:
     """In words."""
     assert len(defects.ALL) == 14
-    assert "Fourteen defects" in PAGE.read_text()
+    assert "fourteen defects" in PAGE.read_text()

@@ -10,7 +10,7 @@ from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from web.asked import RequestContext
 from web.slow import SlowWork
-from web.views.whatif import OBJECTS, YAML_BYTES, Trial, TrialResult, trial, tried
+from web.views.whatif import OBJECTS, YAML_BYTES, TrialResult, WhatIfTrial, trial, tried
 
 _slots: Final = SlowWork("try something")
 """Limit of one simulation at a time, because each may compute for seconds, and other pages also need the CPU."""
@@ -18,7 +18,7 @@ _slots: Final = SlowWork("try something")
 
 def show(asked: RequestContext) -> Response:
     """Return the form."""
-    return _page(asked, Trial(namespace=asked.query.get("namespace", "")), None)
+    return _page(asked, WhatIfTrial(namespace=asked.query.get("namespace", "")), None)
 
 
 def answer(asked: RequestContext) -> Response:
@@ -32,7 +32,7 @@ def answer(asked: RequestContext) -> Response:
     return _page(asked, wanted, found)
 
 
-def _page(asked: RequestContext, wanted: Trial, found: TrialResult | None) -> Response:
+def _page(asked: RequestContext, wanted: WhatIfTrial, found: TrialResult | None) -> Response:
     return asked.page(
         "whatif.html",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if wanted.errors else HTTPStatus.OK,

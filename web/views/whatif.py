@@ -38,7 +38,7 @@ _NAME = "the manifests"
 
 
 @dataclass(slots=True)
-class Trial:
+class WhatIfTrial:
     """Input of a form as typed, with the errors of its fields."""
 
     manifests: str = ""
@@ -80,12 +80,12 @@ class TrialResult(Struct, frozen=True):
     ignored: list[str]
 
 
-def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> Trial:
+def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> WhatIfTrial:
     """Return the input of a form, with the errors that can be found without the cluster.
 
     `namespaces` are those from which the caller may choose; the first is the default.
     """
-    asked = Trial(
+    asked = WhatIfTrial(
         manifests=form.get("manifests", "").replace("\r\n", "\n"),
         namespace=form.get("namespace", "").strip() or (namespaces[0] if namespaces else ""),
         add_nodes=form.get("add_nodes", "").strip(),
@@ -103,7 +103,7 @@ def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> Trial:
     return asked
 
 
-def _check_numbers(asked: Trial) -> None:
+def _check_numbers(asked: WhatIfTrial) -> None:
     text = asked.add_nodes
     if text and not (
         text.isascii() and text.isdecimal() and len(text) <= len(str(NEW_NODES)) and 1 <= int(text) <= NEW_NODES
@@ -138,7 +138,7 @@ def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
 
 
 def tried(
-    asked: Trial, namespaces: Sequence[str], dump: ClusterDump, scope: Scope, *, whole: bool
+    asked: WhatIfTrial, namespaces: Sequence[str], dump: ClusterDump, scope: Scope, *, whole: bool
 ) -> TrialResult | None:
     """Return the result; None if it failed, with the reason in the errors of the form.
 
@@ -190,7 +190,7 @@ def _submission(namespace: str, objects: Sequence[JSON], dump: ClusterDump) -> S
     return submission
 
 
-def _change(asked: Trial, submission: Submission) -> DumpChange:
+def _change(asked: WhatIfTrial, submission: Submission) -> DumpChange:
     return DumpChange(
         asked.namespace,
         cordoned=words(asked.cordon),
@@ -200,7 +200,7 @@ def _change(asked: Trial, submission: Submission) -> DumpChange:
     )
 
 
-def _field_of(asked: Trial, why: str, dump: ClusterDump) -> str:
+def _field_of(asked: WhatIfTrial, why: str, dump: ClusterDump) -> str:
     """Return the field of an error: nodes are named in two fields, other errors are about queues."""
     there = {node.metadata.name for node in dump.objects_of(NODES)}
     if any(name not in there for name in words(asked.cordon)) and "node" in why:

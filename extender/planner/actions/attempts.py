@@ -32,7 +32,7 @@ MOST_REMEMBERED = 4096
 
 
 @dataclass(slots=True)
-class Attempts:
+class VictimSearches:
     """Failed searches of one action, from cycle to cycle."""
 
     _number: int = 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.asker import FULL_QUEUE, Asker, refused_by
-from extender.planner.actions.attempts import Attempts, Key
+from extender.planner.actions.attempts import Key, VictimSearches
 from extender.planner.actions.ending import EndingInOrder, in_queue_order, needs_leaving, room_of_leaving
 from extender.planner.actions.makeroom import (
     disruption_budgets,
@@ -80,7 +80,7 @@ class Evicting:
         self.lowest: dict[str, int] = {}
         """Queue → lowest priority of its running gangs."""
         self._ending = EndingInOrder()
-        self._attempts = Attempts()
+        self._attempts = VictimSearches()
         self._known_failures: KnownFailures = {}
         self._keys: dict[str, Key] = {}
         """By key of a gang, of this cycle."""

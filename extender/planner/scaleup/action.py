@@ -15,7 +15,7 @@ from extender.planner.actions.makeroom import awaits_room
 from extender.planner.framework.decisions import AdmitGang, Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage, Wanted
-from extender.planner.scaleup.limits import Attempts, ExistingNodes, refusal
+from extender.planner.scaleup.limits import ExistingNodes, ScaleUpAttempts, refusal
 from extender.planner.scaleup.requests import (
     MAX_POD_SETS,
     answer_to,
@@ -61,7 +61,7 @@ class AskForNodes:
     name = "scale-up"
 
     def __init__(self) -> None:
-        self._attempts = Attempts()
+        self._attempts = ScaleUpAttempts()
         self._voices = RequestReaders()
         self._evictions = EvictionAnnotations()
 

@@ -95,7 +95,7 @@ class Tried:
     """Time until which the gang does not ask again."""
 
 
-class Attempts:
+class ScaleUpAttempts:
     """The gangs that ask or have asked without success, by UID; times are seconds since the epoch."""
 
     def __init__(self) -> None:

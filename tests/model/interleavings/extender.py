@@ -187,7 +187,7 @@ class ExtenderProcess(Process):
         committer: Any = self.committer
         committer.scaling._listed_at = never = float("inf")
         committer.scaling.served = False
-        for writer in (committer._queues, committer._standings):
+        for writer in (committer._queues, committer._positions):
             writer._next = never
 
     def rest(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from app_world import ask
 
 from extender import app
-from extender.app import Verbs, create_app
+from extender.app import ExtenderVerbs, create_app
 from extender.planner.reasons.verbs import VerbReason
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.kube.lean import LONG
@@ -26,7 +26,8 @@ async def broken_later(_: object) -> Any:
 
 
 APP = create_app(
-    Verbs(broken, broken, broken_later, broken), lambda: {"good": lambda: {"said": 1}, "bad": lambda: broken(None)}
+    ExtenderVerbs(broken, broken, broken_later, broken),
+    lambda: {"good": lambda: {"said": 1}, "bad": lambda: broken(None)},
 )
 
 
@@ -52,7 +53,7 @@ def test_a_verb_sees_nothing_of_a_long_pod_that_nobody_reads() -> None:
         seen.append(args)
         return ExtenderFilterResult(node_names=args.node_names or [])
 
-    asked = create_app(Verbs(keep, broken, broken_later, broken), dict)
+    asked = create_app(ExtenderVerbs(keep, broken, broken_later, broken), dict)
     container = {"name": "main", "args": ["x"] * LONG, "resources": {"requests": {"cpu": "1"}}}
     pod = {"metadata": {"name": "p"}, "spec": {"tolerations": [{"key": "a"}] * LONG, "containers": [container]}}
     answer = ask(asked, "POST", "/filter", msgspec.json.encode({"Pod": pod, "NodeNames": ["a", "b"]}))

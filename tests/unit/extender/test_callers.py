@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from app_world import JSON, ask
 
-from extender.app import Verbs, create_app
+from extender.app import ExtenderVerbs, create_app
 from extender.settings import ExtenderSettings, parse
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.process.settings import text_of
@@ -27,7 +27,7 @@ def post(headers: dict[str, str], *, authenticated: bool = False) -> tuple[int, 
     def unused(_: object) -> Any:
         raise AssertionError("only bind is called")
 
-    app = create_app(Verbs(unused, unused, bind, unused), dict, authenticated=authenticated)
+    app = create_app(ExtenderVerbs(unused, unused, bind, unused), dict, authenticated=authenticated)
     return ask(app, "POST", "/bind", BODY, headers=headers, host=headers.get("host", "127.0.0.1:9444")).status, asked
 
 

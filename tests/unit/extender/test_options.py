@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import Counter
 from structlog.testing import capture_logs
 
-from extender.app import Verbs
+from extender.app import ExtenderVerbs
 from extender.barrier import OUTCOMES
 from extender.configfile import RELOADS
 from extender.evictions import EVICTED
@@ -53,7 +53,7 @@ def test_a_configuration_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest
 class Wired:
     """In place of the parts of the process, none of which does anything."""
 
-    verbs: ClassVar[Any] = Verbs(*[lambda _: None] * 4)  # type: ignore[arg-type,list-item]
+    verbs: ClassVar[Any] = ExtenderVerbs(*[lambda _: None] * 4)  # type: ignore[arg-type,list-item]
     pages: ClassVar[Any] = dict
     start = let_go = stop = pages
 

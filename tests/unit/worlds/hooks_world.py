@@ -13,7 +13,7 @@ from gpus_world import shares
 from verbs_world import error_of
 from victims_world import Cluster, victims
 
-from extender.app import Verbs, create_app
+from extender.app import ExtenderVerbs, create_app
 from extender.barrier import Barrier
 from extender.clusterstatus import QueueStatusWriter
 from extender.explain.queues import queue_reports
@@ -260,5 +260,5 @@ def bound_with(third: Third) -> str | None:
 def page(third: Third) -> object:
     """What the extender answers to a GET of the third plugin's page."""
     session = world_with(third, 0).session(Allocate())
-    app = create_app(Verbs(*[lambda _: None] * 4), session.hooks.http_handler.call)  # type: ignore[arg-type]
+    app = create_app(ExtenderVerbs(*[lambda _: None] * 4), session.hooks.http_handler.call)  # type: ignore[arg-type]
     return msgspec.json.decode(ask(app, "GET", "/plugins/third").body).get("said")

@@ -14,7 +14,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from web.asked import RequestContext
 from web.pages.whatif import _dump
 from web.view import Caller
-from web.views.whatif import JOB_PODS, OBJECTS, YAML_BYTES, Trial, TrialResult, trial, tried
+from web.views.whatif import JOB_PODS, OBJECTS, YAML_BYTES, TrialResult, WhatIfTrial, trial, tried
 
 JOB = """
 apiVersion: batch.volcano.sh/v1alpha1
@@ -44,7 +44,7 @@ def world() -> ExplainWorld:
 
 def ask(
     world: ExplainWorld, *, scope: Scope = EVERYTHING, whole: bool = True, **form: str
-) -> tuple[Trial, TrialResult | None]:
+) -> tuple[WhatIfTrial, TrialResult | None]:
     """The trial of a form."""
     asked = trial(form, ["ns"])
     assert not asked.errors

@@ -9,7 +9,7 @@ from extender_world import of
 from victims_world import Cluster, victims
 
 from extender.planner.actions.asker import Asker
-from extender.planner.actions.attempts import MOST_REMEMBERED, Attempts
+from extender.planner.actions.attempts import MOST_REMEMBERED, VictimSearches
 from extender.planner.actions.displace import Preempt
 from extender.planner.framework.decisions import (
     ClosePlacement,
@@ -278,7 +278,7 @@ def test_a_hopeless_gang_is_tried_again_after_a_change_that_concerns_it(spec: di
 
 def test_the_memory_of_failed_searches_is_bounded() -> None:
     """Tenants choose the shapes of their gangs; the newest are remembered."""
-    world, attempts = Cluster(1), Attempts()
+    world, attempts = Cluster(1), VictimSearches()
     session, gang = world.session(), world.view(world.asks("high", 2))
     attempts.begin(session, [])
     for number in range(MOST_REMEMBERED + 100):
