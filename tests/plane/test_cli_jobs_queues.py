@@ -57,11 +57,11 @@ def test_a_job_from_run_to_delete(plane: Plane, namespace: str, muster: Muster, 
             "Gang:       Running",
         ):
             assert words in shown
-        assert "AbortJob asked for" in muster("job", "suspend", "train", space)
+        assert "is held: it leaves its queue" in muster("job", "suspend", "train", space)
         wait_for(lambda: story.phase("train") == "Aborted")
         muster("job", "resume", "train", space)
         wait_for(lambda: story.phase("train") == "Running")
-        assert 'job.batch.volcano.sh "train" deleted' in muster("job", "delete", "train", space)
+        assert "job.batch.volcano.sh/train is deleted with its pods" in muster("job", "delete", "train", space)
         wait_for(lambda: not story.client.list(JOBS, namespace))
     assert "No resources found" in muster("job", "list", space)
 
@@ -177,7 +177,11 @@ def test_creations_are_strict_and_warn(namespace: str, muster: Muster) -> None:
         "job", "run", "-f", "-", stdin=yaml.safe_dump(manifest), code=1
     )
     missing = muster("job", "delete", "no", "j", "never", f"--namespace={namespace}", code=1)
-    for words in ('"j" deleted', "there is no job.batch.volcano.sh/no ", "there is no job.batch.volcano.sh/never "):
+    for words in (
+        "/j is deleted with its pods",
+        "there is no job.batch.volcano.sh/no ",
+        "there is no job.batch.volcano.sh/never ",
+    ):
         assert words in missing
 
 

@@ -149,7 +149,7 @@ def test_a_train_job_is_stopped_and_resumed(client: Client, namespace: str, must
     client.create(TRAIN_JOBS, train_job("fit", nodes=2), namespace)
     space = f"--namespace={namespace}"
     wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Running"}, 60, "it to run")
-    assert "is held: its pods end" in muster("train", "stop", "fit", space)
+    assert "is held: it leaves its queue, and its pods end" in muster("train", "stop", "fit", space)
     wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Suspended"}, 60, "it to be suspended")
     muster("train", "resume", "fit", space)
     wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Running"}, 60, "it to run again")

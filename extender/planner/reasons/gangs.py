@@ -65,7 +65,7 @@ def lost(pods: int, nodes: str) -> str:
 def awaits_room(epoch: int, there: int, victims: int, until: str) -> str:
     """Victims are still on the gang's planned nodes; `until` is the end of their last notice, empty without notices."""
     pods = many(there, "pod") if there == victims else f"{there} of {victims} pods"
-    words = f"placement {epoch} gives it nodes; it waits until {pods} {have(there)} left them"
+    words = f"nodes are assigned by placement {epoch}; it waits until {pods} {have(there)} left them"
     return f"{words}, which have until {until} to save their work" if until else words
 
 

@@ -83,7 +83,7 @@ def test_train_jobs_share_the_text_of_their_runtime(monkeypatch: pytest.MonkeyPa
     client = Client(ClientConfig("http://127.0.0.1:1"))
     runtimes = RuntimeFinder(client, EventWriter(client, "tests"), ObjectStore[Object]())
     monkeypatch.setattr(runtimes, "_kept", lambda _: text)
-    monkeypatch.setattr("controller.trainjob.runtimes.check", lambda *_, **__: [])
+    monkeypatch.setattr("controller.trainjob.runtimes.check_runtime", lambda *_, **__: [])
     spec = TrainJobSpec(runtime_ref=RuntimeRef(name="j0", kind="TrainingRuntime"))
     one = TrainJob(metadata=ObjectMeta(name="t", namespace="ns", uid="first"), spec=spec)
     expected = runtimes.runtime_of(one)

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from msgspec.structs import replace
 from recorded_world import GPU, MIB, RecordedWorld, head
 from state_oracle import differences, digest
@@ -22,12 +23,16 @@ GANGS = st.lists(st.tuples(
 ), min_size=1, max_size=6)  # fmt: skip
 
 
-def without_versions(told: RecordedState) -> dict[str, dict[str, Any]]:
-    """The objects, but for their versions: a change of nothing else is not recorded."""
-    return {
-        kind: {key: replace(each, metadata=replace(each.metadata, resource_version="")) for key, each in items.items()}
-        for kind, items in told.objects.items()
-    }
+def without_versions(told: RecordedState) -> Any:
+    """The objects as JSON, but for their versions: a change of nothing else is not recorded."""
+    return to_builtins(
+        {
+            kind: {
+                key: replace(each, metadata=replace(each.metadata, resource_version="")) for key, each in items.items()
+            }
+            for kind, items in told.objects.items()
+        }
+    )
 
 
 @settings(phases=[Phase.explicit, Phase.generate], max_examples=settings().max_examples // 4)
