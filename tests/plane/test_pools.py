@@ -54,7 +54,7 @@ def test_a_tree_with_gangs_and_a_gang_keep_their_pool(client: Client, space: str
     other = {"metadata": {"labels": {NODE_POOL: "c"}}}
     assert "there are gangs in b1" in refusal(lambda: client.merge_patch(QUEUES, "team-b", other))
     (group,) = client.list(POD_GROUPS, space)
-    assert "must stay" in refusal(lambda: client.merge_patch(POD_GROUPS, group.metadata.name, other, space))
+    assert "cannot be changed" in refusal(lambda: client.merge_patch(POD_GROUPS, group.metadata.name, other, space))
     moved = {"spec": {"queue": "default"}}
     assert refusal(lambda: client.merge_patch(POD_GROUPS, group.metadata.name, moved, space))
 

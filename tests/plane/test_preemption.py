@@ -130,7 +130,7 @@ def test_small_gangs_move_for_a_large_one(plane: Plane, client: Client, namespac
         submit(client, namespace, "wide", 8, "low", gpus=5)
         wait_for(lambda: runs(client, namespace, "wide", 8), 60, "wide")
         for number in range(8):
-            submit(client, namespace, f"small{number}", 1, "low", gpus=3)
+            submit(client, namespace, f"small{number}", 1, "low", gpus=3, restarts=False)  # a move must use up no retry
         for number in range(8):
             wait_for(lambda number=number: runs(client, namespace, f"small{number}", 1), 60, f"small{number}")
         client.delete(JOBS, "wide", namespace)

@@ -140,17 +140,17 @@ def test_she_submits_lists_explains_stops_and_sees_no_other(anne: Typist, tmp_pa
     top = anne.muster("queue", "top")
     assert top.splitlines()[-1].split() == [queue, "0", "1", "2", "-"]
     assert "ClusterRole muster-view-queues" in top
-    assert "AbortJob asked for" in anne.muster("job", "suspend", "mine", space)
+    assert "is held: it leaves its queue" in anne.muster("job", "suspend", "mine", space)
     train = tmp_path / "fit.py"
     train.write_text("print(1)\n")
     assert "torchrun" in anne.muster("train", str(train), space, "--nodes=2", "--dry-run")
     assert "created" in anne.muster("train", str(train), space, "--nodes=2", f"--queue={queue}", "--detach")
-    assert "deleted" in anne.muster("job", "delete", "mine", space)
+    assert "is deleted" in anne.muster("job", "delete", "mine", space)
     assert "created" in anne.muster("job", "run", "runs", space, "--image=none", f"--queue={queue}", "--", "train")
     wait_for(lambda: admin.get(JOBS, "runs", anne.namespace).status.running == 1)
     with kubelet(tmp_path / "kubelet") as one, serve_all_nodes(admin, one):
         assert anne.muster("logs", "-f", "runs", space) == LINES.decode()
-    assert "AbortJob asked for" in anne.muster("job", "suspend", "runs", space)
+    assert "is held: it leaves its queue" in anne.muster("job", "suspend", "runs", space)
     for verb in ("get", "describe"):
         more = ("-o", "yaml") if verb == "get" else ()
         for kind in ("podgroups", "vcjob", "pods", "events", "trainjobs", "placements", "queues"):
