@@ -86,7 +86,7 @@ def test_nobody_else_notes_placements(owner: tuple[Client, str]) -> None:
     assert "only Muster writes" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", note, namespace))
     other = {"metadata": {"annotations": {"mine": "1"}}, "spec": {"minMember": 2}}
     assert not refusal(lambda: client.merge_patch(POD_GROUPS, "mine", other, namespace))
-    admitted: dict[str, Any] = {"status": {"phase": "Inqueue"}}
+    admitted: dict[str, Any] = {"status": {"phase": "Running"}}  # not Inqueue, which the controller writes by itself
     assert "status.phase" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", admitted, namespace))
     assert not refusal(lambda: client.merge_patch(POD_GROUPS, "mine", {"status": {"phase": "Pending"}}, namespace))
     copied = client.create(POD_GROUPS, {**mine, "metadata": {"name": "copied"}, **admitted}, namespace)

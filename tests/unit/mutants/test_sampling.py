@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.mutants.__main__ import EQUIVALENT
 from tests.mutants.sampling import is_valid, key_of, population, read_equivalents, sample, stale
 from tests.mutants.sites import Site
 
@@ -63,6 +64,13 @@ def test_a_stale_entry() -> None:
     listed = read_equivalents(LISTED)
     assert stale(listed, population(FILES)) == []
     assert stale(listed, population({"a/one.py": FILES["a/one.py"].replace("a + 3", "a + 33")})) == listed
+
+
+def test_the_list_of_equivalents_reads() -> None:
+    """A merge that loses a heading joins two entries, and only CI's turn of mutants would see it."""
+    listed = read_equivalents(EQUIVALENT.read_text(encoding="utf-8"))
+    assert listed
+    assert len({one.key for one in listed}) == len(listed)
 
 
 def test_an_entry_has_a_reason() -> None:
