@@ -46,18 +46,18 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
         return namespace in self.namespaces or any(annotations.get(key) == value for key, value in self.annotations)
 
 
-class _Object(msgspec.Struct, forbid_unknown_fields=True):
+class _PodSelection(msgspec.Struct, forbid_unknown_fields=True):
     """The pods of a group; `value` lists namespaces, or annotations as `key: value`."""
 
     key: str
     value: list[str]
 
 
-class _Group(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
+class _WrittenGroup(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
     """A group as its author writes it, from which a `ResourceGroup` is built."""
 
     resource_group: str
-    object: _Object | None = None
+    object: _PodSelection | None = None
     scheduler_name: str = ""
     tolerations: list[Toleration] = []
     labels: dict[str, str] = {}
@@ -65,7 +65,7 @@ class _Group(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only
     """A mapping, or one as text."""
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+class _GroupsFile(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     resource_groups: list[Any] = []
 
 
@@ -87,15 +87,15 @@ def parse(text: str) -> tuple[ResourceGroup, ...]:
         raise ValueError(  # noqa: TRY004 - no argument of the caller has a wrong type, but the file
             f"admission configuration: there should be a mapping with the list {_LIST}"
         )
-    errors = mistakes(document, _File, "")
+    errors = mistakes(document, _GroupsFile, "")
     written = document.get(_LIST)
     groups: list[ResourceGroup] = []
     seen: dict[str, int] = {}
     for index, each in enumerate(written if isinstance(written, list) else []):
         path = f"{_LIST}[{index}]"
-        found = mistakes(each, _Group, path)
+        found = mistakes(each, _WrittenGroup, path)
         if isinstance(each, dict):
-            group = msgspec.convert({"resourceGroup": "", **_sound(each, found, path)}, _Group)
+            group = msgspec.convert({"resourceGroup": "", **_sound(each, found, path)}, _WrittenGroup)
             found += _name_errors(each, path, seen, index)
             groups.append(_resolved(group, path, found))
         errors += found
@@ -120,7 +120,7 @@ def _read(text: str) -> Any:
 def _sound(written: Mapping[Any, Any], wrong: Sequence[FieldError], path: str) -> dict[Any, Any]:
     """Return the valid fields of a group."""
     bad = {re.split(r"[.\[]", mistake.path.removeprefix(f"{path}."))[0] for mistake in wrong}
-    known = {field.encode_name for field in msgspec.structs.fields(_Group)}
+    known = {field.encode_name for field in msgspec.structs.fields(_WrittenGroup)}
     return {name: value for name, value in written.items() if name in known - bad}
 
 
@@ -136,7 +136,7 @@ def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], inde
         yield FieldError(f"{path}.resourceGroup", message, name, reason="Duplicate")
 
 
-def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGroup:
+def _resolved(group: _WrittenGroup, path: str, errors: list[FieldError]) -> ResourceGroup:
     """Return the group in its final form; errors are added to `errors`."""
     namespaces, annotations = _members(group, f"{path}.object", errors)
     affinity = _affinity(group.affinity, f"{path}.affinity", errors)
@@ -161,7 +161,9 @@ def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGro
     )
 
 
-def _members(group: _Group, path: str, errors: list[FieldError]) -> tuple[Sequence[str], Sequence[tuple[str, str]]]:
+def _members(
+    group: _WrittenGroup, path: str, errors: list[FieldError]
+) -> tuple[Sequence[str], Sequence[tuple[str, str]]]:
     """Return the namespaces and the annotations of the group's pods."""
     if group.object is None:
         return (), [(GROUP_ANNOTATION, group.resource_group)]

@@ -53,7 +53,7 @@ def _lacks(label: str) -> Expression:
     return {"key": label, "operator": "DoesNotExist"}
 
 
-class _Entry(NamedTuple):
+class _Webhook(NamedTuple):
     """One webhook of a configuration; all of its expressions and conditions must be true."""
 
     name: str
@@ -72,10 +72,10 @@ def _name(resource: Resource[Any]) -> str:
     return f"{resource.plural}.{resource.group.partition('.')[0] or 'core'}"
 
 
-def _trainer(verb: str, resource: Resource[Any], *expressions: Expression) -> _Entry:
+def _trainer(verb: str, resource: Resource[Any], *expressions: Expression) -> _Webhook:
     """Return the entry for a Kubeflow Trainer kind, at the same path as Trainer's own webhook."""
     route = f"/{verb}-trainer-kubeflow-org-v1alpha1-{resource.kind.lower()}"
-    return _Entry(resource.plural, route, resource, _CHANGES, expressions)
+    return _Webhook(resource.plural, route, resource, _CHANGES, expressions)
 
 
 _SCALES = replace(STATEFUL_SETS, plural="statefulsets/scale")
@@ -86,21 +86,21 @@ _UNSEEN: Expression = {"key": names.REVIEWED, "operator": "NotIn", "values": ["t
 _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 
 
-def _labelled(kind: WorkloadKind) -> Iterator[_Entry]:
+def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
     """Yield the entries for a kind whose labels are copied to its pods.
 
     By its own labels, and by its namespace's labels.
     """
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
-    yield _Entry(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
+    yield _Webhook(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
     silent = (("says-nothing-itself", f"!({labelled})"),)
     if kind.admission.own_queue:
-        yield _Entry(f"namespaced-{name}", route, kind.resource, namespace=_IN_A_QUEUE, conditions=silent)
+        yield _Webhook(f"namespaced-{name}", route, kind.resource, namespace=_IN_A_QUEUE, conditions=silent)
     else:
         yield from _signed(kind, silent)
 
 
-def _signed(kind: WorkloadKind, silent: conditions.Conditions = ()) -> Iterator[_Entry]:
+def _signed(kind: WorkloadKind, silent: conditions.Conditions = ()) -> Iterator[_Webhook]:
     """Yield the entries of a kind that gets nothing but its creator: for its templates, and for its namespace.
 
     Its pods count for a queue, and so for a limit per user. A pod that belongs to a node has no queue by its namespace.
@@ -108,66 +108,68 @@ def _signed(kind: WorkloadKind, silent: conditions.Conditions = ()) -> Iterator[
     name, templates = _name(kind.resource), conditions.template_labelled(kind)
     by_user = (*silent, conditions.OF_NO_CONTROLLER)
     by_template = (*by_user, ("asks-for-muster", templates))
-    yield _Entry(f"templated-{name}", "/mutate/creator", kind.resource, conditions=by_template)
+    yield _Webhook(f"templated-{name}", "/mutate/creator", kind.resource, conditions=by_template)
     if not kind.one_node_each:
         others = (*by_user, ("says-nothing-in-templates", f"!({templates})"))
-        yield _Entry(f"created-{name}", "/mutate/creator", kind.resource, namespace=_IN_A_QUEUE, conditions=others)
+        yield _Webhook(f"created-{name}", "/mutate/creator", kind.resource, namespace=_IN_A_QUEUE, conditions=others)
 
 
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
 _MUTATING = (
-    _Entry("jobs.batch-volcano-sh", "/mutate/job", JOBS, _CHANGES),
-    _Entry("podgroups", "/mutate/podgroup", POD_GROUPS, conditions=conditions.OF_NO_JOB),
-    _Entry("cronjobs.batch-volcano-sh", "/mutate/creator", CRON_JOBS),
-    _Entry("jobflows", "/mutate/creator", JOB_FLOWS),
-    _Entry("queues", "/mutate/queue", QUEUES),
+    _Webhook("jobs.batch-volcano-sh", "/mutate/job", JOBS, _CHANGES),
+    _Webhook("podgroups", "/mutate/podgroup", POD_GROUPS, conditions=conditions.OF_NO_JOB),
+    _Webhook("cronjobs.batch-volcano-sh", "/mutate/creator", CRON_JOBS),
+    _Webhook("jobflows", "/mutate/creator", JOB_FLOWS),
+    _Webhook("queues", "/mutate/queue", QUEUES),
     _trainer("mutate", TRAIN_JOBS),
     *(entry for kind in LABELLED for entry in _labelled(kind)),
     *(entry for kind in KINDS if kind.no_ranks and not kind.labelled for entry in _signed(kind)),
-    _Entry("pods", "/mutate/pod", PODS, object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
-    _Entry("shaped-pods", "/mutate/pod", PODS, object=(_has(names.FRAMEWORK), _MANAGED)),
-    _Entry("held-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.REQUESTS_A_GATE),
+    _Webhook("pods", "/mutate/pod", PODS, object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
+    _Webhook("shaped-pods", "/mutate/pod", PODS, object=(_has(names.FRAMEWORK), _MANAGED)),
+    _Webhook("held-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.REQUESTS_A_GATE),
 )  # fmt: skip
 _VALIDATING = (
-    _Entry("jobs.batch-volcano-sh", "/validate/job", JOBS, _CHANGES),
+    _Webhook("jobs.batch-volcano-sh", "/validate/job", JOBS, _CHANGES),
     _trainer("validate", TRAIN_JOBS),
     _trainer("validate", TRAINING_RUNTIMES, _VALIDATED),
     _trainer("validate", CLUSTER_TRAINING_RUNTIMES, _VALIDATED),
     *(
-        _Entry(
+        _Webhook(
             _name(kind.resource), "/validate/workload", kind.resource, _CHANGES, conditions=conditions.validated(kind)
         )
         for kind in VALIDATED
     ),
-    _Entry("scales.apps", "/validate/scale", _SCALES, ("UPDATE",), conditions=conditions.SCALED, refuses=False),
-    _Entry("pods", "/validate/pod", PODS, object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
-    _Entry("commands", "/validate/command", COMMANDS, _CHANGES),
-    _Entry("queues", "/validate/queue", QUEUES, ("CREATE", "UPDATE", "DELETE")),
-    _Entry("namespaces", "/validate/namespace", NAMESPACES, _CHANGES, conditions=conditions.RELABELLED, refuses=False),
-    _Entry("hypernodes", "/validate/hypernode", HYPER_NODES, _CHANGES),
-    _Entry("cronjobs.batch-volcano-sh", "/validate/cronjob", CRON_JOBS, _CHANGES),
-    _Entry("jobflows", "/validate/jobflow", JOB_FLOWS, _CHANGES),
-    _Entry("jobtemplates", "/validate/jobtemplate", JOB_TEMPLATES, _CHANGES),
+    _Webhook("scales.apps", "/validate/scale", _SCALES, ("UPDATE",), conditions=conditions.SCALED, refuses=False),
+    _Webhook("pods", "/validate/pod", PODS, object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
+    _Webhook("commands", "/validate/command", COMMANDS, _CHANGES),
+    _Webhook("queues", "/validate/queue", QUEUES, ("CREATE", "UPDATE", "DELETE")),
+    _Webhook(
+        "namespaces", "/validate/namespace", NAMESPACES, _CHANGES, conditions=conditions.RELABELLED, refuses=False
+    ),
+    _Webhook("hypernodes", "/validate/hypernode", HYPER_NODES, _CHANGES),
+    _Webhook("cronjobs.batch-volcano-sh", "/validate/cronjob", CRON_JOBS, _CHANGES),
+    _Webhook("jobflows", "/validate/jobflow", JOB_FLOWS, _CHANGES),
+    _Webhook("jobtemplates", "/validate/jobtemplate", JOB_TEMPLATES, _CHANGES),
 )
 
 
-def _validating(namespace: str) -> list[_Entry]:
+def _validating(namespace: str) -> list[_Webhook]:
     """Return the webhooks that check objects; Muster's own accounts are in this namespace."""
     entering = conditions.enters_a_queue(namespace)
-    return [*_VALIDATING, _Entry("podgroups", "/validate/podgroup", POD_GROUPS, _CHANGES, conditions=entering)]
+    return [*_VALIDATING, _Webhook("podgroups", "/validate/podgroup", POD_GROUPS, _CHANGES, conditions=entering)]
 
 
-def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
+def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
     """Return the webhooks that change objects.
 
     The one by namespace comes last, because it adds the label that the first one selects.
     """
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
-    by_group = _Entry("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)
-    by_namespace = _Entry(
+    by_group = _Webhook("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)
+    by_namespace = _Webhook(
         "namespaced-pods", "/mutate/pod", PODS, object=_UNLABELLED, namespace=_IN_A_QUEUE, conditions=namespaced
     )
-    native = _Entry("native-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.of_native(groups))
+    native = _Webhook("native-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.of_native(groups))
     return [*_MUTATING, native, *([by_group] if groups else []), by_namespace]
 
 
@@ -195,7 +197,7 @@ def configurations(
     bundle = b64encode(ca_bundle).decode()
     namespace, name = service or (names.SYSTEM_NAMESPACE, "")
 
-    def configuration(kind: str, entries: list[_Entry], **settings: Any) -> dict[str, Any]:
+    def configuration(kind: str, entries: list[_Webhook], **settings: Any) -> dict[str, Any]:
         webhooks = []
         for entry in entries:
             to_service = {"service": {"namespace": namespace, "name": name, "path": entry.route}}
@@ -214,7 +216,7 @@ def configurations(
     ]
 
 
-def _webhook(entry: _Entry, client: dict[str, Any]) -> dict[str, Any]:
+def _webhook(entry: _Webhook, client: dict[str, Any]) -> dict[str, Any]:
     rule = {
         "apiGroups": [entry.resource.group],
         "apiVersions": [entry.resource.version],

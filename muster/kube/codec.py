@@ -64,7 +64,7 @@ class _Name(msgspec.Struct, rename="camel", gc=False):
     resource_version: str = ""
 
 
-class _Named(msgspec.Struct, gc=False):
+class _NamedObject(msgspec.Struct, gc=False):
     metadata: _Name
 
 
@@ -74,7 +74,7 @@ class _RawList(msgspec.Struct, gc=False):
 
 
 _raw_lists = msgspec.json.Decoder(_RawList)
-_named = msgspec.json.Decoder(_Named)
+_named = msgspec.json.Decoder(_NamedObject)
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:

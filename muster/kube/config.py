@@ -106,7 +106,7 @@ class _User(msgspec.Struct):
     exec: _Program | None = None
 
 
-class _Cluster(msgspec.Struct):
+class _ServerAddress(msgspec.Struct):
     server: str = ""
 
 
@@ -116,26 +116,26 @@ class _Context(msgspec.Struct):
     namespace: str | None = None
 
 
-class _Entry(msgspec.Struct):
+class _KubeconfigEntry(msgspec.Struct):
     name: str
     context: _Context | None = None
-    cluster: _Cluster | None = None
+    cluster: _ServerAddress | None = None
     user: _User | None = None
 
 
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
     """The structure of a kubeconfig, for the parts where the package's errors might quote a secret."""
 
-    contexts: list[_Entry]
-    clusters: list[_Entry]
-    users: list[_Entry]
+    contexts: list[_KubeconfigEntry]
+    clusters: list[_KubeconfigEntry]
+    users: list[_KubeconfigEntry]
     current_context: str | None = None
 
     def context(self) -> _Context:
         """Return the current context, whose cluster and user must exist."""
         name = self.current_context or ""
         context = _named("current-context", name, self.contexts, "context").context or _Context()
-        cluster = _named(f"context {name}", context.cluster, self.clusters, "cluster").cluster or _Cluster()
+        cluster = _named(f"context {name}", context.cluster, self.clusters, "cluster").cluster or _ServerAddress()
         if not cluster.server.startswith(("http://", "https://")):
             raise _UnusableError(f"the server {cluster.server!r} should begin with https:// (or http://)")
         if context.user:
@@ -143,7 +143,7 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
         return context
 
 
-def _named(who: str, name: str, entries: list[_Entry], what: str) -> _Entry:
+def _named(who: str, name: str, entries: list[_KubeconfigEntry], what: str) -> _KubeconfigEntry:
     known = {each.name: each for each in entries}
     if name not in known:
         there = ", ".join(sorted(known)) or "none"

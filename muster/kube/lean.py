@@ -37,7 +37,7 @@ class _Container(msgspec.Struct, gc=False):
     env: msgspec.Raw = msgspec.Raw()
 
 
-class _Spec(msgspec.Struct, rename="camel", gc=False):
+class _PodDemands(msgspec.Struct, rename="camel", gc=False):
     """The fields of a pod that the planner reads."""
 
     node_selector: msgspec.Raw = msgspec.Raw()
@@ -51,15 +51,15 @@ class _Spec(msgspec.Struct, rename="camel", gc=False):
     init_containers: list[_Container] | None = None
 
 
-class _Object(msgspec.Struct, gc=False):
+class _LongObject(msgspec.Struct, gc=False):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
-class _Pod(_Object, gc=False):
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+class _LongPod(_LongObject, gc=False):
+    spec: _PodDemands = msgspec.field(default_factory=_PodDemands)
 
 
-class _Group(_Object, gc=False):
+class _LongPodGroup(_LongObject, gc=False):
     spec: msgspec.Raw = msgspec.Raw()
     status: msgspec.Raw = msgspec.Raw()
 
@@ -68,10 +68,10 @@ _KEYS = {f"label_{number}": key for number, key in enumerate(sorted(names.CHARGE
 _Charged = msgspec.defstruct(
     "_Charged", [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in _KEYS], rename=_KEYS
 )
-_object = msgspec.json.Decoder(_Object)
+_object = msgspec.json.Decoder(_LongObject)
 _of_kind: dict[str, msgspec.json.Decoder[Any]] = {
-    "pods": msgspec.json.Decoder(_Pod),
-    "podgroups": msgspec.json.Decoder(_Group),
+    "pods": msgspec.json.Decoder(_LongPod),
+    "podgroups": msgspec.json.Decoder(_LongPodGroup),
 }
 _charged = msgspec.json.Decoder(_Charged)
 _NOWHERE: Any = {"key": TOO_LARGE, "operator": "Exists"}
@@ -96,11 +96,11 @@ def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
     if len(memoryview(data)) <= LONG:
         return data
     try:
-        found: _Object = _of_kind.get(plural, _object).decode(data)
+        found: _LongObject = _of_kind.get(plural, _object).decode(data)
         cuts = list(_cuts(found))
     except (msgspec.DecodeError, RecursionError):
         return data
-    if isinstance(found, _Group) and (errors := _too_long(found)):
+    if isinstance(found, _LongPodGroup) and (errors := _too_long(found)):
         raise msgspec.ValidationError("; ".join(map(str, errors)))
     if not cuts:
         return data
@@ -116,16 +116,16 @@ def too_long(group: bytes | msgspec.Raw) -> list[FieldError]:
     return _too_long(_of_kind["podgroups"].decode(group)) if len(memoryview(group)) > LONG else []
 
 
-def _too_long(group: _Group) -> list[FieldError]:
+def _too_long(group: _LongPodGroup) -> list[FieldError]:
     sizes = {"spec": len(memoryview(group.spec)), "status": len(memoryview(group.status))}
     return [error for path, size in sizes.items() for error in GANG_BYTES.exceeded_by(path, size)]
 
 
-def _cuts(found: _Object) -> Iterator[tuple[bytes, bytes]]:
+def _cuts(found: _LongObject) -> Iterator[tuple[bytes, bytes]]:
     """Yield each part that is too long, and its replacement."""
     for name, many in _long(found.metadata, METADATA_BYTES):
         yield many, msgspec.json.encode(_charged.decode(many)) if name == "labels" else b"[]"
-    if isinstance(found, _Pod):
+    if isinstance(found, _LongPod):
         for name, many in _long(found.spec, DEMAND_BYTES):
             yield many, msgspec.json.encode(_INSTEAD.get(name, []))
         for container in (*(found.spec.containers or ()), *(found.spec.init_containers or ())):

@@ -21,16 +21,16 @@ FRESH_S = 60.0
 _TIMEOUT_S = 3.0
 
 
-class _Entry(Wire):
+class _ServedKind(Wire):
     """One kind in the API server's list, and its subresources."""
 
     name: str = ""
 
 
-class _Kinds(Wire):
+class _ServedKinds(Wire):
     """The API server's list of the kinds in one group and version."""
 
-    resources: list[_Entry] = msgspec.field(default_factory=list)
+    resources: list[_ServedKind] = msgspec.field(default_factory=list)
 
 
 class Served:
@@ -67,4 +67,4 @@ class Served:
             body = self._client.request("GET", self._path, timeout_s=_TIMEOUT_S)
         except NotFound:
             return False
-        return any(each.name == self._plural for each in msgspec.json.decode(body, type=_Kinds).resources)
+        return any(each.name == self._plural for each in msgspec.json.decode(body, type=_ServedKinds).resources)

@@ -74,7 +74,7 @@ class Transport:
         self._proxy, self._to_proxy = _proxy(config.proxy)
         if config.server.startswith("http:"):  # the proxy reads the request itself
             self._headers |= self._to_proxy
-        self._credentials = _Credentials(config.authorization)
+        self._credentials = _CachedHeader(config.authorization)
         self._slots = asyncio.Semaphore(connections)
         self._session: aiohttp.ClientSession | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -194,7 +194,7 @@ class Transport:
             raise error_of(answer.status, data, where=where, retry_after=headers.get("Retry-After"))
 
 
-class _Credentials:
+class _CachedHeader:
     """The Authorization header. It is fetched in a thread, because a program may have to be run for it.
 
     All calls wait for the same result. A call that gives up does not cancel it; otherwise each call would start a

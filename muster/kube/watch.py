@@ -18,14 +18,14 @@ from muster.kube.transport import BROKEN, MOST_BYTES, sentence
 T = TypeVar("T")
 
 
-class _Event(msgspec.Struct, gc=False):
+class _WatchEvent(msgspec.Struct, gc=False):
     """The envelope of an event; its type determines the object's type."""
 
     type: str
     object: msgspec.Raw
 
 
-_decode_event = msgspec.json.Decoder(_Event).decode
+_decode_event = msgspec.json.Decoder(_WatchEvent).decode
 
 
 class Watch(Generic[T]):
@@ -108,7 +108,9 @@ class Watch(Generic[T]):
         await _share_loop(line)
         return read
 
-    async def _unreadable(self, line: bytes, error: Exception, event: _Event | None = None) -> tuple[str, T] | None:
+    async def _unreadable(
+        self, line: bytes, error: Exception, event: _WatchEvent | None = None
+    ) -> tuple[str, T] | None:
         """Leave out an object, unless the event is its deletion, which only needs the name."""
         await asyncio.sleep(0)
         if event is None:

@@ -43,7 +43,7 @@ _OBJECTS = "a manager, and trainingRuntimeSpec.template.metadata for the objects
 _POLICIES = {each.encode_name for each in msgspec.structs.fields(trainingruntime.MLPolicy)}
 
 
-class _Named(Wire):
+class _NamedEntry(Wire):
     """An entry of a list that is keyed by name."""
 
     name: str
@@ -89,7 +89,7 @@ def _read(raw: msgspec.Raw) -> trainer.TrainJob:
         named += [pod.volumes, pod.scheduling_gates, *(each.env for each in containers)]
         named += [each.volume_mounts for each in containers]
     for entries in named:
-        msgspec.convert(entries, list[_Named])
+        msgspec.convert(entries, list[_NamedEntry])
     if spec.trainer and spec.trainer.resources_per_node:
         msgspec.convert(spec.trainer.resources_per_node, core.ResourceRequirements)
     return job
@@ -255,7 +255,7 @@ def _without_times(job: trainer.TrainJob) -> list[object]:
     return [(patch.manager, patch.training_runtime_spec) for patch in job.spec.runtime_patches]
 
 
-class _Spec(Wire):
+class _PoliciesSpec(Wire):
     """ML policies of any name."""
 
     ml_policy: dict[str, Any] | None = None
@@ -264,7 +264,7 @@ class _Spec(Wire):
 class _Policied(Wire):
     """A runtime, reduced to its ML policies."""
 
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: _PoliciesSpec = msgspec.field(default_factory=_PoliciesSpec)
 
 
 def runtime_reviewer(

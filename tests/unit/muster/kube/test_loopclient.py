@@ -87,7 +87,7 @@ async def test_a_call_waits_for_credentials_no_longer_than_it_may_take() -> None
 
 async def test_no_call_goes_without_credentials() -> None:
     """Not even one that comes in the moment when they are there, and nobody has noted them yet."""
-    credentials = transport._Credentials(lambda: "Bearer secret")
+    credentials = transport._CachedHeader(lambda: "Bearer secret")
     first = asyncio.create_task(credentials.header())
     while credentials._asking is None or not credentials._asking.done():  # noqa: ASYNC110 - the moment is the test
         await asyncio.sleep(0)
