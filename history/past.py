@@ -38,7 +38,7 @@ class Past(NamedTuple):
     """Kinds whose changes since the last run are no longer available from the API server."""
 
 
-class _Event(NamedTuple):
+class _WatchedChange(NamedTuple):
     """One change that a watch of the past reports."""
 
     version: int
@@ -66,7 +66,7 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
     return Past(observations, tuple(kind.plural for kind, one in zip(KINDS, found, strict=True) if one is None))
 
 
-def moments(events: Sequence[_Event], since: int, now: int) -> list[ObservationTime]:
+def moments(events: Sequence[_WatchedChange], since: int, now: int) -> list[ObservationTime]:
     """Return the time of each event, as precisely as the order of events allows.
 
     An event is not older than the last time in it and in earlier events, and not newer than objects created after it.
@@ -88,11 +88,11 @@ def moments(events: Sequence[_Event], since: int, now: int) -> list[ObservationT
     return found[::-1]
 
 
-def _between(client: Client, kind: Resource[Any], version: str, until: str) -> list[_Event] | None:
+def _between(client: Client, kind: Resource[Any], version: str, until: str) -> list[_WatchedChange] | None:
     """Return the changes of one kind between two versions; None if the API server no longer has them."""
     if not version:
         return None
-    found: list[_Event] = []
+    found: list[_WatchedChange] = []
     last = int(until or 0)
     try:
         for _ in range(_ROUNDS):
@@ -104,7 +104,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
                     watched.close()
                     return found
                 if what != "BOOKMARK":
-                    found.append(_Event(int(version), kind.plural, what, obj))
+                    found.append(_WatchedChange(int(version), kind.plural, what, obj))
             if version == before or int(version) >= last:
                 return found
     except Gone:

@@ -53,7 +53,7 @@ class ListableScope(NamedTuple):
     at_all: bool = True
 
 
-class _Made(NamedTuple):
+class _NamespaceRows(NamedTuple):
     """The rows of a namespace, and the number of changes at the time of their creation."""
 
     changes: int
@@ -97,7 +97,7 @@ class PageCaches:
         self._kinds: Counter[Resource[Any]] = Counter()
         """Changes of objects of each kind."""
         self._dirty: Counter[str] = Counter()
-        self._made: dict[str, _Made] = {}
+        self._made: dict[str, _NamespaceRows] = {}
         self._generation: Counter[str] = Counter()
         """Namespace → the number of the last change of its rows."""
 
@@ -198,7 +198,7 @@ class PageCaches:
                 return found
             if made is None or made.rows != found:
                 self._generation[namespace] = changes
-            self._made[namespace] = _Made(changes, found)
+            self._made[namespace] = _NamespaceRows(changes, found)
         return found
 
     def warm(self) -> None:

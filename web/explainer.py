@@ -39,7 +39,7 @@ class Explained(NamedTuple):
     """In seconds since the epoch."""
 
 
-class _Cluster:
+class _ExplainedCluster:
     """The cluster state at one moment, with the planner's cycle over it for each pool and kind of reader."""
 
     def __init__(self, dump: ClusterDump) -> None:
@@ -71,7 +71,7 @@ class Explainer:
         self._prepare = prepare
         """Adds the inputs of the running extenders to a dump."""
         self._slots = SlowWork("are explained")
-        self._cluster: Aged[_Cluster] = Aged()
+        self._cluster: Aged[_ExplainedCluster] = Aged()
         self._dump: Aged[ClusterDump] = Aged()
 
     def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
@@ -100,8 +100,8 @@ class Explainer:
         """Return the cluster state, which may be slightly old in a large cluster. Callers must not change it."""
         return self._dump.value(self._caches.total, self._read_dump)
 
-    def _read(self) -> _Cluster:
-        cluster = _Cluster(self._dump.renewed(self._caches.total, self._read_dump))
+    def _read(self) -> _ExplainedCluster:
+        cluster = _ExplainedCluster(self._dump.renewed(self._caches.total, self._read_dump))
         with suppress(UnknownNameError, ValueError):  # who asks is told of a configuration that cannot be read
             cluster.what_if_of(DEFAULT_POOL, names=True).decided()
         return cluster

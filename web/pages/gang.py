@@ -45,7 +45,7 @@ EVENTS_OF_PODS: Final = 6
 _RANK_DIGITS: Final = 6
 
 
-class _Found(NamedTuple):
+class _VisibleGang(NamedTuple):
     """A gang that the caller may see, with its objects."""
 
     row: GangRow
@@ -158,7 +158,7 @@ def _reading_logs(namespace: str) -> ResourceAttributes:
     return replace(listing(PODS, namespace, "get"), subresource="log")
 
 
-def _found(asked: RequestContext) -> _Found:
+def _found(asked: RequestContext) -> _VisibleGang:
     """Return the gang of the address; HTTPException 404 if it does not exist or the caller may not see it."""
     namespace, name = asked.path["namespace"], asked.path["name"]
     try:
@@ -175,7 +175,7 @@ def _found(asked: RequestContext) -> _Found:
     job = next(
         (each for each in jobs if uid == each.metadata.uid or (not group and each.metadata.name == row.name)), None
     )
-    return _Found(row, objects, group, placement, job, members(objects, row))
+    return _VisibleGang(row, objects, group, placement, job, members(objects, row))
 
 
 def _is_past(asked: RequestContext) -> bool:
@@ -205,7 +205,7 @@ def _happened(asked: RequestContext, row: GangRow, now: float) -> list[GangStep]
     return steps_of(happened, now) or None
 
 
-def _report(found: _Found, now: float) -> GangReport | None:
+def _report(found: _VisibleGang, now: float) -> GangReport | None:
     """Return the report from the gang's own objects, like `muster explain` for users who may not see more."""
     dump = ClusterDump(now)
     dump.unread = frozenset({"nodes"})
@@ -219,7 +219,7 @@ def _report(found: _Found, now: float) -> GangReport | None:
     return None
 
 
-def _events(asked: RequestContext, found: _Found) -> list[Event] | None:
+def _events(asked: RequestContext, found: _VisibleGang) -> list[Event] | None:
     """Return the Events about the gang, its workload and some of its pods; None if they cannot be listed."""
     events: dict[str, Event] = {}
     pods = sorted(found.pods, key=lambda pod: pod.status.phase == "Running")[:EVENTS_OF_PODS]

@@ -19,7 +19,7 @@ from web.site import Site
 from web.views.topology import STATES, SuspectLine, suspects_among, topology_view
 
 
-class _Made(NamedTuple):
+class _NodeCapacity(NamedTuple):
     rows: list[NodeRow]
     reports: list[TopologyReport]
     suspects: list[SuspectLine]
@@ -35,7 +35,7 @@ def show(asked: RequestContext) -> Response:
         nodes = view.nodes()
         rules_in = asked.site.explainer.dump().rules_in
         rows = node_rows(nodes, [], rules_in)
-        made = _Made(rows, [], suspects_among(nodes, rows, rules_in, now))
+        made = _NodeCapacity(rows, [], suspects_among(nodes, rows, rules_in, now))
     placements = view.placements()
     scope, gangs = caller.scope, view.rows()
     shown = topology_view(made.rows, made.reports, made.suspects, placements, gangs, scope, now, whole=whole)
@@ -43,15 +43,15 @@ def show(asked: RequestContext) -> Response:
     return asked.page("topology.html", view=shown, states=[each for each in STATES if each in there], live="topology")
 
 
-def summed(site: Site) -> _Made:
+def summed(site: Site) -> _NodeCapacity:
     """Return the free capacity of the nodes, which may be slightly old in a large cluster."""
-    made: _Made = site.nodes.value(site.caches.total, lambda: _made(site.explainer.dump()))
+    made: _NodeCapacity = site.nodes.value(site.caches.total, lambda: _made(site.explainer.dump()))
     return made
 
 
-def _made(dump: ClusterDump) -> _Made:
+def _made(dump: ClusterDump) -> _NodeCapacity:
     rows = node_rows(dump.objects_of(core.NODES), dump.objects_of(core.PODS), dump.rules_in)
-    return _Made(
+    return _NodeCapacity(
         rows, _reports(_of_nodes(dump)), suspects_among(dump.objects_of(core.NODES), rows, dump.rules_in, dump.taken_at)
     )
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
 
-from history.past import _Event, moments
+from history.past import _WatchedChange, moments
 from history.pods import ObservationTime, RecordedPod, gone
 from muster.api.kubernetes.meta import format_time
 
@@ -17,9 +17,9 @@ LONG_MS = 60_000
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> list[tuple[int, _Event]]:
+def changes(draw: st.DrawFn) -> list[tuple[int, _WatchedChange]]:
     """Changes of pods in their order, each with the time (ms) at which it happened and stamps as servers write them."""
-    found: list[tuple[int, _Event]] = []
+    found: list[tuple[int, _WatchedChange]] = []
     for number, at in enumerate(sorted(draw(st.lists(st.integers(0, LONG_MS), max_size=12)))):
         what = draw(st.sampled_from(["ADDED", "MODIFIED", "DELETED"]))
         born = at if what == "ADDED" else draw(st.integers(0, at))
@@ -30,12 +30,12 @@ def changes(draw: st.DrawFn) -> list[tuple[int, _Event]]:
             conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp}]
         created = format_time((T * 1000 + born) // 1000)
         content = {"metadata": {"uid": str(number), "creationTimestamp": created}, "status": {"conditions": conditions}}
-        found.append((T * 1000 + at, _Event(number, "pods", what, convert(content, RecordedPod))))
+        found.append((T * 1000 + at, _WatchedChange(number, "pods", what, convert(content, RecordedPod))))
     return found
 
 
 @given(changes())
-def test_the_time_of_a_change_is_within_its_bound(found: list[tuple[int, _Event]]) -> None:
+def test_the_time_of_a_change_is_within_its_bound(found: list[tuple[int, _WatchedChange]]) -> None:
     """Whatever happened between two runs of the recorder, its time is told with a bound that holds, and in order."""
     told = moments([event for _, event in found], T * 1000, T * 1000 + LONG_MS)
     for (at, _), moment in zip(found, told, strict=True):
@@ -51,7 +51,7 @@ def test_a_change_is_not_older_than_the_last_time_in_it_nor_what_came_after() ->
         convert({"metadata": {"creationTimestamp": format_time(T)}, "status": {"conditions": each}}, RecordedPod)
         for each in (conditions, [])
     )
-    events = [_Event(1, "pods", "MODIFIED", bound), _Event(2, "pods", "DELETED", other)]
+    events = [_WatchedChange(1, "pods", "MODIFIED", bound), _WatchedChange(2, "pods", "DELETED", other)]
     for moment in moments(events, T * 1000, T * 1000 + LONG_MS):
         assert (moment.at, moment.within) == ((T + 50) * 1000, 10_000)
 
