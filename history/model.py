@@ -3,12 +3,14 @@
 Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, everything else in base units.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import msgspec
 
+from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import PlacementPhase
 from muster.api.muster.states import Facts, State
 from muster.resources.vector import Vector
@@ -244,6 +246,12 @@ class Scope(msgspec.Struct, frozen=True):
     namespaces: frozenset[str] | None = None
     born: frozenset[tuple[str, int]] = frozenset()
     """Namespaces with their creation times (ms); earlier data under the same names belongs to other tenants."""
+
+    @classmethod
+    def from_creation(cls, created: Mapping[str, str | None], now: float) -> Self:
+        """Return the scope of namespaces with their creation timestamps; without one, the namespace begins `now`."""
+        born = ((name, round((readable_time(stamp) or now) * MS)) for name, stamp in created.items())
+        return cls(frozenset(created), frozenset(born))
 
     def has(self, namespace: str) -> bool:
         """Return True if objects of this namespace, their names and numbers may be shown."""

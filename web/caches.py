@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from extender.explain.clusterdump import READ_DOMAINS, ClusterDump
 from extender.planner.api import FEED, natives_of
 from gangs.rows import GangRow, RowSources, rows
-from history.model import MS, Scope
+from history.model import Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Node, Pod
-from muster.api.kubernetes.meta import Object, ObjectMeta, readable_time
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS, Job
@@ -151,11 +151,10 @@ class PageCaches:
             return sorted(self._dirty)
 
     def scope_of(self, namespaces: Iterable[str]) -> Scope:
-        """Return a caller's scope: namespaces, each from its creation on."""
-        found = frozenset(namespaces)
-        known = ((name, self.get(NAMESPACES, name)) for name in found)
-        times = ((name, readable_time(each.metadata.creation_timestamp)) for name, each in known if each)
-        return Scope(found, frozenset((name, round(at * MS)) for name, at in times if at is not None))
+        """Return a caller's scope: namespaces, each from its creation on; one that is not cached yet is a new one."""
+        known = {name: self.get(NAMESPACES, name) for name in namespaces}
+        created = {name: each.metadata.creation_timestamp if each else None for name, each in known.items()}
+        return Scope.from_creation(created, time.time())
 
     def objects(self, namespace: str) -> RowSources:
         """Return the objects from which the rows of a namespace are made."""

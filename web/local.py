@@ -16,11 +16,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from extender.planner.api import FEED
-from history.model import EVERYTHING, MS, Scope
+from history.model import EVERYTHING, Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, reviews
-from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
@@ -111,5 +110,4 @@ class LocalCallers:
             created = self._client.get(core.NAMESPACES, self._namespace).metadata.creation_timestamp
         except APIError:  # most roles in a namespace may get it; without that right the past stays hidden
             created = None
-        born = readable_time(created) or time.time()
-        return Scope(frozenset({self._namespace}), frozenset({(self._namespace, round(born * MS))}))
+        return Scope.from_creation({self._namespace: created}, time.time())

@@ -1,5 +1,6 @@
 """Who a token is of and what he may see: asked of the API server, and believed for half a minute."""
 
+import time
 from collections import Counter
 from typing import Any
 
@@ -87,7 +88,7 @@ def test_a_caller_sees_the_namespaces_whose_gangs_and_pods_he_may_list(groups: s
     rights = {f"list podgroups {each}" for each in groups} | {f"list pods {each}" for each in pods}
     made = callers(Judge(*rights), *"abcde")
     if groups & pods:
-        assert made.caller_of(bearer()).scope == Scope(frozenset(groups & pods))
+        assert made.caller_of(bearer()).scope.namespaces == groups & pods
     else:
         with pytest.raises(HTTPException, match=r"podgroups\.scheduling\.volcano\.sh") as refused:
             made.caller_of(bearer())
@@ -98,18 +99,26 @@ def test_a_namespace_whose_gangs_have_all_gone_is_seen_by_its_users() -> None:
     """Its history is theirs; others' is not."""
     made = callers(Judge("list podgroups old", "list pods old"), "theirs")
     made.past = lambda: ["old", "theirs", "elsewhere"]
-    assert made.caller_of(bearer()).scope == Scope(frozenset({"old"}))
+    assert made.caller_of(bearer()).scope.namespaces == {"old"}
 
 
 def test_the_past_of_a_namespace_begins_with_its_creation() -> None:
     """What was there under its name before was others'."""
-    judge = Judge("list podgroups old", "list pods old", "list podgroups mine", "list pods mine")
-    made = callers(judge, "mine", "theirs")
-    made.past = lambda: ["old"]
+    made = callers(Judge("list podgroups mine", "list pods mine"), "mine", "theirs")
     named = {"metadata": {"name": "mine", "creationTimestamp": "2027-01-15T08:00:00Z"}}
     made._caches._stores[NAMESPACES].add_object(convert(named, Namespace))
     scope = made.caller_of(bearer()).scope
-    assert scope == Scope(frozenset({"mine", "old"}), frozenset({("mine", 1_800_000_000_000)}))
+    assert scope == Scope(frozenset({"mine"}), frozenset({("mine", 1_800_000_000_000)}))
+
+
+def test_a_namespace_that_is_not_cached_yet_has_no_past() -> None:
+    """It was created again a moment ago, and the history under its name is of another tenant."""
+    began = time.time()
+    made = callers(Judge("list podgroups new", "list pods new"), "theirs")
+    made.past = lambda: ["new"]
+    [(name, born)] = made.caller_of(bearer()).scope.born
+    assert name == "new"
+    assert round(began * 1000) <= born
 
 
 def test_answers_are_believed_for_half_a_minute_each() -> None:
