@@ -1,7 +1,6 @@
 """The web application: the table of pages, identification of callers, errors, and the headers of every response."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
@@ -23,7 +22,7 @@ from web.asked import RequestContext
 from web.counters import LIVE, CountedResponses, pages_of
 from web.pages import gang, past, queues, records, topology, whatif
 from web.security import Guard
-from web.site import SigningIn, Site
+from web.site import SigningIn, Site, account_of
 from web.slow import Threads
 from web.streams import Streams, live
 from web.view import Caller
@@ -95,17 +94,17 @@ def _endpoint(site: Site, page: Page, threads: Threads) -> Callable[[Request], A
         if (signed_in := site.callers.with_key(request)) is not None:
             return signed_in
         form = await form_of(request) if page.method == "POST" else {}
-        caller = await threads.run(site.callers.credentials_of(request), partial(site.callers.caller_of, request))
+        account = await account_of(site.callers, request, threads)
 
         def answer() -> Response:
-            asked = RequestContext(site, request, caller, form)
+            asked = RequestContext(site, request, site.callers.caller_of(request), form)
             if why := site.not_ready():
                 raise HTTPException(
                     HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"}
                 )
             return page.answer(asked)
 
-        return await threads.run(caller.account, answer)
+        return await threads.run(account, answer)
 
     return endpoint
 

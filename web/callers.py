@@ -59,11 +59,16 @@ class TokenCallers:
         """Return the digest of a request's token, which is not checked yet."""
         return digest_of(self._token(request))
 
+    def account_of(self, request: Request) -> str:
+        """Return the account of a request's token; HTTPException 401 for an invalid token."""
+        return admission.shared_name(self._user(self._token(request)).username)
+
     def caller_of(self, request: Request) -> Caller:
         """Return the user of a request's token; HTTPException 401 for an invalid token, 403 if they may see nothing."""
         token = self._token(request)
         user = self._user(token)
-        return self._answers.answer(("caller", digest_of(token)), lambda: self._caller(user))
+        account = admission.shared_name(user.username)
+        return self._answers.answer(("caller", digest_of(token)), lambda: self._caller(user), account)
 
     def with_key(self, request: Request) -> Response | None:
         """Return None, because no URL signs a user in here."""

@@ -61,6 +61,10 @@ class LocalCallers:
         _ = request
         return ""
 
+    def account_of(self, request: Request) -> str:
+        """Return the account of the only caller; HTTPException for others."""
+        return self.caller_of(request).account
+
     def caller_of(self, request: Request) -> Caller:
         """Return the user who has started the page; HTTPException for others, or if they may no longer see anything."""
         if not hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._key.encode()):

@@ -5,7 +5,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -25,7 +25,7 @@ from muster.api.muster.usage import PERIODS, Period
 from muster.kube.client import Client
 from web.caches import PageCaches
 from web.explainer import Explainer
-from web.slow import Aged
+from web.slow import Aged, Threads
 from web.view import Caller
 
 HERE: Final = Path(__file__).parent
@@ -41,8 +41,11 @@ class Callers(Protocol):
     def credentials_of(self, request: Request) -> str:
         """Return what stands for the credentials of a request, unchecked; HTTPException 401 if there are none."""
 
+    def account_of(self, request: Request) -> str:
+        """Return the account of the caller; HTTPException 401 for an unknown one. May block, so call it in a thread."""
+
     def caller_of(self, request: Request) -> Caller:
-        """Return the caller; HTTPException 401 for an unknown one. May block, so call it in a thread."""
+        """Return the caller with their rights; HTTPException as for the account, or 403. May block for seconds."""
 
     def may(self, request: Request, right: ResourceAttributes) -> bool:
         """Return True if the caller has a right."""
@@ -52,6 +55,11 @@ class Callers(Protocol):
 
     def with_key(self, request: Request) -> Response | None:
         """Return the response to a URL that signs its user in; None for other URLs."""
+
+
+async def account_of(callers: Callers, request: Request, threads: Threads) -> str:
+    """Return the caller's account. Only this check counts per token; all further work shares the account's threads."""
+    return await threads.run(callers.credentials_of(request), partial(callers.account_of, request))
 
 
 @runtime_checkable

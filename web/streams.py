@@ -21,7 +21,7 @@ from starlette.responses import StreamingResponse
 from muster.kube.errors import APIError
 from web.counters import STREAMS
 from web.rights import BELIEVED_S
-from web.site import Site
+from web.site import Site, account_of
 from web.slow import Threads
 from web.view import View
 
@@ -81,9 +81,10 @@ def live(
     """Return the endpoint of streams: `/live?page=NAME`, or NAME/NAMESPACE for a page about one namespace."""
 
     async def endpoint(request: Request) -> StreamingResponse:
-        caller = await threads.run(site.callers.credentials_of(request), partial(site.callers.caller_of, request))
-        streams.refuse(caller.account)
-        events = _events(site, streams, threads, request, caller.account, clock)
+        account = await account_of(site.callers, request, threads)
+        await threads.run(account, partial(site.callers.caller_of, request))
+        streams.refuse(account)
+        events = _events(site, streams, threads, request, account, clock)
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     return endpoint

@@ -48,8 +48,15 @@ class Known:
         """The cookie."""
         return request.cookies.get("who", "")
 
+    def account_of(self, request: Request) -> str:
+        """The caller's account."""
+        return self._known(request).account
+
     def caller_of(self, request: Request) -> Caller:
         """The caller of the cookie."""
+        return self._known(request)
+
+    def _known(self, request: Request) -> Caller:
         caller = self.callers.get(request.cookies.get("who", ""))
         if caller is None:
             raise HTTPException(401, "sign in")
