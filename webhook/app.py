@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from http import HTTPStatus
 
 import flask
@@ -18,12 +17,12 @@ from muster.process.counters import from_zero
 from muster.process.tracing import SPANS, workload_of
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target
-from webhook import mutate, review, senders, validate
+from webhook import mutate, review, validate
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
 from webhook.mutate.creator import signed
 from webhook.review import BadReviewError, Handler, MalformedError, ReviewVerdict
-from webhook.senders import Budgets
+from webhook.senders import Senders
 from webhook.validate.edits import scale_reviewer
 from webhook.validate.volcano_job import job as validate_job
 
@@ -85,14 +84,11 @@ def routes(
 
 
 class Route:
-    """One route: its path, the handler that decides there, and its metrics.
+    """One route: its path, the handler that decides there, and its metrics."""
 
-    `budgets` limit senders without a certificate; without budgets, each review is trusted like one from an API server.
-    """
-
-    def __init__(self, path: str, handler: Handler, budgets: Budgets | None = None) -> None:
+    def __init__(self, path: str, handler: Handler, senders: Senders) -> None:
         self._path = path
-        self._budgets = budgets
+        self._senders = senders
         self._handler = handler
         self._seconds = SECONDS.labels(path)
         from_zero(REVIEWS, _OUTCOMES, path)
@@ -110,8 +106,7 @@ class Route:
         except BadReviewError as error:
             log.warning("not a review", route=self._path, why=str(error))
             return self._no_review(HTTPStatus.BAD_REQUEST, str(error))
-        peer, user = sent.remote_addr or "", senders.charged(request)
-        sender = senders.unknown(peer, user, self._budgets) if self._budgets else nullcontext()
+        sender = self._senders.review(sent.remote_addr or "", request)
         with review.deadline(sent.environ["QUERY_STRING"]), sender:
             result, outcome = _decide(self._path, self._handler, request)
         REVIEWS.labels(self._path, outcome).inc()
@@ -188,10 +183,10 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
     return review.answer(request, verdict), verdict.outcome
 
 
-def create_app(handlers: Mapping[str, Handler], budgets: Budgets | None = None) -> flask.Flask:
-    """Return the WSGI app that serves these routes; `budgets`: see Route."""
+def create_app(handlers: Mapping[str, Handler], senders: Senders) -> flask.Flask:
+    """Return the WSGI app that serves these routes to these senders."""
     app = flask.Flask("muster-webhook")
     app.config["MAX_CONTENT_LENGTH"] = review.MAX_BODY_BYTES
     for path, handler in handlers.items():
-        app.add_url_rule(path, endpoint=path, view_func=Route(path, handler, budgets).answer, methods=["POST"])
+        app.add_url_rule(path, endpoint=path, view_func=Route(path, handler, senders).answer, methods=["POST"])
     return app

@@ -19,7 +19,7 @@ from muster.runtime import registry
 from webhook.app import create_app, routes
 from webhook.config import ResourceGroup, load
 from webhook.lookup import Cached, ClusterLookups
-from webhook.senders import Budgets
+from webhook.senders import Senders
 from webhook.settings import WebhookOptions, parse
 
 log = structlog.get_logger(__name__)
@@ -79,7 +79,7 @@ def _serve(options: WebhookOptions, groups: Sequence[ResourceGroup], cluster: Cl
         durable_history=settings.durable_history,
     )
     serve(
-        create_app(handlers, None if settings.client_ca_file else Budgets()),
+        create_app(handlers, Senders(certified=bool(settings.client_ca_file))),
         host=options.host,
         port=settings.port,
         threads=THREADS,

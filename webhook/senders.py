@@ -1,9 +1,9 @@
 """Senders of reviews: an API server that has presented a certificate, or any client that reaches the port.
 
-Without certificates a review proves nothing, because any pod can forge its `userInfo`. Then requests to the API server
-are counted by the sender's address and by the named user, because reviews of all users come from the API server's
-address. So neither a sender nor a user can use up Muster's share of the API server or the time of other reviews.
-Answers contain nothing that the sender may not know.
+Requests to the API server are counted by the sender's address and by the named user, because reviews of all users come
+from the API server's address. So neither a sender nor a user can use up Muster's share of the API server or the time of
+other reviews. Without a certificate a review proves nothing, because any pod can forge its `userInfo`, so answers
+contain nothing that the sender may not know.
 """
 
 import threading
@@ -32,17 +32,28 @@ _LONGEST: Final = 253
 ACCOUNT: Final = "system:serviceaccount:"
 CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 
-_count: ContextVar[Callable[[], None] | None] = ContextVar("the count of the sender's questions", default=None)
 
+class Senders:
+    """The senders of reviews, with the remaining requests of each address and of each user there. Thread-safe.
 
-class Budgets:
-    """The remaining requests of each address, and of each user there, which refill over time. Thread-safe."""
+    The remaining requests refill over time. `certified`: each sender has presented a certificate.
+    """
 
-    def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic_s: Callable[[], float] = time.monotonic, *, certified: bool = False) -> None:
+        self.certified = certified
         self._now_s = monotonic_s
         self._lock = threading.Lock()
         self._left: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
         """Address, or address and user → remaining requests and the time of the count, least recent first."""
+
+    @contextmanager
+    def review(self, peer: str, request: AdmissionRequest) -> Iterator[None]:
+        """Charge the requests to the API server in this block to the review's user at this address."""
+        token = _reviewed.set((self, peer, charged(request)))
+        try:
+            yield
+        finally:
+            _reviewed.reset(token)
 
     def count_question(self, peer: str, user: str) -> None:
         """Count a request of this user at this address; raises TooManyRequests if there is none left for the user.
@@ -50,10 +61,10 @@ class Budgets:
         The more requests a user has made, the more must be left: the last ones are for users with few requests.
         """
         with self._lock:
-            own = self._filled((peer, user), RESERVE, USER_RATE)
-            left = self._filled((peer,), BURST, RATE)
-            asks = left >= 1 + RESERVE - own
             now_s = self._now_s()
+            own = self._refilled((peer, user), RESERVE, USER_RATE, now_s)
+            left = self._refilled((peer,), BURST, RATE, now_s)
+            asks = left >= 1 + RESERVE - own
             self._left |= {(peer, user): (max(own - asks, 0.0), now_s), (peer,): (left - asks, now_s)}
             while len(self._left) > MOST_REMEMBERED:
                 self._left.popitem(last=False)
@@ -61,11 +72,15 @@ class Budgets:
             message = f"{peer} causes more than {RATE:.0f} look-ups a second, many for {user}; try again in a moment"
             raise TooManyRequests(message, status=429, reason="TooManyRequests", where="review")
 
-    def _filled(self, whose: tuple[str, ...], most: float, rate: float) -> float:
-        """Return the remaining requests."""
-        now_s = self._now_s()
-        left, then_s = self._left.pop(whose, (most, now_s))
+    def _refilled(self, key: tuple[str, ...], most: float, rate: float, now_s: float) -> float:
+        """Return the remaining requests, and remove their entry."""
+        left, then_s = self._left.pop(key, (most, now_s))
         return min(most, left + (now_s - then_s) * rate)
+
+
+_reviewed: ContextVar[tuple[Senders, str, str] | None] = ContextVar(
+    "senders, address and user of a review", default=None
+)
 
 
 def charged(request: AdmissionRequest) -> str:
@@ -78,26 +93,17 @@ def charged(request: AdmissionRequest) -> str:
     return f"{user} in {request.namespace[:_LONGEST]}" if request.namespace else user
 
 
-@contextmanager
-def unknown(peer: str, user: str, budgets: Budgets) -> Iterator[None]:
-    """Treat the review in this block as one of an unknown sender, identified only by its address."""
-    token = _count.set(lambda: budgets.count_question(peer, user))
-    try:
-        yield
-    finally:
-        _count.reset(token)
-
-
 def is_known() -> bool:
     """Return True if the review comes from an API server, so that its `userInfo` is the user's."""
-    return _count.get() is None
+    reviewed = _reviewed.get()
+    return reviewed is None or reviewed[0].certified
 
 
 def count_question() -> None:
     """Count a request to the API server for this review; raises TooManyRequests if the sender's share is used up."""
-    count = _count.get()
-    if count:
-        count()
+    if reviewed := _reviewed.get():
+        senders, peer, user = reviewed
+        senders.count_question(peer, user)
 
 
 def listed(queues: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     client_ca_file: str = ""
     """Authority (PEM) of client certificates. If set, the webhook only accepts clients with a certificate signed by it,
     which the API server can be configured to present. If empty, as in most clusters, the webhook accepts all clients,
-    limits look-ups per client address, and neither lists queues nor quotes quotas (docs/security.md)."""
+    and neither lists queues nor quotes quotas (docs/security.md)."""
     mark_pods: bool = False
     """Whether to mark the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
     kube-scheduler that also serves other pods. Muster's own kube-scheduler needs no marks."""

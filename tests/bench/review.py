@@ -40,12 +40,14 @@ from muster.process.tls import Files
 from muster.runtime import registry
 from webhook.app import create_app, routes
 from webhook.main import THREADS
+from webhook.senders import Senders
 
 logs.configure("bench", "warning")
 labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
 world = lookups(owners=OwnerWorld(indexed_job(labels=labels)))
-prefork.serve(create_app(routes(world, registry.framework())), host="127.0.0.1", port=int(sys.argv[1]), threads=THREADS,
-              name="bench", files=Files(Path(sys.argv[2]), Path(sys.argv[3])))
+app = create_app(routes(world, registry.framework()), Senders())
+prefork.serve(app, host="127.0.0.1", port=int(sys.argv[1]), threads=THREADS, name="bench",
+              files=Files(Path(sys.argv[2]), Path(sys.argv[3])))
 """
 
 

@@ -20,11 +20,12 @@ from muster.kube.errors import TooManyRequests, Unreachable
 from muster.process.tracing import SPANS, trace_id
 from webhook.app import create_app, routes
 from webhook.review import MAX_BODY_BYTES, MalformedError, ReviewVerdict, answer
+from webhook.senders import Senders
 
 
 def client(queues: Any = None, owners: Any = None) -> FlaskClient:
     """The app without a server."""
-    return create_app(routes(lookups(queues, owners), FRAMEWORK)).test_client()
+    return create_app(routes(lookups(queues, owners), FRAMEWORK), Senders(certified=True)).test_client()
 
 
 def review(obj: Any, operation: str = "CREATE", **fields: Any) -> dict[str, Any]:
@@ -212,7 +213,7 @@ def test_failing_handler_refuses(failure: Exception, code: int, reason: str, out
     def handler(_request: AdmissionRequest) -> ReviewVerdict:
         raise failure
 
-    app = create_app({"/x": handler}).test_client()
+    app = create_app({"/x": handler}, Senders()).test_client()
     assert REGISTRY.get_sample_value("muster_webhook_reviews_total", {"route": "/x", "outcome": "patched"}) == 0
     count, timed = counted("reviews_total", route="/x", outcome=outcome), counted("review_seconds_count", route="/x")
     response = app.post("/x", json=review({}))

@@ -29,6 +29,7 @@ from webhook_world import (
 
 from webhook.app import create_app, routes
 from webhook.config import parse
+from webhook.senders import Senders
 
 JSON = dict[str, Any]
 RUNTIMES = sorted((Path(__file__).parents[3] / "charts" / "muster" / "runtimes").glob("*.yaml"))
@@ -204,7 +205,7 @@ def client() -> Iterator[FlaskClient]:
     with pytest.MonkeyPatch.context() as patch:
         silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
         patch.setattr("webhook.app.log", structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=silent))
-        yield create_app(routes(world, FRAMEWORK, marks=True, groups=GROUPS)).test_client()
+        yield create_app(routes(world, FRAMEWORK, marks=True, groups=GROUPS), Senders(certified=True)).test_client()
 
 
 def check(client: FlaskClient, case: Any) -> None:

@@ -10,7 +10,7 @@ from kubeconfigs import plain, write
 from muster.process.settings import API_VERSION
 from muster.process.tls import FileError, Files
 from webhook import main
-from webhook.senders import Budgets
+from webhook.senders import Senders
 from webhook.settings import WebhookSettings
 
 
@@ -51,10 +51,10 @@ def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
     return Started(tmp_path, monkeypatch)
 
 
-def budgets(process: Started) -> Budgets | None:
-    """The budgets of senders on a route."""
-    found: Budgets | None = process.served["app"].view_functions["/validate/job"].__self__._budgets
-    return found
+def certified(process: Started) -> bool:
+    """Have the senders on a route shown certificates?"""
+    found: Senders = process.served["app"].view_functions["/validate/job"].__self__._senders
+    return found.certified
 
 
 def test_what_is_served(process: Started) -> None:
@@ -63,15 +63,15 @@ def test_what_is_served(process: Started) -> None:
     served = process.served
     assert (served["host"], served["port"], served["name"]) == ("::1", 1234, "muster-webhook")
     assert served["files"] == Files(Path("/a/crt"), Path("/a/key"), None)
-    assert budgets(process) is not None
+    assert not certified(process)
     assert process.native is True
 
 
 def test_known_senders(process: Started) -> None:
-    """A certificate is asked for, and questions are not counted."""
+    """A certificate is asked for."""
     process.main(clientCaFile="/a/ca")
     assert process.served["files"].client_ca == Path("/a/ca")
-    assert budgets(process) is None
+    assert certified(process)
 
 
 @pytest.mark.parametrize("settings", [{"nativePodGroups": False}, {"markPods": True}])

@@ -1,4 +1,4 @@
-"""A sender without a certificate may ask so much, whatever it sends, and learns nothing that is not for it."""
+"""A sender may ask so much, whatever it sends; without a certificate it learns nothing that is not for it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from muster.kube.errors import Forbidden, TooManyRequests
 from webhook.apiserver import DryRuns, Rights
 from webhook.app import create_app, routes
 from webhook.lookup import Cached, Lookups
-from webhook.senders import BURST, MOST_REMEMBERED, RATE, RESERVE, Budgets, charged, is_known, unknown
+from webhook.senders import BURST, MOST_REMEMBERED, RATE, RESERVE, Senders, charged, is_known
 
 JSON = dict[str, Any]
 QUOTED = "exceeded quota: kept-back, used: pods=7"
@@ -39,11 +39,11 @@ class Refuses:
         return self.create()
 
 
-def spent(budgets: Budgets, peer: str = "10.0.0.1", user: str = "anna") -> int:
+def spent(senders: Senders, peer: str = "10.0.0.1", user: str = "anna") -> int:
     """Questions that this user can ask right now."""
     for count in range(round(BURST) + 1):
         try:
-            budgets.count_question(peer, user)
+            senders.count_question(peer, user)
         except TooManyRequests:
             return count
     pytest.fail("there is no end")
@@ -52,24 +52,24 @@ def spent(budgets: Budgets, peer: str = "10.0.0.1", user: str = "anna") -> int:
 def test_a_bucket_is_emptied_and_fills_with_time() -> None:
     """Each address has its own, and none holds more than its size; one user leaves the reserve of others."""
     clock = Clock(0.0)
-    budgets = Budgets(clock)
-    assert spent(budgets, "10.0.0.1") == spent(budgets, "10.0.0.2") == BURST - RESERVE
+    senders = Senders(clock)
+    assert spent(senders, "10.0.0.1") == spent(senders, "10.0.0.2") == BURST - RESERVE
     clock.now += 1
-    assert spent(budgets) == pytest.approx(RATE, rel=0.1)
+    assert spent(senders) == pytest.approx(RATE, rel=0.1)
     clock.now += 3600
-    assert spent(budgets) == BURST - RESERVE
+    assert spent(senders) == BURST - RESERVE
 
 
 @pytest.mark.parametrize("floods", [1, 5])
 def test_users_who_flood_leave_others_at_their_address_a_share(floods: int) -> None:
     """The API server's address is everybody's: 34 Jobs of another tenant are looked up at each moment."""
     clock = Clock(0.0)
-    budgets = Budgets(clock)
+    senders = Senders(clock)
     for _ in range(60):
         for number in range(floods):
-            spent(budgets, user=f"flood {number}")
+            spent(senders, user=f"flood {number}")
         for _ in range(3 * 34 if clock.now % 20 == 19 else 0):
-            budgets.count_question("10.0.0.1", "theirs")
+            senders.count_question("10.0.0.1", "theirs")
         clock.now += 1
 
 
@@ -89,12 +89,12 @@ def test_accounts_of_a_namespace_are_one_and_controllers_act_for_all(user: str, 
 def test_no_address_asks_for_more_than_its_share(steps: list[tuple[float, int, int]]) -> None:
     """Over any time: a burst and the rate, whatever the pauses and the users that it names."""
     clock, taken = Clock(0.0), 0
-    budgets = Budgets(clock)
+    senders = Senders(clock)
     for pause_s, wished, user in steps:
         clock.now += pause_s
         for _ in range(wished):
             try:
-                budgets.count_question("10.0.0.1", str(user))
+                senders.count_question("10.0.0.1", str(user))
             except TooManyRequests:
                 break
             taken += 1
@@ -103,13 +103,13 @@ def test_no_address_asks_for_more_than_its_share(steps: list[tuple[float, int, i
 
 def test_so_many_addresses_are_remembered() -> None:
     """Those that have asked last; one that goes on asking is among them."""
-    budgets = Budgets(Clock(0.0))
-    spent(budgets)
+    senders = Senders(Clock(0.0))
+    spent(senders)
     for number in range(2 * MOST_REMEMBERED):
-        budgets.count_question(f"fd00::{number:x}", "anna")
+        senders.count_question(f"fd00::{number:x}", "anna")
         with pytest.raises(TooManyRequests):
-            budgets.count_question("10.0.0.1", "anna")
-    assert len(budgets._left) == MOST_REMEMBERED
+            senders.count_question("10.0.0.1", "anna")
+    assert len(senders._left) == MOST_REMEMBERED
 
 
 @pytest.mark.parametrize("question", [
@@ -118,12 +118,14 @@ def test_so_many_addresses_are_remembered() -> None:
         ResourceAttributes(verb="get", resource="secrets")),
     lambda client, number: Cached(client, JOBS).live(f"name-{number}", "theirs"),
 ], ids=["dry runs", "rights", "owners"])  # fmt: skip
-def test_every_question_to_the_api_server_is_counted(question: Callable[[Any, int], Any]) -> None:
-    """Those of a sender that is not known; an API server's are not."""
-    client, budgets = Refuses(), Budgets(Clock(0.0))
+@pytest.mark.parametrize("certified", [True, False])
+def test_every_question_to_the_api_server_is_counted(question: Callable[[Any, int], Any], certified: bool) -> None:  # noqa: FBT001 - a column of the table
+    """Also those of an API server with a certificate, for its users are many; not those of admission offline."""
+    client, senders = Refuses(), Senders(Clock(0.0), certified=certified)
     most = round(BURST - RESERVE)
-    with unknown("10.0.0.1", "anna", budgets):
+    with senders.review("10.0.0.1", AdmissionRequest("u-1", user_info=UserInfo(username="anna"))):
         outcomes = [_asked(question, client, number) for number in range(most + 1)]
+        assert is_known() is certified
     assert outcomes == ["asked"] * most + ["limited"]
     assert client.asked == most
     assert is_known()
@@ -140,7 +142,7 @@ def _asked(question: Callable[[Any, int], Any], client: Refuses, number: int) ->
     return "asked"
 
 
-def app(client: Refuses, budgets: Budgets | None) -> FlaskClient:
+def app(client: Refuses, senders: Senders) -> FlaskClient:
     """The app without a server, whose dry runs and rights ask this client."""
     world = lookups(QueueWorld(theirs=("root", "Open"), above=("root", "Open"), below=("above", "Open")))
     world = Lookups(
@@ -151,7 +153,7 @@ def app(client: Refuses, budgets: Budgets | None) -> FlaskClient:
         DryRuns(client),  # type: ignore[arg-type] # all that is called
         Everything(),
     )
-    return create_app(routes(world, FRAMEWORK), budgets).test_client()
+    return create_app(routes(world, FRAMEWORK), senders).test_client()
 
 
 class Everything:
@@ -172,9 +174,9 @@ def asked(client: FlaskClient, route: str, obj: JSON, peer: str = "10.0.0.1", **
 
 def test_a_flood_of_reviews_is_told_to_wait_and_others_are_answered() -> None:
     """With the code that clients know: try again."""
-    budgets = Budgets(Clock(0.0))
-    client = app(Refuses(), budgets)
-    spent(budgets, user="anna in n")
+    senders = Senders(Clock(0.0))
+    client = app(Refuses(), senders)
+    spent(senders, user="anna in n")
     anna = {"userInfo": {"username": "anna"}}
     response = asked(client, "/validate/job", vcjob(), **anna)
     assert response["allowed"] is False
@@ -187,7 +189,7 @@ def test_a_flood_of_reviews_is_told_to_wait_and_others_are_answered() -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_quotas_and_queues_are_told_to_known_senders_only(known: bool) -> None:  # noqa: FBT001 - a column of the table
     """A forged user has every right; still it learns of no quota, and of no queue that it does not name."""
-    client = app(Refuses(), None if known else Budgets())
+    client = app(Refuses(), Senders(certified=known))
     told = [
         str(asked(client, "/validate/job", vcjob())),
         str(asked(client, "/validate/job", vcjob(queue="nowhere"))),
