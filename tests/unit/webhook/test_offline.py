@@ -47,6 +47,15 @@ def test_before_and_after() -> None:
     assert not admitted.errors
 
 
+def test_a_copy_of_a_moved_workload_loses_the_note_of_the_move() -> None:
+    """It is about the object that was exported; the copy belongs to its sender."""
+    job = {"apiVersion": "batch/v1", "kind": "Job", **indexed_job(labels=BOTH)}
+    job["metadata"] = {**job["metadata"], "annotations": {"muster.dev/moved-to": "other", "kept": "yes"}}
+    admitted = admission(user="eve").admit(job)
+    assert admitted.after["metadata"]["annotations"] == {"kept": "yes", "muster.dev/created-by": "eve"}
+    assert not admitted.errors
+
+
 def test_each_element_of_a_list_has_its_reason() -> None:
     """The first one makes the list, the others are appended: their paths count on."""
     job = indexed_job(labels=BOTH)
