@@ -34,7 +34,6 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.planner.victims.disturb import may_disturb
 from extender.planner.victims.notices import latest_end, notices_for
 from muster.api import names
 from muster.api.kubernetes.core import PODS
@@ -236,8 +235,7 @@ def _place(
     with undone(statement), spares_returned(session, gang), room.free():
         statement.evict(gang, leaving)
         fits = moved(session, statement, gang, coming)
-        borrowing = [] if fits else borrowers_of(session, gang)
-        for other in [each for each in borrowing if may_disturb(session, gang, each, "repair")]:
+        for other in [] if fits else borrowers_of(session, gang):
             pods = [pod for pod in other.pods if pod.uses_node]
             statement.evict(other, pods)
             borrowers += [(other, pod) for pod in pods]

@@ -25,7 +25,8 @@ from extender.planner.framework.statement import Statement, counted_free, undone
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from extender.planner.state.spareseats import lent, loans_of, runs, spare_runs_of
+from extender.planner.state.spareseats import lent, runs, spare_runs_of
+from extender.planner.victims.disturb import borrows
 from extender.planner.victims.pieces import spares_left, unused_spares
 from muster.api.limits import SPARES
 from muster.api.muster.placement import Loan, SpareSeats
@@ -204,10 +205,7 @@ def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[Sp
 
 def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
     """Return the idle borrowers of this gang's spare slots, smallest first."""
-    found = [
-        each for each in session.snapshot.gangs
-        if each.placement is not None and not each.active and any(loan.lender == gang.uid for loan in loans_of(each))
-    ]  # fmt: skip
+    found = [each for each in session.snapshot.gangs if not each.active and borrows(each, gang)]
     return sorted(found, key=lambda each: each.taken)
 
 

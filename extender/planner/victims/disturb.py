@@ -1,6 +1,5 @@
 """The single rule that decides if pods of one gang may be evicted for another. Each action asks it with a purpose.
 
-* `repair`: its own pods, and gangs that run on its spares.
 * `recall`: gangs that run on its spares; they have agreed to leave.
 * `preempt`: gangs of its queue with a lower priority, as far as `preempt_victim_filter` allows.
 * `reclaim`: gangs of other, reclaimable queues, as far as `reclaim_victim_filter` allows.
@@ -8,7 +7,7 @@
 
 A gang that was moved recently is not moved again for a while. No gang is moved if its owner would count the restart.
 
-A gang's marks and its own budget protect it from the last three (`state.guards`), but not from `reclaim` of capacity
+A gang's marks and its own budget protect it from all but `recall` (`state.guards`), but not from `reclaim` of capacity
 that its queue does not deserve. Otherwise a user could mark a gang after its start and keep the capacity of other
 queues. PodDisruptionBudgets are checked later (`victims.pieces`), by the API server's rules.
 """
@@ -23,7 +22,7 @@ from extender.planner.timing import MOST_SLOTS, arrival_s, is_over
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import own_victims
 
-Why = Literal["repair", "recall", "preempt", "reclaim", "move"]
+Why = Literal["recall", "preempt", "reclaim", "move"]
 MOVE_REST_S = 600.0
 """Time, in seconds, for which a gang is not moved again after a move or a repair."""
 
@@ -31,8 +30,8 @@ MOVE_REST_S = 600.0
 def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -> bool:
     """Return True if pods of the victim may be evicted for the gang that asks."""
     if victim is asker:
-        return why == "repair"
-    if why in {"repair", "recall"}:
+        return False
+    if why == "recall":
         return borrows(victim, asker)
     inside = victim.queue == asker.queue
     if why == "preempt":
@@ -48,7 +47,7 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
 
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
     """Return True if the victim's marks and budget do not count: it borrows, or holds capacity owed to other queues."""
-    return why in {"repair", "recall"} or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))
+    return why == "recall" or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))
 
 
 def borrows(victim: GangView, lender: GangView) -> bool:
