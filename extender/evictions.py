@@ -15,7 +15,6 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podends import DEFAULT_GRACE_S
 from extender.planner.state.pods import PodRecord
 from extender.writes import WriteContext, Writer
 from muster.api.kubernetes.core import PODS
@@ -96,7 +95,7 @@ class EvictionWriter(Evictor):
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()
         gone: list[_Eviction] = []
-        longest_s = max(session.inputs.timing.longest_notice_s, DEFAULT_GRACE_S)
+        longest_s = session.inputs.timing.longest_grace_s
 
         def evict(room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
             if self._evict_for(room, victim, pod, longest_s):

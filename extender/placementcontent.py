@@ -23,7 +23,7 @@ from extender.planner.framework.decisions import (
 )
 from extender.planner.state.gangphase import once_whole
 from extender.planner.state.gangs import GangView
-from extender.planner.timing import MAX_BACK_OFF_S
+from extender.planner.timing import MAX_PLACEMENT_DELAY_S
 from extender.planner.victims.notices import latest_end
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.placement import AvoidedNode, Placement, PlacementContent, PlacementSpec, PlacementStatus, Victim
@@ -204,4 +204,4 @@ def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) 
 
 def back_off_s(attempts: int) -> float:
     """Return the delay of the next placement after so many failed attempts, in seconds."""
-    return doubled_s(BACK_OFF_S, attempts - 1, MAX_BACK_OFF_S)
+    return doubled_s(BACK_OFF_S, attempts - 1, MAX_PLACEMENT_DELAY_S)

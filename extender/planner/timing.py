@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct, field
 
+from muster.api.kubernetes.core import DEFAULT_GRACE_S
 from muster.api.limits import NOTICE
 
 Seconds = Annotated[float, Meta(ge=0)]
@@ -32,13 +33,18 @@ class Timing(Struct, frozen=True, kw_only=True):
     fault_stop: Part = field(name="faultStop", default=0.55)
     """Share of all nodes, from 0 to 1; while more are faulty at once, no gang is repaired."""
 
+    @property
+    def longest_grace_s(self) -> float:
+        """Longest grace period of an evicted pod; a pod's own may be longer, and others wait for its capacity."""
+        return max(self.longest_notice_s, DEFAULT_GRACE_S)
+
 
 DEFAULTS: Final = Timing()
 DEADLINE_S: Final = 30.0
 DEADLINE_PER_SLOT_S: Final = 0.1
 """Seconds per pod from creation to binding on a busy API server: ten pods a second."""
-MAX_BACK_OFF_S: Final = 600.0
-"""Longest delay of the next placement of a gang whose pods were not created in time."""
+MAX_PLACEMENT_DELAY_S: Final = 600.0
+"""Longest delay of the next placement of a gang whose pods were not created in time, and of its next evictions."""
 MOST_SLOTS: Final = 20_000
 """Slots beyond which no placement gets more time."""
 CLOCKS_S: Final = 60.0

@@ -23,7 +23,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.planner.timing import MAX_BACK_OFF_S, is_over
+from extender.planner.timing import MAX_PLACEMENT_DELAY_S, is_over
 from extender.planner.victims.notices import Victims, answered, due, expected_to_go, last_saved, notices_of, unsaved_s
 from extender.planner.victims.pieces import DisruptionBudgets
 from muster.api.kubernetes.meta import format_time, parse_time
@@ -283,4 +283,4 @@ def disruption_budgets(session: Session) -> DisruptionBudgets:
 def failed_to_evict(gang: GangView, now: float) -> bool:
     """Return True for a gang for which no pods are evicted for a while, because an eviction recently failed."""
     before = gang.placement.status.no_evictions_before if gang.placement else ""
-    return not is_over(parse_time(before) or 0.0, now, MAX_BACK_OFF_S)
+    return not is_over(parse_time(before) or 0.0, now, MAX_PLACEMENT_DELAY_S)

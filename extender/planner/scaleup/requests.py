@@ -24,7 +24,7 @@ from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 60.0
 """Time, in seconds, from a failed request to the next one; doubled after each failure, as in Kueue."""
-MAX_BACK_OFF_S = 1800.0
+MAX_REQUEST_DELAY_S = 1800.0
 MAX_POD_SETS = 32
 """Most pod sets in a request, by the API."""
 _GROUP_CHARS = 200
@@ -113,7 +113,7 @@ def name_of(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, att
 
 def pause_s(failed: int) -> float:
     """Return the pause, in seconds, of a gang after `failed` requests without success (at least 1)."""
-    return doubled_s(BACK_OFF_S, failed - 1, MAX_BACK_OFF_S)
+    return doubled_s(BACK_OFF_S, failed - 1, MAX_REQUEST_DELAY_S)
 
 
 def _over(request: ProvisioningRequest, reason: str, words: Reason, ended: float) -> AutoscalerAnswer:

@@ -14,7 +14,7 @@ from extender.planner.state.gangphase import GangPhase, once_whole, phase_of
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
 from extender.planner.state.podset import PodSetView, counting, enough, lower
-from extender.planner.timing import MAX_BACK_OFF_S, is_over
+from extender.planner.timing import MAX_PLACEMENT_DELAY_S, is_over
 from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.checkpoint import NoticeAnswer, answer_of
@@ -325,7 +325,7 @@ class GangView:
         The arrival of missing pods ends the wait.
         """
         until = self.placement.status.not_before if self.placement else ""
-        over = is_over(parse_time(until) or 0.0, now, MAX_BACK_OFF_S)
+        over = is_over(parse_time(until) or 0.0, now, MAX_PLACEMENT_DELAY_S)
         return "" if over or self.started or (self.has_pods and not self.was_not_bound) else until
 
     @property

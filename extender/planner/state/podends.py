@@ -1,10 +1,8 @@
 """The end of a pod: its grace period, whether it failed by itself, and the controller that counts it."""
 
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import DEFAULT_GRACE_S, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 
-DEFAULT_GRACE_S = 30.0
-"""Kubernetes' default for the grace period of a pod."""
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
 """Reasons of the kubelet and the node controller for ending a pod that could have continued."""
 

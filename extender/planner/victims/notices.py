@@ -28,15 +28,14 @@ Victims = tuple[tuple[GangView, PodRecord], ...]
 def expected_to_go(session: Session, pod: PodRecord) -> bool:
     """Return True if a pod that is being deleted is likely to end soon, or is not being deleted yet.
 
-    The pod's owner chooses its grace period, and others wait for its capacity. So the grace period counts up to the
-    installation's longest notice (`timing.longest_notice_s`), plus `LATE_S`.
+    Its grace period counts up to `Timing.longest_grace_s`, plus `LATE_S`.
     """
     if not pod.gone_by:
         return True
     end = readable_time(pod.gone_by)
     if end is None:
         return False
-    longest_s = session.inputs.timing.longest_notice_s
+    longest_s = session.inputs.timing.longest_grace_s
     until = end - max(0.0, pod.grace_s - longest_s) + LATE_S
     return session.now == until or not is_over(until, session.now, longest_s + LATE_S)
 

@@ -14,6 +14,8 @@ from muster.api.kubernetes.scheduling import JobScheduling, PodSchedulingGroup
 
 Quantities = dict[str, str | int | float]
 """Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
+DEFAULT_GRACE_S = 30.0
+"""Kubernetes' default for the grace period of a pod."""
 
 
 class ResourceRequirements(Wire):

@@ -26,11 +26,11 @@ from extender.planner.framework import answers
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.nodelabels import MOST_CELLS
 from extender.planner.scaleup import action, requests, voices, wishes
-from extender.planner.state.podends import DEFAULT_GRACE_S
 from extender.planner.victims import disturb, notices
 from extender.planner.victims.room import DOMAINS
 from extender.settings import ExtenderSettings
 from history import entries, hourly
+from muster.api.kubernetes.core import DEFAULT_GRACE_S
 from muster.api.kubernetes.devices import MOST_PODS
 from muster.api.muster.usage import RESOURCES_KEPT
 from muster.process import bounds, prefork, serve
@@ -72,7 +72,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         ),
         (
             f"Then the gang has no placement for {n(placementcontent.BACK_OFF_S)} s, the next time for "
-            f"{n(placementcontent.back_off_s(2))} s, … up to {n(timing.MAX_BACK_OFF_S / 60)} minutes"
+            f"{n(placementcontent.back_off_s(2))} s, … up to {n(timing.MAX_PLACEMENT_DELAY_S / 60)} minutes"
         ),
         (
             f"Once {obstacles.LIMIT} slots are in flight, further gangs wait (InFlightLimit). One gang "
@@ -95,9 +95,10 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"at most {consolidate.MOST_MOVED} pods for one gang |",
         (
             f"no pod is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, after the next refusal for "
-            f"{n(placementcontent.back_off_s(2))} seconds, and so on up to {n(timing.MAX_BACK_OFF_S / 60)} minutes"
+            f"{n(placementcontent.back_off_s(2))} seconds, and so on up to "
+            f"{n(timing.MAX_PLACEMENT_DELAY_S / 60)} minutes"
         ),
-        f"`longestNotice`, whichever is shorter, plus {COUNTS[int(notices.LATE_S / 60)]} minute.",
+        f"up to the same maximum, plus {COUNTS[int(notices.LATE_S / 60)]} minute.",
         f"or {n(DEFAULT_GRACE_S)} s, whichever is longer",
         f"was not moved or repaired in the last {n(disturb.MOVE_REST_S / 60)} minutes",
         f"it is not repeated for {n(attempts.RETRY_S)} s, or until a relevant change",
@@ -121,7 +122,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"(at most {requests.MAX_POD_SETS})",
         (
             f"another request after {n(requests.BACK_OFF_S)} s, then {n(2 * requests.BACK_OFF_S)} s, … at most "
-            f"{n(requests.MAX_BACK_OFF_S / 60)} min |"
+            f"{n(requests.MAX_REQUEST_DELAY_S / 60)} min |"
         ),
         (
             f"must have waited for {n(voices.SETTLE_S)} s. Its message is written at most every "

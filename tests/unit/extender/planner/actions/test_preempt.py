@@ -23,7 +23,7 @@ from extender.planner.framework.decisions import (
 from extender.planner.framework.session import Session
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import MinRuntime
-from extender.planner.timing import MAX_BACK_OFF_S
+from extender.planner.timing import MAX_PLACEMENT_DELAY_S
 from extender.planner.victims.pieces import EvictableUnit
 from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
@@ -54,7 +54,7 @@ def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -
     assert len(of(world.cycle(), Release)) == 2
 
 
-@pytest.mark.parametrize(("ahead_s", "goes"), [(MAX_BACK_OFF_S, False), (-1, True), (86_400, True)])
+@pytest.mark.parametrize(("ahead_s", "goes"), [(MAX_PLACEMENT_DELAY_S, False), (-1, True), (86_400, True)])
 def test_nobody_is_evicted_for_a_while_after_an_eviction_failed(ahead_s: float, *, goes: bool) -> None:
     """Until that time, unless only a clock that was set back since can have written it."""
     world = Cluster()

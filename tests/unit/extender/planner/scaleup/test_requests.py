@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from extender_world import NOW, World, request_of
 
-from extender.planner.scaleup.requests import BACK_OFF_S, MAX_BACK_OFF_S, answer_to, consumption
+from extender.planner.scaleup.requests import BACK_OFF_S, MAX_REQUEST_DELAY_S, answer_to, consumption
 from extender.planner.scaleup.wishes import (
     DEFAULT_CLASS,
     DEFAULT_TIMEOUT_S,
@@ -62,7 +62,8 @@ def test_an_answer_is_read(asked: ProvisioningRequest, reason: str, told: str, a
 
 
 @pytest.mark.parametrize(
-    ("attempt", "wait_s"), [(1, BACK_OFF_S), (2, 2 * BACK_OFF_S), (3, 4 * BACK_OFF_S), (99, MAX_BACK_OFF_S)]
+    ("attempt", "wait_s"),
+    [(1, BACK_OFF_S), (2, 2 * BACK_OFF_S), (3, 4 * BACK_OFF_S), (99, MAX_REQUEST_DELAY_S)],
 )
 def test_the_next_attempt_waits_twice_as_long(attempt: int, wait_s: float) -> None:
     """From the end of the last one on."""
