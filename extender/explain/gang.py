@@ -166,10 +166,6 @@ def _place(gangs: list[GangView], gang: GangView) -> int:
 
 
 def _since(gang: GangView, cause: GangCause) -> str:
-    kind = (
-        "Scheduled"
-        if cause in {*RUNNING, "members-lost", "members-hindered", "finished", "failed"}
-        else "Unschedulable"
-    )
-    conditions = (each for each in gang.group.status.conditions if each.type == kind and each.status == "True")
-    return next((each.last_transition_time or "" for each in conditions), gang.created)
+    runs = cause in {*RUNNING, "members-lost", "members-hindered", "finished", "failed"}
+    condition = gang.group.status.true_condition("Scheduled" if runs else "Unschedulable")
+    return (condition.last_transition_time or "") if condition else gang.created

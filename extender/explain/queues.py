@@ -18,7 +18,6 @@ from extender.explain.whatif import WhatIf
 from extender.planner.fairshare.budgets import BudgetStanding, budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.standing import waiting
 from extender.planner.state.access import parents_of
 from extender.planner.state.spareseats import spares_by_queue
 from muster.api.kubernetes.meta import format_time
@@ -93,13 +92,13 @@ class QueueReport(Struct, frozen=True, rename="camel"):
 
 def queue_reports(what_if: WhatIf) -> list[QueueReport]:
     """Return the reports of all queues, each after its parent. Raises UnknownNameError if no plugin knows shares."""
-    session = what_if.cycle()
+    session, waits = what_if.decided()
     parents = parents_of(session.snapshot.queues)
     refused = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
     placed = {each.gang.key for each in session.decided(decisions.Place)}
     first: dict[str, list[WaitingGang]] = {}
     counts: Counter[str] = Counter()
-    for gang in waiting(session):
+    for gang in waits:
         if gang.key in placed:
             continue
         counts[gang.queue] += 1

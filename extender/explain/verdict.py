@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from extender.explain.members import MemberProblems, progress, where
 from extender.explain.reader import Viewer
 from extender.explain.report import GangCause
-from extender.explain.whatif import WhatIf
+from extender.explain.whatif import WhatIf, written_reason
 from extender.planner import reasons
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.actions.makeroom import awaits_room, victims_there
@@ -103,11 +103,8 @@ def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -
 
 def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
     """Return the verdict from the message that the planner has written into the PodGroup."""
-    conditions = (
-        each for each in gang.group.status.conditions if (each.type, each.status) == ("Unschedulable", "True")
-    )
-    whys = ((each.reason, reader.reason(stored(each.why, each.message))) for each in conditions)
-    waits = next((decisions.Unschedulable(gang, reason, why) for reason, why in whys), None)
+    waits = written_reason(gang)
+    waits = waits and replace(waits, why=reader.reason(waits.why))
     if facts.members:
         return _running(gang, waits)
     if waits is not None:

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from extender.explain.clusterdump import ClusterDump, kind_name, state_of
 from extender.explain.report import UnknownNameError, near_names
+from extender.planner import reasons
 from extender.planner.cycle import Planning, parts_of
 from extender.planner.framework import config
+from extender.planner.framework.decisions import Decision, Unschedulable
 from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import take_snapshot
@@ -29,6 +31,7 @@ from muster.api.muster.gang import native_gang
 from muster.api.muster.node_faults import FaultRules
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import pool_of
+from muster.api.muster.reason import stored
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, PodGroup, Queue, QueueSpec
 from muster.resources.vector import vector
@@ -183,6 +186,18 @@ def _names_of(item: Object) -> set[str]:
     return {item.metadata.name, *(owner.name for owner in owners)}
 
 
+def written_reason(gang: GangView) -> Unschedulable | None:
+    """Return why a gang waits by the condition in its PodGroup; None without one."""
+    waits = gang.group.status.true_condition("Unschedulable")
+    return Unschedulable(gang, waits.reason, stored(waits.why, waits.message)) if waits else None
+
+
+def _as_written(decision: Decision) -> Decision:
+    """Return the reason in the PodGroup for a gang that one cycle alone does not reach; other decisions unchanged."""
+    later = isinstance(decision, Unschedulable) and decision.reason == reasons.pods.LATER
+    return (written_reason(decision.gang) if later else None) or decision
+
+
 class WhatIf:
     """The cluster of a dump with a planner; changes by `tried_*` are undone at the end of their blocks.
 
@@ -214,6 +229,7 @@ class WhatIf:
         """Return the cycle over the unchanged cluster, and its waiting gangs; the cycle runs only once."""
         if self._decided is None:
             session = self.cycle()
+            session.decisions = list(map(_as_written, session.decisions))
             self._decided = session, waiting(session)
         return self._decided
 

@@ -9,7 +9,6 @@ from extender.explain.members import gang_text, where
 from extender.explain.report import GangReport
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
-from extender.planner.standing import waiting
 from extender.simulate.effects import placement_after
 from muster.api.muster.placement import PodSetPlacement
 
@@ -38,7 +37,7 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
     new = set(submitted)
     placed: list[SimulatedGang] = []
     while True:
-        session = what_if.cycle()
+        session, waits = what_if.decided()
         places = [each for each in session.decisions if isinstance(each, decisions.Place) and not each.gang.begun]
         if not places:
             break
@@ -48,7 +47,7 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
             what_if.state.on_placement(known, placement_after(known, place, session))
         what_if.continue_planning()
     explainer = GangExplainer(what_if)
-    for gang in waiting(what_if.cycle()):
+    for gang in waits:
         why = explainer.explain(gang, relief=False)
         placed.append(SimulatedGang(gang.key, gang_text(gang), gang.key in new, placed=False, why=why))
     return placed

@@ -113,6 +113,10 @@ class PodGroupStatus(Wire):
     expected_start: Time | None = None
     """Expected start, to the minute, where nodes are reserved for it and it is known when they come free."""
 
+    def true_condition(self, kind: ConditionType) -> PodGroupCondition | None:
+        """Return the condition of this type if it is True; None otherwise."""
+        return next((each for each in self.conditions if each.type == kind and each.status == "True"), None)
+
 
 class PodGroup(Object):
     """A gang: pods that start together or not at all."""
@@ -125,8 +129,8 @@ class PodGroup(Object):
     @property
     def why_waiting(self) -> str:
         """Reason why the gang waits, in a sentence; empty if it does not wait."""
-        conditions = self.status.conditions
-        return next((each.message for each in conditions if each.type == "Unschedulable" and each.status == "True"), "")
+        waits = self.status.true_condition("Unschedulable")
+        return waits.message if waits else ""
 
     @property
     def evicted(self) -> Reason:

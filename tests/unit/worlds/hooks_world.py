@@ -181,8 +181,8 @@ class _WhatIf:
     """As far as the reports ask it."""
 
     def __init__(self, session: Session) -> None:
-        self.cycle = self.session = lambda: session
-        self.waiting = lambda _: []
+        self.session = lambda: session
+        self.decided = lambda: (session, [])
 
 
 def deserved(third: Third) -> int:

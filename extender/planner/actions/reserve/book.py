@@ -311,9 +311,6 @@ def _has_reserved_status(gang: GangView) -> bool:
 
 def patience_is_over(session: Session, gang: GangView) -> bool:
     """Return True for a gang that has waited for `patience_s`, so nodes are reserved even without a known time."""
-    conditions = (
-        each for each in gang.group.status.conditions if each.type == "Unschedulable" and each.status == "True"
-    )
-    since = next((each.last_transition_time for each in conditions), None) or gang.created
-    waited_since = readable_time(since)
+    waits = gang.group.status.true_condition("Unschedulable")
+    waited_since = readable_time((waits and waits.last_transition_time) or gang.created)
     return waited_since is not None and session.now - waited_since >= session.reservations.patience_s

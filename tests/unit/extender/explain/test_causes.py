@@ -10,11 +10,13 @@ from state_oracle import recomputed_use
 
 from extender.explain.find import explain
 from extender.explain.whatif import WhatIf
+from extender.planner.actions import cyclework
 from extender.planner.standing import waiting
 from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.meta import format_time
 from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass
 from muster.api.muster.placement import AvoidedNode
+from muster.api.volcano.scheduling import PodGroupCondition
 
 CASES = Cases()
 
@@ -329,3 +331,17 @@ def test_trying_what_helps_leaves_the_state_as_it_was() -> None:
     assert (before.free[:, order] == after.free[:, after.order]).all()
     assert (recomputed_use(what_if.state.ledger) == what_if.state.nodes.used).all()
     assert [gang.key for gang in waiting(what_if.cycle())] == ["ns/a"]
+
+
+def test_a_gang_that_one_cycle_does_not_reach_has_the_reason_of_the_planner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planner that runs on tries it in one of the next cycles, and writes why it waits into its PodGroup."""
+    world = ExplainWorld().nodes(1, cpu=4)
+    for name in "abc":
+        key = world.gang(name, {"worker": (1, {"cpu": 5 + ord(name)})})
+    monkeypatch.setattr(cyclework, "MOST", cyclework._SHAPE)
+    assert world.gang_report("c").reason == "TriedLater"
+    group = world.state.groups[key]
+    waits = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="too little")
+    world.change(group, status={"conditions": [waits]})
+    report = world.gang_report("c")
+    assert (report.reason, report.message) == ("NotEnoughResources", "too little")
