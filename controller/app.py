@@ -105,6 +105,7 @@ class Controller:
         for reflector in self.reflectors.values():
             reflector.start()
         self.train_jobs.watched.start()
+        self.queues.offers.reflector.start()
 
     def not_ready(self) -> str | None:
         """Return a sentence while a kind was never read, or is no longer readable; otherwise None."""
@@ -149,6 +150,7 @@ class Controller:
         for reflector in self.reflectors.values():
             reflector.stop()
         self.train_jobs.watched.stop()
+        self.queues.offers.reflector.stop()
         self.jobs.close()
         self._recorder.stop()
 

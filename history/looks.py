@@ -16,17 +16,14 @@ from history.groups import RECORDED_JOBS, RecordedJob
 from history.model import MS
 from history.pods import RECORDED_PODS, ObservationTime, RecordedPod
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NODES, Node, NodeStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
+from muster.kube.offers import NodeOffers
 from muster.kube.readable import not_ready
 from muster.kube.reflector import Reflector
-from muster.kube.store import ObjectStore
-from muster.resources.pods import node_allocatable
-from muster.resources.vector import Vector
 
 log = structlog.get_logger(__name__)
 
@@ -93,17 +90,17 @@ class Following:
             reflector = Reflector(client, kind, keep=_identity(kind), budget=budget)
             reflector.add_handler(self._handler(kind.plural, reflector))
             self.reflectors[kind.plural] = reflector
-        self._nodes = Reflector(client, NODES, store=ObjectStore[Node](), keep=_offering)
+        self.nodes = NodeOffers(client)
 
     def start(self) -> None:
         """Start all."""
         self._began_s = self._monotonic_s()
-        for each in (self._nodes, *self.reflectors.values()):
+        for each in (self.nodes.reflector, *self.reflectors.values()):
             each.start()
 
     def stop(self) -> None:
         """Stop all reflectors."""
-        for each in (self._nodes, *self.reflectors.values()):
+        for each in (self.nodes.reflector, *self.reflectors.values()):
             each.stop()
 
     def not_ready(self) -> str | None:
@@ -113,7 +110,7 @@ class Following:
     @property
     def synced(self) -> bool:
         """True once all lists are in the queue, and the nodes are read, or have been awaited."""
-        nodes = self._nodes.synced or self._monotonic_s() - self._began_s >= WAIT_S
+        nodes = self.nodes.reflector.synced or self._monotonic_s() - self._began_s >= WAIT_S
         return nodes and all(each.synced for each in self.reflectors.values())
 
     @property
@@ -126,14 +123,6 @@ class Following:
         """The resource versions up to which all observations are in the queue."""
         return {name: each.version for name, each in self.reflectors.items()}
 
-    def offers(self, node: str) -> Vector | None:
-        """Return the resources of a node; None if it is unknown or unreadable."""
-        known = self._nodes.store.get(node)
-        try:
-            return node_allocatable(known) if known else None
-        except ValueError:
-            return None
-
     def _handler(self, kind: str, reflector: Reflector[Any]) -> Callable[[Any, Any], None]:
         def handle(old: Object | None, new: Object | None) -> None:
             moment = ObservationTime(round(self._clock_s() * MS), live=reflector.synced)
@@ -143,13 +132,6 @@ class Following:
                 self.observations.put(Observation(kind, meta.uid, new, new is None, moment, meta.namespace))
 
         return handle
-
-
-def _offering(node: Node) -> Node:
-    """Return the part of a node that is cached."""
-    meta = node.metadata
-    known = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
-    return Node(metadata=known, status=NodeStatus(allocatable=node.status.allocatable))
 
 
 def _identity(kind: Resource[Any]) -> Callable[[Any], Any]:

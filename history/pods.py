@@ -20,8 +20,8 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
 from muster.api.limits import RESOURCES
 from muster.resources.gpus import counted
-from muster.resources.vector import Vector, within
-from muster.workloads.charges import charged_queue
+from muster.resources.vector import Vector
+from muster.workloads.charges import charged_amounts, charged_queue
 from muster.workloads.table import gang_of, group_name
 
 _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
@@ -128,9 +128,9 @@ def queue_of(pod: Pod) -> str:
 def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
     """Return the amounts that a pod is charged; with unreadable quantities it only counts as a pod.
 
-    No resource counts more than its node `offered`, if known, because other programs than kube-scheduler may bind pods.
-    If a pod names too many resources (admission was bypassed), only the usual ones count. Members of the same shape
-    share the vector: it is stored once, and their times are integrated together.
+    No resource counts more than its node has `offered` (`charged_amounts`). If a pod names too many resources
+    (admission was bypassed), only the usual ones count. Members of the same shape share the vector: it is stored once,
+    and their times are integrated together.
     """
     try:
         asked = {name: amount for name, amount in counted(pod).items() if amount > 0}
@@ -138,8 +138,7 @@ def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
         amounts = {name: amount for name, amount in asked.items() if name in named}
     except ValueError:
         amounts = {"pods": 1}
-    amounts = amounts if offered is None else within(amounts, offered)
-    return vector_of(msgspec.json.encode(amounts).decode())
+    return vector_of(msgspec.json.encode(charged_amounts(amounts, offered)).decode())
 
 
 def bound_at(pod: Pod) -> str | None:

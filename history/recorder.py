@@ -119,7 +119,7 @@ class HistoryRecorder:
         now = self._now()
         self._began = int(self._store.note(BEGAN) or (0 if seen else now))
         before = self._published() if self._began else None
-        self.entries = Entries(self.following.offers)
+        self.entries = Entries(self.following.nodes.of)
         self.entries.hourly.turn(now)
         self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")

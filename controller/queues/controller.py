@@ -11,13 +11,14 @@ from controller.live import delete, get_or_none
 from controller.queues import rules
 from controller.worker import Retry
 from muster.api import names
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.merge_diff import difference
 from muster.api.muster.native import status_of
 from muster.api.volcano.batch import COMMANDS, Command
 from muster.api.volcano.scheduling import QUEUES, PodGroup, PodGroupStatus, Queue, is_queue
 from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.offers import NodeOffers
 from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore
 from muster.resources.vector import Vector, add
@@ -58,7 +59,9 @@ class QueueController(KindController[Queue]):
         super().__init__(kit, "queue", QUEUES, Reflector(kit.client, QUEUES, store=store))
         self._queues, self._pods = store, caches.pods.store
         self._groups, self._natives = caches.groups.store, caches.natives.store
-        self._usage = rules.RequestsByQueue(self._groups.get)
+        self.offers = NodeOffers(kit.client)
+        self.offers.reflector.add_handler(self._node_seen)
+        self._usage = rules.RequestsByQueue(self._groups.get, self.offers.of)
         self._lock = threading.Lock()
         self._commands: dict[str, dict[str, Command]] = {}
         self.handlers += [
@@ -108,6 +111,12 @@ class QueueController(KindController[Queue]):
         queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
         if queue:
             self._requeue_with_parents(queue)
+
+    def _node_seen(self, old: Node | None, new: Node | None) -> None:
+        """Recount the queues of pods that ask for more than their node had offered."""
+        if new and (old is None or old.status.allocatable != new.status.allocatable):
+            for queue in self._usage.node_seen(new.metadata.name):
+                self._requeue_with_parents(queue)
 
     def _command_seen(self, old: Command | None, new: Command | None) -> None:
         """Keep a new Command until a pass over its queue has carried it out."""

@@ -4,13 +4,15 @@ A queue that is to be closed while gangs are in it is Closing until they are gon
 below it, and these open again with it; an annotation distinguishes them from those that were closed by a Command.
 
 A pod counts while it has a node and has not finished, with its present amounts, for the queue of its gang. A pod
-without a PodGroup counts for the queue that it named when it was first seen with its node.
+without a PodGroup counts for the queue that it named when it was first seen with its node. No pod counts more than its
+node has offered.
 """
 
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -19,7 +21,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.volcano.scheduling import PodGroup, PodGroupStatus, Queue, QueueState, QueueStatus
 from muster.resources import gpus
 from muster.resources.vector import Vector, add, subtract, to_quantities
-from muster.workloads.charges import charged_queue
+from muster.workloads.charges import charged_amounts, charged_queue
 from muster.workloads.table import gang_of
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
@@ -98,47 +100,57 @@ def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
     )
 
 
-class RequestsByQueue:
-    """Requests by queue; `group` finds a PodGroup by its key. Thread safe."""
+class Counted(NamedTuple):
+    """A pod as it counts: for a queue, with these amounts; `gang` is the key of its gang, empty without one."""
 
-    def __init__(self, group: Callable[[str], PodGroup | None]) -> None:
-        self._group = group
+    queue: str
+    amounts: Vector
+    gang: str
+    node: str
+    beyond: Pod | None
+    """The pod itself, if it asks for more than its node has offered, or if its node is unknown."""
+
+
+class RequestsByQueue:
+    """Requests by queue; `group` finds a PodGroup by its key, `offers` what a node has offered. Thread safe."""
+
+    def __init__(
+        self, group: Callable[[str], PodGroup | None], offers: Callable[[str], Vector | None] = lambda _: None
+    ) -> None:
+        self._group, self._offers = group, offers
         self._lock = threading.Lock()
-        self._pods: dict[str, tuple[str, Vector, str]] = {}
-        """UID → queue, amounts, and key of the gang; empty without one."""
-        self._members: dict[str, set[str]] = {}
+        self._pods: dict[str, Counted] = {}
+        """By UID."""
+        self._members: dict[str, dict[str, None]] = {}
         """Key of a gang → UIDs."""
         self._queues: dict[str, Vector] = {}
+        self._beyond: dict[str, dict[str, Pod]] = {}
+        """Node → UID → `Counted.beyond`."""
 
     def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
         """Count a pod in its current state; return the queue whose sum has changed."""
         counts = bool(pod.spec.node_name) and not pod.finished and not gone
         uid = pod.metadata.uid
         with self._lock:
-            known = self._pods.get(uid)
-            if not counts:
-                return self._drop(uid) if known else None
-        requests = gpus.counted(pod)
-        if known is not None and known[1] == requests:
-            return None
-        with self._lock:  # the queue, too: its gang may move meanwhile
-            queue = self._pods[uid][0] if uid in self._pods else self.queue_of(pod)
-            if queue is None:
-                return None
-            if uid in self._pods:  # it has been resized
-                self._drop(uid)
-            self._put(uid, queue, requests, _gang(pod))
-        return queue
+            if counts:
+                return self._count(pod)
+            return self._drop(uid) if uid in self._pods else None
+
+    def node_seen(self, node: str) -> set[str]:
+        """Count pods again that asked for more than the node had offered; return the queues whose sums have changed."""
+        with self._lock:
+            pods = [*self._beyond.get(node, {}).values()]
+            return {queue for pod in pods if (queue := self._count(pod)) is not None}
 
     def moved(self, gang: str, queue: str) -> set[str]:
         """Count the pods of a gang for the queue that it is in now; return the queues whose sums have changed by it."""
         changed = set[str]()
         with self._lock:
             for uid in [*self._members.get(gang, ())]:
-                left, requests, _ = self._pods[uid]
-                if left != queue:
+                pod = self._pods[uid]
+                if pod.queue != queue:
                     changed |= {self._drop(uid), queue}
-                    self._put(uid, queue, requests, gang)
+                    self._put(uid, pod._replace(queue=queue))
         return changed
 
     def queue_of(self, pod: Pod) -> str | None:
@@ -158,21 +170,38 @@ class RequestsByQueue:
                 if uid in self._pods:
                     self._drop(uid)
 
-    def _put(self, uid: str, queue: str, requests: Vector, gang: str) -> None:
-        self._pods[uid] = queue, requests, gang
-        self._queues[queue] = add(self._queues.get(queue, {}), requests)
-        if gang:
-            self._members.setdefault(gang, set()).add(uid)
+    def _count(self, pod: Pod) -> str | None:
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        known = self._pods.get(uid)
+        queue = known.queue if known else self.queue_of(pod)
+        if queue is None:
+            return None
+        requests, offered = gpus.counted(pod), self._offers(node)
+        amounts = charged_amounts(requests, offered)
+        beyond = offered is None or amounts != requests
+        if known is not None:  # it may have been resized, or its node may offer more
+            self._drop(uid)
+        self._put(uid, Counted(queue, amounts, _gang(pod), node, pod if beyond else None))
+        return None if known is not None and known.amounts == amounts else queue
+
+    def _put(self, uid: str, pod: Counted) -> None:
+        self._pods[uid] = pod
+        self._queues[pod.queue] = add(self._queues.get(pod.queue, {}), pod.amounts)
+        if pod.gang:
+            self._members.setdefault(pod.gang, {})[uid] = None
+        if pod.beyond:
+            self._beyond.setdefault(pod.node, {})[uid] = pod.beyond
 
     def _drop(self, uid: str) -> str:
-        queue, requests, gang = self._pods.pop(uid)
-        if gang:
-            self._members[gang].discard(uid)
-            if not self._members[gang]:
-                del self._members[gang]
-        left = subtract(self._queues[queue], requests)
-        self._queues[queue] = {name: amount for name, amount in left.items() if amount}
-        return queue
+        pod = self._pods.pop(uid)
+        for table, key in ((self._members, pod.gang), (self._beyond, pod.node)):
+            if uid in table.get(key, ()):
+                del table[key][uid]
+                if not table[key]:
+                    del table[key]
+        left = subtract(self._queues[pod.queue], pod.amounts)
+        self._queues[pod.queue] = {name: amount for name, amount in left.items() if amount}
+        return pod.queue
 
     def requests_in(self, queue: str) -> Vector:
         """Return the requests of the queue's own pods."""

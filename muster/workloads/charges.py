@@ -1,4 +1,4 @@
-"""The queue that a pod is charged to, for planner, recorder and controller. Pure.
+"""The queue that a pod is charged to, and the amounts, for planner, recorder and controller. Pure.
 
 A pod is charged if kube-scheduler asks Muster about it. Other pods may name any queue and gang, because no check has
 seen them, and are not charged.
@@ -9,6 +9,7 @@ from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
+from muster.resources.vector import Vector, within
 from muster.workloads.table import gang_of
 
 
@@ -22,6 +23,14 @@ def charged_queue(pod: Pod) -> str | None:
         return None
     noted = meta.annotations.get(names.VOLCANO_QUEUE) if gang_of(pod) and not named_gang(meta) else ""
     return noted or own_queue(meta) or names.DEFAULT_QUEUE
+
+
+def charged_amounts(amounts: Vector, offered: Vector | None) -> Vector:
+    """Return the charge for a pod's amounts: of each resource at most what its node has offered, if that is known.
+
+    kube-scheduler binds no pod beyond that, but others may, and a pod may be resized. Not to be changed.
+    """
+    return amounts if offered is None else within(amounts, offered)
 
 
 def own_queue(meta: ObjectMeta) -> str:

@@ -26,7 +26,8 @@ from muster.api.muster.node_faults import DEFAULT_RULES, Fault, fault_of
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import device_memory, is_divided
 from muster.resources.pods import node_allocatable
-from muster.resources.vector import GPU, WHOLE, Vector, maximum, within
+from muster.resources.vector import GPU, WHOLE, Vector, maximum
+from muster.workloads.charges import charged_amounts
 
 Key = tuple[tuple[int, int | str], ...]
 GROWTH = 64
@@ -185,13 +186,13 @@ class NodeTable:
         return cls.requests if column is None else taken_on(cls, self.devices, column)
 
     def charged(self, cls: PodClass, node: str) -> Vector:
-        """Return a queue's charge for a pod of this class on a node: of each resource at most what the node offers.
+        """Return a queue's charge for a pod of this class on a node (`charged_amounts`); not to be changed.
 
-        kube-scheduler binds no pod beyond that, but others may, and a pod may be resized. What the node offered before
-        counts: while a device plugin restarts, there are no devices, but the pods have theirs. Not to be changed.
+        What the node offered before counts: while a device plugin restarts, there are no devices, but the pods have
+        theirs.
         """
-        taken, offered = self.taken(cls, self.index.get(node)), self._most.get(node, self._offers.get(node))
-        return taken if offered is None else within(taken, offered)
+        taken = self.taken(cls, self.index.get(node))
+        return charged_amounts(taken, self._most.get(node, self._offers.get(node)))
 
     def chargeable(self) -> Amounts:
         """Return the amounts up to which a queue is charged for a pod on each node, of shape (resources, nodes)."""

@@ -204,8 +204,9 @@ def test_the_controller_is_ready_when_all_of_its_caches_are(world: World, monkey
         monkeypatch.setattr(reflector, "start", partial(started.append, reflector))
     monkeypatch.setattr(made.train_jobs.watched, "start", partial(started.append, "watched"))
     monkeypatch.setattr(made._recorder, "start", partial(started.append, "recorder"))
+    monkeypatch.setattr(made.queues.offers.reflector, "start", partial(started.append, "offers"))
     made.start()
-    assert started == ["recorder", *made.reflectors.values(), "watched"]
+    assert started == ["recorder", *made.reflectors.values(), "watched", "offers"]
     assert "kinds that plugins watch" in str(made.not_ready())
     monkeypatch.setattr(type(made.train_jobs.watched), "synced", True)
     assert "kinds that plugins watch" not in str(made.not_ready())

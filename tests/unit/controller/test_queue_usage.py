@@ -38,7 +38,8 @@ class World:
 
     def __init__(self) -> None:
         self.queues = {"n/g": "q", "m/g": "r"}
-        self.usage = RequestsByQueue(self._group)
+        self.offers = dict[str, dict[str, int]]()
+        self.usage = RequestsByQueue(self._group, self.offers.get)
 
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
@@ -105,7 +106,7 @@ def test_the_members_follow_their_gang_to_another_queue() -> None:
     assert world.usage.moved("n/g", "q") == {"q", "r"}
     assert world.seen(pod("b", "n"), gone=True) == ["q"]
     assert not world.usage._pods.keys() - {"c", "d"}
-    assert world.usage._members == {"m/g": {"d"}}
+    assert world.usage._members == {"m/g": {"d": None}}
 
 
 def test_what_has_gone_unseen_counts_no_more() -> None:
@@ -133,3 +134,22 @@ def test_a_gang_that_moves_while_a_pod_is_counted_takes_it_along() -> None:
     if not moved:
         world.usage.moved("n/g", "r")
     assert (world.of("q"), world.of("r")) == ((0, 0, 0), (1, 1000, 1000))
+
+
+def test_a_pod_counts_no_more_than_its_node_has_offered() -> None:
+    """One that was bound by hand, or is resized; it counts again when its node is known, and when that offers more."""
+    world = World()
+    huge = pod("a", "n", requests={"cpu": "1000000", GPU: "100000000"})
+    world.seen(huge, pod("b", "n"))
+    for cpu, gpus in ((8000, 0), (8000, 4000), (10**9, 10**11)):
+        world.offers["node-1"] = {"pods": 110, "cpu": cpu, GPU: gpus}
+        assert world.usage.node_seen("node-1") == {"q"}
+        assert world.of("q") == (2, cpu + 1000, gpus + (1000 if gpus else 0))
+    assert world.usage.node_seen("node-1") == set()
+    assert not world.usage._beyond
+    world.offers["node-1"] = {"pods": 110, "cpu": 8000, GPU: 4000}
+    assert world.seen(huge) == ["q"]
+    assert world.usage.moved("n/g", "r") == {"q", "r"}
+    assert world.of("r") == (2, 9000, 5000)
+    assert world.seen(huge, pod("b", "n"), gone=True) == ["r", "r"]
+    assert (world.of("r"), world.usage._beyond, world.usage._pods) == ((0, 0, 0), {}, {})

@@ -109,7 +109,7 @@ class Fed:
         self._until = until
         self._batches = batches
         self._ready: deque[Observation] = deque()
-        self.observations = self
+        self.observations = self.nodes = self
         self.reflectors = dict.fromkeys(kind.plural for kind in KINDS)
         self.synced = True
         self.ended: Callable[[], None] = lambda: None
@@ -124,8 +124,8 @@ class Fed:
         """See Following."""
         return self._cluster.now_ms not in self._cluster.silent
 
-    def offers(self, node: str) -> Vector | None:
-        """See Following."""
+    def of(self, node: str) -> Vector | None:
+        """See NodeOffers."""
         return self._cluster.nodes.get(node)
 
     def start(self) -> None:

@@ -12,6 +12,7 @@ from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from controller.queues.rules import RequestsByQueue
+from extender.planner.queueuse import Use
 from history import lives, members
 from history.entries import Entries
 from history.integral import integrate
@@ -21,6 +22,8 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod, PodStatus
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import PodGroup
+from muster.kube.offers import NodeOffers
+from muster.resources.vector import add
 from muster.workloads.charges import charged_queue
 
 LABELS = {names.QUEUE: "research", names.QUEUE_NAME: "volcano", names.MANAGED: "false", names.GANG: "gang"}
@@ -69,6 +72,7 @@ def test_a_pod_of_another_scheduler_books_nothing(gone: str) -> None:
 
 BEGIN, GPU = 1_800_000_000, "nvidia.com/gpu"
 GANGS, QUEUES, PODS = ("", "one", "two"), ("a", "b", "default"), range(3)
+NODES = ("node-0", "node-1")
 SCHEDULERS = ("muster", "muster", "default-scheduler")
 
 
@@ -77,8 +81,11 @@ class Readers:
 
     def __init__(self) -> None:
         self.world, self.pods, self.now = World().nodes(2), dict[int, Pod](), BEGIN
-        self.entries = Entries(lambda _: {GPU: 8000, "cpu": 32_000, "memory": 2**38, "pods": 110})
-        self.requests = RequestsByQueue(self.world.state.groups.get)
+        offers = NodeOffers(None)  # type: ignore[arg-type]  # never started
+        self.nodes, self.entries = offers, Entries(offers.of)
+        self.requests = RequestsByQueue(self.world.state.groups.get, offers.of)
+        for name in NODES:
+            self.node_seen(name, 8)
         self.charged = Counter[str]()
         """GPU milliseconds, in thousandths, by the planner's account."""
         for gang, queue in zip(GANGS[1:], QUEUES, strict=False):
@@ -93,6 +100,13 @@ class Readers:
         """Let recorder and controller see a PodGroup as it is now."""
         lives.group(self.entries, group, self.moment)
         self.requests.moved(group.metadata.key, group.spec.queue)
+
+    def node_seen(self, name: str, gpus: int) -> None:
+        """Let all see a node with so many GPUs: its device plugin may restart."""
+        table = self.world.state.nodes
+        known = table.nodes[table.index[name]]
+        self.nodes.node_seen(known, self.world.node(name, gpus=gpus))
+        self.requests.node_seen(name)
 
     def pod_seen(self, number: int, new: Pod | None) -> None:
         """Let all see a pod; None: it is gone."""
@@ -138,6 +152,8 @@ class Readers:
             self.pod_seen(number, None)
         elif what == "move" and key in groups:
             self.group_seen(self.world.change(groups[key], spec={"queue": QUEUES[choice % 3]}))
+        elif what == "node":
+            self.node_seen(NODES[number % len(NODES)], (0, 4, 8)[choice % 3])
         elif what == "delete group" and key in groups:
             gone = groups[key]
             self.world.state.on_pod_group(gone, None)
@@ -148,9 +164,9 @@ class Readers:
         """Compare the amounts that count now, and what has been held until the next second."""
         uses = self.world.state.ledger.queues.queues
         now = {queue: use.staying.get(GPU, 0) + use.leaving.get(GPU, 0) for queue, use in uses.items()}
-        assert {queue: self.requests.requests_in(queue).get("pods", 0) for queue in QUEUES} == {
-            queue: uses[queue].staying["pods"] if queue in uses else 0 for queue in QUEUES
-        }
+        for queue in QUEUES:
+            use = uses.get(queue, Use())
+            assert self.requests.requests_in(queue) == add(use.staying, use.leaving)
         self.now += 1
         self.charged.update({queue: amount * 1000 for queue, amount in now.items()})
         spans = spans_of(self.entries.changes.holdings.values())
@@ -158,7 +174,7 @@ class Readers:
         assert {queue: held[queue, GPU].held for queue in QUEUES} == {queue: self.charged[queue] for queue in QUEUES}
 
 
-HAPPENS = ["start", "start", "start", "create", "bind", "label", "end", "delete", "move", "delete group"]
+HAPPENS = ["start", "start", "start", "create", "bind", "label", "end", "delete", "move", "delete group", "node"]
 
 
 @settings(max_examples=60, deadline=None)

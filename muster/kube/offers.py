@@ -1,0 +1,40 @@
+"""The amounts that nodes have offered, which limit the charges of pods, for recorder and controller."""
+
+from contextlib import suppress
+
+from muster.api.kubernetes.core import NODES, Node, NodeStatus
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.kube.client import Client
+from muster.kube.reflector import Reflector
+from muster.kube.store import ObjectStore
+from muster.resources.pods import node_allocatable
+from muster.resources.vector import Vector, maximum
+
+
+class NodeOffers:
+    """The largest amounts that each node has offered: pods keep their devices while a device plugin restarts."""
+
+    def __init__(self, client: Client) -> None:
+        self.reflector = Reflector(client, NODES, store=ObjectStore[Node](), keep=_offering)
+        self.reflector.add_handler(self.node_seen)
+        self._most: dict[str, Vector] = {}
+
+    def of(self, node: str) -> Vector | None:
+        """Return the largest amounts that a node has offered; None if it is unknown or unreadable."""
+        return self._most.get(node)
+
+    def node_seen(self, old: Node | None, new: Node | None) -> None:
+        """Note the amounts that a node offers; a new node of the same name starts without any."""
+        name = (new or old or Node()).metadata.name
+        if new is None or (old is not None and old.metadata.uid != new.metadata.uid):
+            self._most.pop(name, None)
+        if new is not None:
+            with suppress(ValueError):
+                self._most[name] = maximum(self._most.get(name, {}), node_allocatable(new))
+
+
+def _offering(node: Node) -> Node:
+    """Return the part of a node that is cached."""
+    meta = node.metadata
+    known = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
+    return Node(metadata=known, status=NodeStatus(allocatable=node.status.allocatable))
