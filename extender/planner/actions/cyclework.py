@@ -50,14 +50,15 @@ class CycleWork:
     def put_off(self, session: Session, gang: GangView) -> Unschedulable | None:
         """Return why a gang is not tried in this cycle; None, and count its work, if it is."""
         namespace = gang.group.metadata.namespace
-        before, spent = self._rounds.get(namespace, _Round()), self._spent[namespace]
+        before, spent = self._rounds.get(namespace), self._spent[namespace]
         work = self._work(session, gang)
-        if spent + work > MOST // 2 if gang.uid in before.tried else spent >= MOST:
+        if spent + work > MOST // 2 if before and gang.uid in before.tried else spent >= MOST:
             self._late.add(namespace)
-            last = before.why.get(gang.uid)
+            last = before.why.get(gang.uid) if before else None
             return replace(last, gang=gang) if last else Unschedulable(gang, reasons.pods.LATER, reasons.pods.later)
-        self._spent[namespace] += work
-        self._classes.update(cls for cls in gang.all_classes if cls is not None)
+        if work:  # else all its classes are known
+            self._spent[namespace] = spent + work
+            self._classes.update(cls for cls in gang.all_classes if cls is not None)
         self._now[namespace].tried.add(gang.uid)
         return None
 
@@ -81,15 +82,17 @@ class CycleWork:
     def _work(self, session: Session, gang: GangView) -> int:
         checks = 0
         for pod_set in gang.pod_sets:
-            for cls in {pod_set.cls, *(pod.cls for pod in pod_set.waiting.values() if pod_set.mixed)}:
+            classes = {pod_set.cls, *(pod.cls for pod in pod_set.waiting.values())} if pod_set.mixed else (pod_set.cls,)
+            for cls in classes:
                 if cls is not None:
                     checks += self._of_class(session, pod_set, cls)
         return checks * len(session.snapshot.nodes)
 
     def _of_class(self, session: Session, pod_set: PodSetView, cls: PodClass) -> int:
-        near = cls.neighbours
-        terms = _TERM * (len(near.apart) + len(near.spreads) + len(near.together_keys) + len(near.preferences))
-        checks = terms * (max(1, pod_set.replicas) if session.snapshot.one_by_one(cls) else 1)
+        near, checks = cls.neighbours, 0
+        if near or near.preferences:
+            checks = _TERM * (len(near.apart) + len(near.spreads) + len(near.together_keys) + len(near.preferences))
+            checks *= max(1, pod_set.replicas) if session.snapshot.one_by_one(cls) else 1
         if cls in self._classes:  # what concerns nodes alone is known
             return checks
         return checks + _SHAPE + cls.conditions

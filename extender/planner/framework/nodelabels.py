@@ -19,9 +19,10 @@ from muster.api.kubernetes.meta import LabelSelectorRequirement
 
 Columns = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-Domains = NDArray[np.int32]
-MOST_CELLS = 2**24
-"""Numbers of nodes' values that are kept, of 4 bytes each, of the keys that were asked for last."""
+Domains = NDArray[np.intp]
+"""Numbers of values by column; of the type that numpy indexes with, since another is converted at each use."""
+MOST_CELLS = 2**23
+"""Maximum number of kept cells (8 bytes each): one per node, for the keys that were renewed last."""
 _NAME: Final = ""
 """Stands for the name of the node, which no label key is."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -41,7 +42,7 @@ class Taints(NamedTuple):
 class _Values:
     """One key at one generation of the nodes: the number of each node's value, -1 without one."""
 
-    codes: Domains = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    codes: Domains = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     values: dict[Hashable, int] = field(default_factory=dict)
     seen: int = -1
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -51,7 +52,7 @@ class _Values:
 
 
 class LabelCache:
-    """What is kept from cycle to cycle: by key, those that were asked for last."""
+    """Values per label key, kept from cycle to cycle for the keys that were renewed last."""
 
     def __init__(self) -> None:
         self.known: dict[str, _Values] = {}
@@ -73,7 +74,7 @@ class LabelCache:
         self._seen = generation
 
     def keep(self, key: str, values: _Values, nodes: int) -> None:
-        """Keep the numbers of a key, and forget those that were asked for longest ago if there are too many."""
+        """Keep the numbers of a key; drop the keys that were renewed longest ago beyond the maximum."""
         self.known.pop(key, None)
         while len(self.known) >= max(1, MOST_CELLS // max(1, nodes)):
             del self.known[next(iter(self.known))]
@@ -88,10 +89,10 @@ class NodeLabels:
     ) -> None:
         self._cache, self._nodes, self._changed, self._generation = cache, nodes, changed, generation
         cache.note_keys(nodes, changed, generation)
-        self._missing = _Values(np.full(len(nodes), -1, dtype=np.int32))
+        self._missing = _Values(np.full(len(nodes), -1, dtype=np.intp))
 
     def of(self, key: str) -> tuple[Domains, int]:
-        """Return the number of each node's value, int32 of shape (nodes,), read-only, -1 without; and their number."""
+        """Return the number of each node's value, intp of shape (nodes,), read-only, -1 without; and their number."""
         known = self._of(key)
         return known.codes, len(known.values)
 
@@ -157,11 +158,12 @@ class NodeLabels:
     def _of(self, key: str) -> _Values:
         if key != _NAME and key not in self._cache.present:  # anybody can name a key that no node has
             return self._missing
+        before = self._cache.known.get(key) or _Values()
         known = self._renewed(
-            self._cache.known.get(key) or _Values(),
-            lambda node: node.metadata.labels.get(key) if key != _NAME else node.metadata.name,
+            before, lambda node: node.metadata.labels.get(key) if key != _NAME else node.metadata.name
         )
-        self._cache.keep(key, known, len(self._nodes))
+        if known is not before:
+            self._cache.keep(key, known, len(self._nodes))
         return known
 
     def _renewed(self, known: _Values, value_of: Callable[[Node], Hashable]) -> _Values:
@@ -171,7 +173,7 @@ class NodeLabels:
             return known
         if len(known.values) > 2 * size or known.seen >= self._generation:  # most are of nodes that are gone, or later
             known = _Values()
-        fresh: Domains = np.full(size, -1, dtype=np.int32)
+        fresh: Domains = np.full(size, -1, dtype=np.intp)
         values = dict(known.values)  # a verb may read the ones before at this moment
         for column in carried_over(known.codes, fresh, self._changed > known.seen):
             node = self._nodes[column]

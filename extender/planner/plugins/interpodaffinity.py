@@ -86,6 +86,8 @@ class InterPodAffinity:
 
     def _spread(self, cls: PodClass) -> Iterator[Refusal]:
         spreads = cls.neighbours.spreads
+        if not spreads:
+            return
         domains = [self._labels.of(spread.topology_key) for spread in spreads]
         labelled = np.ones(len(self._snapshot.nodes), dtype=np.bool_)
         for codes, _ in domains:
