@@ -72,6 +72,11 @@ class Findings:
         self.errors += other.errors
         self.warnings += other.warnings
 
+    def distinct(self) -> "Findings":
+        """Return each error and warning once."""
+        errors = {str(error): error for error in self.errors}
+        return Findings(list(errors.values()), list(dict.fromkeys(self.warnings)))
+
     def since(self, before: "Findings") -> "Findings":
         """Return the new findings, because an update is only refused for errors that it adds."""
         errors, warnings = set(map(str, before.errors)), set(before.warnings)

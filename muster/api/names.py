@@ -1,5 +1,7 @@
 """Every label, annotation, gate, resource and object name that Muster reads or writes."""
 
+from collections.abc import Mapping
+
 DOMAIN = "muster.dev"
 
 # Labels of users: opt in to a queue, shape for a framework, join a gang, order tasks, opt out.
@@ -252,3 +254,8 @@ CHARGED = frozenset(
         *(*GPU_SHARE_KEYS, GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX),
     }
 )
+
+
+def opted_out(labels: Mapping[str, str]) -> bool:
+    """Return True if an object or template with these labels opts out of Muster."""
+    return labels.get(MANAGED) == "false"

@@ -72,7 +72,7 @@ def contradictions(workload: JSON, together: Mapping[Place, str]) -> Iterator[Fi
     job = msgspec.convert(workload, IndexedJob)
     template = msgspec.convert(job.spec.template.get("metadata") or {}, ObjectMeta)
     minimum = asked_minimum(job)
-    if minimum is None or (names.MANAGED in template.labels and template.labels[names.MANAGED] == "false"):
+    if minimum is None or names.opted_out(template.labels):
         return
     yield from _other_minimum(job, template, minimum)
     yield from _other_topology(job, template)

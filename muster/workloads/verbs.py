@@ -232,7 +232,7 @@ _OUTCOMES: Mapping[Verb, Callable[[_Given, Asked], Outcome]] = {
 
 def _labelled(node: Mapping[str, Any]) -> bool:
     labels = mapping(value_at(node, ("metadata", "labels")))
-    return names.FRAMEWORK in labels and labels.get(names.MANAGED) != "false"
+    return names.FRAMEWORK in labels and not names.opted_out(labels)
 
 
 def _count(verbs: Verbs, workload: Mapping[str, Any]) -> int:

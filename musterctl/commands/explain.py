@@ -184,5 +184,5 @@ def _sentences(kind: WorkloadKind, workload: Mapping[str, Any], of_namespace: Ma
         yield from _slips(name, given)
     if not any(names.QUEUE in given for given in (*labels, of_namespace)):
         yield f"{name} has no label {names.QUEUE}, so Muster does not place its pods"
-    elif any(given.get(names.MANAGED) == "false" for given in labels):
+    elif any(map(names.opted_out, labels)):
         yield f'{name} has the label {names.MANAGED}: "false", so Muster leaves its pods alone'

@@ -43,26 +43,21 @@ class OptIn:
     inherited: bool
 
 
-def opted_out(labels: Mapping[str, str]) -> bool:
-    """Return True if the object opts out."""
-    return labels.get(names.MANAGED) == "false"
-
-
 def is_explicit(labels: Mapping[str, str]) -> bool:
     """Return True if the object itself opts in or out, so its owner and namespace do not count."""
-    return names.QUEUE in labels or opted_out(labels)
+    return names.QUEUE in labels or names.opted_out(labels)
 
 
 def from_labels(labels: Mapping[str, str]) -> OptIn | None:
     """Return the queue of a pod or template with these labels; None if the object itself does not opt in."""
-    if opted_out(labels) or names.QUEUE not in labels:
+    if names.opted_out(labels) or names.QUEUE not in labels:
         return None
     return OptIn(labels[names.QUEUE], f"metadata.labels[{names.QUEUE}]", inherited=False)
 
 
 def from_namespace(namespace: str, labels: Mapping[str, str]) -> OptIn | None:
     """Return the queue of pods and Jobs that are not explicit, in a namespace with these labels; None without one."""
-    if opted_out(labels) or not labels.get(names.QUEUE):
+    if names.opted_out(labels) or not labels.get(names.QUEUE):
         return None
     return OptIn(labels[names.QUEUE], f"namespace {namespace}: metadata.labels[{names.QUEUE}]", inherited=True)
 

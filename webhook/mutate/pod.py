@@ -68,7 +68,7 @@ def mutate(
     `believed` is true if the sender may be the controller that the pod names; users can also name one.
     """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
-    if optin.opted_out(meta.labels):
+    if names.opted_out(meta.labels):
         return ReviewVerdict()
     review = PodReview.read_pod(pod, meta, namespace)
     if meta.controller is None:  # a controller's pods have no reader of warnings; its workload was warned

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from muster.api import names
 from muster.api.kubernetes import constraints, core
 from muster.api.kubernetes.meta import ObjectMeta, TemplateMeta
 from muster.api.volcano.batch import Job, is_job
 from webhook.config import ResourceGroup, explicit
-from webhook.mutate.optin import opted_out
 from webhook.mutate.reapply import recorded
 from webhook.patch import Part, Patch, Why
 
@@ -52,7 +52,7 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: 
 def group_of_template(template: Mapping[str, Any], groups: Groups, namespace: str) -> ResourceGroup | None:
     """Return the group of a task's pods, according to the namespace or the annotations of their template."""
     meta = msgspec.convert(_without_nulls(template.get("metadata")), TemplateMeta)
-    return None if opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
+    return None if names.opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
 
 
 def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: Mapping[str, Any] | None) -> None:

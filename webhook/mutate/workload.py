@@ -56,7 +56,7 @@ def _set_back(workload: JSON, kind: WorkloadKind, locked: str, patch: Patch) -> 
     warnings = []
     for place, node in ((), workload), *pod_templates(workload, kind.templates):
         labels, path = _labels(node), (*place, "metadata", "labels")
-        if locked and labels.get(names.QUEUE, locked) != locked and not optin.opted_out(labels):
+        if locked and labels.get(names.QUEUE, locked) != locked and not names.opted_out(labels):
             why = Why("the namespace is locked to its queue", f"label {names.QUEUE_LOCKED}")
             patch.set(*path, names.QUEUE, value=locked, why=why)
             warnings.append(optin.set_back(f"{'.'.join(map(str, path))}[{names.QUEUE}]", labels[names.QUEUE], locked))
@@ -95,7 +95,7 @@ def _opting_in(workload: JSON, kind: WorkloadKind, patch: Patch) -> Iterator[Pla
     for place, template in pod_templates(workload, kind.templates):
         labels = _labels(template)
         queued = names.QUEUE in labels or pointer(*place, "metadata", "labels", names.QUEUE) in set_now
-        if queued and not optin.opted_out(labels):
+        if queued and not names.opted_out(labels):
             yield place
 
 

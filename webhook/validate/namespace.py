@@ -49,7 +49,7 @@ def _unknown(labels: Mapping[str, str]) -> Mapping[str, str]:
 def _no_queue(metadata: meta.ObjectMeta, queues: NamespaceQueues) -> list[str]:
     """Return a warning about a queue that would accept none of the pods, which would then be refused."""
     name = metadata.labels.get(names.QUEUE)
-    if name is None or metadata.labels.get(names.MANAGED) == "false":
+    if name is None or names.opted_out(metadata.labels):
         return []
     with suppress(APIError):  # a warning is not worth a refusal
         return [

@@ -70,7 +70,7 @@ def _no_queue(given: Labelled, queues: NamespaceQueues) -> Iterator[str]:
         return
     with suppress(APIError):  # a warning is not worth a refusal while namespaces cannot be read
         of_namespace = queues.namespace_labels
-        if of_namespace.get(names.QUEUE) and of_namespace.get(names.MANAGED) != "false":
+        if of_namespace.get(names.QUEUE) and not names.opted_out(of_namespace):
             return
     yield (
         f"{given.path}.metadata.labels: the pods are set up for {framework}, but without the label {names.QUEUE} "
@@ -100,7 +100,7 @@ def no_service(kind: WorkloadKind, workload: Mapping[str, Any], namespace: str, 
     place = kind.admission.service_name
     name = value_at(workload, place)
     labels = mapping(value_at(workload, (*TEMPLATE, "metadata", "labels")))
-    if not name or names.FRAMEWORK not in labels or labels.get(names.MANAGED) == "false":
+    if not name or names.FRAMEWORK not in labels or names.opted_out(labels):
         return []
     with suppress(APIError):  # a warning is not worth a refusal
         address = services.cluster_ip(str(name), namespace)

@@ -90,11 +90,9 @@ def check_framework(
     return findings
 
 
-def check_annotations(workload: Mapping[str, str], templates: Templates) -> Iterator[FieldError]:
+def check_annotations(workload: Mapping[str, str], templates: Templates = ()) -> Iterator[FieldError]:
     """Check annotations of a workload and its templates about topology, spares, node faults and notices."""
-    yield from _mistakes(workload, "metadata.annotations")
-    yield from notice_mistakes(workload, "metadata.annotations")
-    for annotations, path, pods in templates:
+    for annotations, path, pods in ((workload, "metadata.annotations", None), *templates):
         yield from _mistakes(annotations, path, pods)
         yield from notice_mistakes(annotations, path)
     for key in TOPOLOGY_GROUP:

@@ -23,10 +23,7 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import pool_of, words
 from muster.api.volcano import batch, scheduling
 from muster.kube.lean import too_long
-from muster.resources import faults, spares
 from muster.resources.quantity import parse
-from muster.resources.runtime import notice_mistakes
-from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
 from muster.volcano.access import lineage
 from muster.volcano.queuelimits import has_limits
@@ -38,6 +35,7 @@ from webhook.objects.names import unknown_keys, unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
 from webhook.review import Handler, ReviewVerdict, decode
 from webhook.senders import is_controller
+from webhook.validate.pod import check_annotations
 from webhook.validate.trials import missing_class
 
 _SYSTEM = "system-"
@@ -109,10 +107,7 @@ def check_pod_group(
     yield from wrong or wrong_label(_pool(group), _queue(group), queues)
     yield from check_network_topology(spec.network_topology, "spec.networkTopology")
     if owner is None:  # else they are its workload's, and were checked there
-        yield from mistakes(group.metadata.annotations, "metadata.annotations")
-        yield from spares.mistakes(group.metadata.annotations, "metadata.annotations")
-        yield from notice_mistakes(group.metadata.annotations, "metadata.annotations")
-        yield from faults.mistakes(group.metadata.annotations, "metadata.annotations")
+        yield from check_annotations(group.metadata.annotations)
     for index, policy in enumerate(spec.sub_group_policy):
         yield from check_network_topology(policy.network_topology, f"spec.subGroupPolicy[{index}].networkTopology")
     yield from SUB_GROUPS.exceeded_by("spec.subGroupPolicy", len(spec.sub_group_policy))

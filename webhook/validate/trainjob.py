@@ -20,9 +20,8 @@ from muster.api.kubeflow import runtimepatch, trainer, trainingruntime
 from muster.api.kubernetes import admission, core
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS
-from muster.resources import faults, spares
 from muster.resources.accelerators import Claims
-from muster.resources.runtime import budget_mistakes, notice_mistakes
+from muster.resources.runtime import budget_mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Compiled, Plan
 from muster.runtime.plugins.rules import check_managers
@@ -32,6 +31,7 @@ from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node
 from webhook.review import Handler, ReviewVerdict, decode
+from webhook.validate.pod import check_annotations
 from webhook.validate.trainjobpods import REFERENCE, check_jobs, check_pods
 from webhook.validate.trials import may_create_pods
 
@@ -106,12 +106,13 @@ def _pod_patches(job: trainer.TrainJob) -> Iterator[runtimepatch.PodSpecPatch]:
 
 def check_train_job(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
     """Return all errors of a new TrainJob."""
-    meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
-    given, path = job.metadata.annotations, "metadata.annotations"
-    findings = Findings([*notice_mistakes(given, path), *budget_mistakes(given, path)], unknown_keys(meta))
-    if names.QUEUE in job.metadata.labels:
+    meta = job.metadata
+    findings = Findings(
+        [*check_annotations(meta.annotations), *budget_mistakes(meta.annotations, "metadata.annotations")],
+        unknown_keys({"labels": meta.labels, "annotations": meta.annotations}),
+    )
+    if names.QUEUE in meta.labels:
         findings.errors += _check_queue(job, namespace, lookups)
-    findings.errors += [*faults.mistakes(given, path), *spares.mistakes(given, path)]
     findings.warnings += _too_large(job, lookups)
     reference = job.spec.runtime_ref
     wrong = list(_check_reference(reference))
@@ -121,9 +122,7 @@ def check_train_job(job: trainer.TrainJob, namespace: str, lookups: Lookups, aga
         return findings
     findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
     findings.add(against(job, runtime))
-    once = {str(each): each for each in findings.errors}  # what is made of it has its annotations, too
-    findings.errors = list(once.values())
-    return findings
+    return findings.distinct()  # the components have the TrainJob's annotations, too
 
 
 def _too_large(job: trainer.TrainJob, lookups: Lookups) -> list[str]:

@@ -74,7 +74,7 @@ def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
     found = set()
     for place, template in pod_templates(workload, kind.templates):
         spec, labels, _ = template_of(template)
-        if spec.priority_class_name and labels.get(names.MANAGED) != "false" and labels.keys() & _OPT_IN:
+        if spec.priority_class_name and not names.opted_out(labels) and labels.keys() & _OPT_IN:
             found.add((f"{dotted(place)}.spec.priorityClassName", spec.priority_class_name))
     return found
 
@@ -112,8 +112,7 @@ def check_workload(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, 
         findings.errors += kind.admission.mistakes(workload, together)
     except msgspec.ValidationError as error:
         raise MalformedError(f"spec: {error}") from error
-    errors = {str(error): error for error in findings.errors}
-    return Findings(list(errors.values()), list(dict.fromkeys(findings.warnings)))
+    return findings.distinct()
 
 
 def _count(workload: JSON, place: Place) -> int:
@@ -152,7 +151,7 @@ class _Template:
     @property
     def managed(self) -> bool:
         """False if Muster ignores the pods."""
-        return self.labels.get(names.MANAGED) != "false"
+        return not names.opted_out(self.labels)
 
     @property
     def empty(self) -> bool:

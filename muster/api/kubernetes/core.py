@@ -226,7 +226,7 @@ class Namespace(meta.Object):
     def queue(self) -> str:
         """The queue that it gives to its pods; empty without one, or if it opts out."""
         labels = self.metadata.labels
-        return "" if labels.get(names.MANAGED) == "false" else labels.get(names.QUEUE, "")
+        return "" if names.opted_out(labels) else labels.get(names.QUEUE, "")
 
 
 class PriorityClass(meta.Object):
