@@ -147,7 +147,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         ),
         f"| {RESOURCES_KEPT} resources of a queue that exists, and those of budgets |",
         f"| {n(MOST_REMEMBERED)} of both |",
-        f"| {n(MOST_CELLS * 4 / 2**20)} MiB; keys that no node has take no memory |",
+        f"| {n(MOST_CELLS * 8 / 2**20)} MiB; keys that no node has take no memory |",
         (
             f"{n(bounds.REQUEST_S)} s from the first to the last byte of a request. It has {n(bounds.ANSWER_S)} s to "
             f"read the response (over TLS {serve.IDLE_S} s, the idle time of connections)"
