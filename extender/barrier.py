@@ -43,7 +43,7 @@ LONGEST_S = 290.0
 
 
 class MeetingOutcome(Enum):
-    """Outcome of a meeting: its members may be bound, or must be tried again."""
+    """Outcome of a wait at the barrier: its members may be bound, or kube-scheduler must retry."""
 
     RELEASED = "released"
     TIMED_OUT = "timed out"

@@ -91,7 +91,7 @@ class Live:
         """Change the state, and wake the waiters and, unless `change` returns False, the planner."""
         self.ask(lambda state: self.changed(change(state)))
 
-    def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - what an `on_*` method of the state says
+    def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - result of an `on_*` method
         """Wake the waiters after a change and, if the change is relevant, the planner. Runs on the loop."""
         if self._waiting:
             for changed in self._waiting:
@@ -115,7 +115,7 @@ class Live:
     def _answer(self, question: Callable[[PlannerState], T], answer: "Future[T]") -> None:
         try:
             answer.set_result(question(self.state))
-        except BaseException as error:  # noqa: BLE001 - it belongs to the thread that has asked
+        except BaseException as error:  # noqa: BLE001 - raised in the calling thread
             answer.set_exception(error)
 
 
@@ -212,7 +212,7 @@ class LiveCluster(Live):
             reflector.add_handler(handler)
 
     def start(self) -> None:
-        """Start the reflectors; that of pods is the last, because a pool's pods are selected by its nodes and gangs.
+        """Start the reflectors, that for pods last, because a pool's pods are selected by its nodes and gangs.
 
         Runs on the loop.
         """

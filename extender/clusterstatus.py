@@ -196,7 +196,9 @@ class HyperNodeStatusWriter(Writer):
         for name, problem in fresh[:MAX_LOGGED]:
             log.warning("a HyperNode is not right", name=name, reason=problem.reason, why=problem.message)
         if len(fresh) > MAX_LOGGED:
-            log.warning("more HyperNodes are not right; their conditions say why", more=len(fresh) - MAX_LOGGED)
+            log.warning(
+                "more HyperNodes have errors; their conditions contain the reasons", more=len(fresh) - MAX_LOGGED
+            )
         self._logged = wrong
 
 

@@ -79,7 +79,7 @@ class Committer:
         writes.all("placement", placements.avoid, avoids)
         if any(avoid.avoided for avoid in avoids):
             self.keep_failures()
-        # before the placements of those that get these seats, whose queue may have no other room
+        # first, because gangs placed next may need these slots' capacity and their queue's quota
         writes.all("placement", placements.keep_spares, decided(decisions.KeepSpares))
         places = decided(decisions.Place)
         for moved in (True, False):  # placements of moved gangs are written before any pod is evicted

@@ -106,7 +106,7 @@ class ConfigFile:
             try:
                 self.read_again()
             except Exception:
-                log.exception("the configuration's file could not be read; it is tried again")
+                log.exception("the configuration file could not be read; the extender retries")
 
     def _read(self) -> tuple[str, str]:
         """Return the text of the file, or the reason why it cannot be read; the other one is empty."""

@@ -96,7 +96,7 @@ class Planner:
 
     def wake(self) -> None:
         """Request a cycle soon; several calls in a short time cause one cycle."""
-        if not self._woken.is_set():  # which is asked for each of 50,000 pods, and costs less
+        if not self._woken.is_set():  # cheaper than set(), which matters for 50,000 pods
             self._woken.set()
 
     def reconfigure(self, configuration: SchedulerConfig) -> None:
@@ -127,7 +127,7 @@ class Planner:
                 self.cycle()
             except Exception:
                 FAILED_CYCLES.inc()
-                log.exception("planning cycle failed; the next change or second tries again")
+                log.exception("planning cycle failed; it is repeated after the next change or second")
             took_s = time.thread_time() - began_s
             rested_s = self._monotonic_s() + min(REST * took_s, max(MAX_REST_S, took_s))
 
@@ -138,7 +138,7 @@ class Planner:
             self._committer.recall_failures()
             self._cluster.ask(PlannerState.touch_all)
         elif self._was_active and not active:
-            # another replica reserves room now; this one notes no changes of it any more
+            # another replica reserves capacity now; this one no longer sees its changes
             self._cluster.ask(lambda state: state.ledger.reserved.replace([], 0.0))
         self._was_active = active
         return active
@@ -184,7 +184,7 @@ class Planner:
         if self._active():
             self._report_budgets(session)
             self._committer.carry_out(session)
-            # after the writes: the reserved room of a gang that starts now is that of its placed slots
+            # after the writes, because the placed slots of a gang that starts now replace its reservation
             start_s = session.reservations.start_s
             self._cluster.ask(lambda state: state.ledger.reserved.replace(session.reserved_rooms, start_s))
             CYCLE.labels("whole").observe(self._monotonic_s() - started)

@@ -41,7 +41,7 @@ def wanted_status(
     succeeded = gone + sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
     scheduled = [pod for pod in gang.pods if pod.node or pod.phase in _ENDED]
-    # a pod that has ended, or goes, and its successor are one member
+    # a pod that has ended or is being deleted, and its successor, are one member
     slots = {pod.slot or pod.uid for pod in scheduled}
     expected = {slot for slot, _, _ in gang.placed_slots()} if gang.started else set()
     finished = all(pod.phase in _ENDED for pod in scheduled) and not expected and not any(pod.waiting for pod in alive)
@@ -61,7 +61,7 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
     present = gang.group.status.phase
     members: Members = ""
     if finished and (enough or present == "Completed"):
-        members = "over"  # the controller says so of a workload that has ended, also if pods of it were deleted
+        members = "over"  # the controller sets it when the workload has ended, even if pods were deleted
     elif enough:
         members = "whole"
     elif present in {"Running", "Unknown"} and (running or gang.started):  # else none is there any more

@@ -89,7 +89,7 @@ class _Held(NamedTuple):
 
 @dataclass(slots=True)
 class _Memory:
-    """The writer's memory of one gang; times are those of the monotonic clock, in seconds."""
+    """The writer's memory of one gang; times are in seconds of the monotonic clock."""
 
     seen: tuple[GangView, _Decided, float] | None = None
     """View and decision whose status is not written before this time."""
@@ -291,7 +291,7 @@ class QueuePositionWriter(Writer):
         try:
             write_status(self._client, self._cluster, group, status, body, self._wall_s())
         except APIError as error:
-            self._written.pop(gang.uid, None)  # the next pass tries again
+            self._written.pop(gang.uid, None)  # the next pass retries
             if not isinstance(error, Conflict):  # of a native one, which had a newer version
                 raise
 

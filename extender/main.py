@@ -127,7 +127,7 @@ class Extender:
             partial(preempt, self._cluster),
         )
         self._config_file = config_file
-        # Told at the Lease that this extender follows, as it exists for certain.
+        # Refusals are reported as Events of the Lease that this extender follows, because it always exists.
         named = meta.ObjectMeta(name=settings.lease, namespace=settings.lease_namespace)
         lease = core.Lease(api_version=core.LEASES.api_version, kind=core.LEASES.kind, metadata=named)
         refuse = partial(self._recorder.event, lease, "Warning", "ConfigRefused")
@@ -234,7 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         loop = uvloop.new_event_loop()
         extender = Extender(options, ConfigFile(Path(settings.config) if settings.config else None), loop)
     except (ConfigurationError, RingError, ValueError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
     try:
         tls = ServerTLS(settings.tls) if settings.tls else None

@@ -80,7 +80,7 @@ class Milestones:
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
 
     def native(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Handle a created, changed or deleted native PodGroup; those of other schedulers reach no step."""
+        """Handle a created, changed or deleted native PodGroup; groups of other schedulers reach no milestone."""
         self.group(*(as_group(each, "") if each else None for each in (old, new)))
 
     def placement(self, old: Placement | None, new: Placement | None) -> None:

@@ -100,11 +100,11 @@ class PlacementWriter(Writer):
             log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
 
     def _known(self, gang: GangView) -> Placement | None:
-        """Return the placement with the gang's name, even that of an earlier PodGroup."""
+        """Return the placement with the gang's name, even if it belongs to an earlier PodGroup."""
         return self._cluster.ask(lambda state: state.placements.get(gang.key))
 
     def _write(self, gang: GangView, known: Placement | None, wanted: PlacementContent) -> None:
-        """Create or patch the gang's placement; delete that of an earlier PodGroup of its name."""
+        """Create or patch the gang's placement; delete a placement of an earlier PodGroup with the same name."""
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
         if known is not None and known.spec.pod_group_uid != gang.uid:
             if not is_noted(known):
@@ -151,7 +151,7 @@ class PlacementWriter(Writer):
         gang = keep.gang
         placement = self._cluster.ask(lambda state: state.placement_of(gang.key))
         if placement is None or gang.placement is None or placement.spec.epoch != gang.placement.spec.epoch:
-            return  # another placement was written meanwhile: the next cycle looks again
+            return  # another placement was written meanwhile; the next cycle decides again
         self._patch(placement, content.with_spares(keep, placement))
         nodes = [each.node for each in keep.spares]
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
@@ -189,7 +189,7 @@ class PlacementWriter(Writer):
 
     def _patch(self, known: Placement, wanted: PlacementContent) -> None:
         meta = known.metadata
-        if is_noted(known):  # the note goes first: pods must not be born by a placement that is over
+        if is_noted(known):  # remove the note first: no pod may be created for a placement that has ended
             group = self._notes.remove(known)
             self._saw(None, self._create(group, wanted))
             self._cluster.ask(lambda state: state.on_pod_group_written(group))
@@ -199,7 +199,7 @@ class PlacementWriter(Writer):
         try:
             self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
         except NotFound:
-            self._saw(known, None)  # its end may have been watched before the answer to the write came
+            self._saw(known, None)  # its deletion may have been watched before the write's response arrived
             raise
 
     def _saw(self, old: Placement | None, new: Placement | None) -> None:

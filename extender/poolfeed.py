@@ -2,12 +2,11 @@
 
 Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be selected,
 because pods on the pool's nodes may have any scheduler. So all pods are watched, and those of other pools are dropped
-at once. A pod belongs to the pool if its scheduler is the pool's, wherever it is, or if it is on a node of the pool, by
-any scheduler.
+at once. A pod belongs to the pool if it names the pool's scheduler, or if it is on a node of the pool.
 
 A node that leaves the pool is treated as deleted: gangs of the pool keep running there, and other pods are dropped. The
-pods of a node that enters from another pool were dropped, so they are listed before the planner sees the node;
-otherwise it would look empty.
+pods of a node that enters from another pool were dropped, so they are listed before the planner sees the node.
+Otherwise the node would seem empty.
 """
 
 import asyncio
@@ -128,7 +127,7 @@ class PoolFeed:
         del self._coming[name]
         if not self._coming:
             self._gone.clear()
-        log.info("a node has come to the pool", node=name, pods=len(found))
+        log.info("a node has joined the pool", node=name, pods=len(found))
         self._on_change(None, self._nodes[name])
 
     def _note(self, node: str) -> None:

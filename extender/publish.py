@@ -79,7 +79,7 @@ class ConfigPublisher:
         self._published, self._memory_at, self._again = data, now + MEMORY_S, now + AGAIN_S
         try:
             self._client.merge_patch(PUBLISHED, self._name, {"data": data}, self._namespace)
-        except APIError as error:  # not raised: it would be tried again in a second, and nothing waits for it
+        except APIError as error:  # not raised, because a retry in a second would be useless: no code waits for it
             if str(error) != self._failed:
                 where = f"ConfigMap {self._namespace}/{self._name}"
                 log.warning("the configuration is not published", where=where, why=str(error), again_s=AGAIN_S)

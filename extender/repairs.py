@@ -89,7 +89,7 @@ class Repairs(Evictor):
         return placement is not None and placement.spec.epoch == repair.epoch
 
     def ask(self, session: Session) -> None:
-        """Ask for the nodes with members of gangs that the planner does not know, before its next cycle."""
+        """Read the nodes of gang members that the planner does not know, before its next cycle."""
         now = self._monotonic_s()
         self._there = {node: until for node, until in self._there.items() if until > now}
         gone = self.gone & session.unsure_nodes
@@ -97,7 +97,7 @@ class Repairs(Evictor):
             try:
                 found = self._client.list(NODES, field_selector=f"metadata.name={node}")
             except APIError as error:
-                log.warning("a node that is not known cannot be read; it is tried again", node=node, error=str(error))
+                log.warning("an unknown node cannot be read; the extender retries", node=node, error=str(error))
                 return
             if found:
                 self._there[node] = now + THERE_S

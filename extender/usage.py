@@ -112,8 +112,8 @@ class Meter:
             self._until = None
             return published
         rates = {key: amount / unit(key[1]) for key, amount in held_now(snapshot, resources).items()}
-        # What was held at the last look counts until now: a gang may have ended since. Not so where this replica has
-        # not looked for a while, as another one led.
+        # Usage at the last pass counts until now, even if a gang has ended since. This does not hold if this replica
+        # has made no pass for a while because another one led.
         held = self._rates if self._until is not None and now - self._last <= AWAY_S else rates
         begin = self._last
         if published.until != self._until:

@@ -1,4 +1,4 @@
-"""Threads for the planner's writes: those that a cycle waits for, and those that continue while the next cycle plans.
+"""Threads for the planner's writes: a cycle waits for some of them, and others continue during the next cycle.
 
 A cycle waits for placements and evictions, because the next cycle depends on them. The other writes (gates, statuses,
 conditions) are only started, so that slow responses do not delay other gangs. Each object has at most one write of a
@@ -172,7 +172,7 @@ class Writes:
 
 
 class WriteContext(NamedTuple):
-    """Common context of all writers; `wall_s` returns seconds since the epoch, for what is written.
+    """Common context of all writers; `wall_s` returns seconds since the epoch, for written times.
 
     Writers measure their own delays with `monotonic_s`, because the machine's clock may be set back.
     """

@@ -225,7 +225,7 @@ def load(content: bytes) -> ClusterDump:
     dump.inputs = file.inputs
     known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
     for kind, raw in file.objects.items():
-        if kind in known:  # another kind comes from a later version, whose planner reads more
+        if kind in known:  # an unknown kind was written by a later version
             items = msgspec.json.decode(raw, type=list[known[kind].type])  # type: ignore[misc]  # chosen at run time
             dump.add_objects(known[kind], items)
     return dump

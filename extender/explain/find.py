@@ -42,7 +42,7 @@ def explain(
     stops: Callable[[], bool] = lambda: False,
     reader: Viewer = ALL,
 ) -> GangReport | PodReport:
-    """Return the report of a `job`, `gang` or `pod`; once `stops` returns True, no more changes are tried.
+    """Return the report of a `job`, `gang` or `pod`; once `stops` returns True, no further changes are tested.
 
     Raises UnknownNameError.
     """
@@ -193,7 +193,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
 
 
 def _missing(pod: Pod, gang: str) -> str:
-    """Return the message for a pod whose gang is missing; it names the kind of PodGroup that the pod asks for."""
+    """Return the message for a pod whose gang is missing; it contains the kind of PodGroup that the pod names."""
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
         return reasons.members.no_native_group(group=group)

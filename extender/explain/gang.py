@@ -117,7 +117,7 @@ class GangExplainer:
         )
 
     def _spares(self, gang: GangView) -> list[str]:
-        """Return the spare slots that the gang keeps, and the ones that it borrows."""
+        """Return the spare slots that the gang has, and those that it borrows from other gangs."""
         kept, loans = [run for run, _ in spare_runs_of(gang)], loans_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []

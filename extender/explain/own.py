@@ -51,7 +51,7 @@ def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueRepo
 
 def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> QueueDemand:
     view = what_if.state.gang(key)
-    assert view is not None  # noqa: S101 # the caller has asked
+    assert view is not None  # noqa: S101 # the caller has checked
     total: Vector = {}
     words = []
     for pod_set in view.pod_sets:

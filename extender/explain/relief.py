@@ -1,4 +1,4 @@
-"""Changes that would let a waiting gang start: each is tried in the planner's own cycle before it is suggested.
+"""Changes that would let a waiting gang start, each tested in the planner's own cycle before it is suggested.
 
 Among these changes is the end of other gangs and pods that hold the missing capacity.
 """
@@ -125,10 +125,10 @@ Trial = Callable[[], AbstractContextManager[None]]
 
 
 class Reliever:
-    """Tries changes for one gang; `session` is the cycle in which the gang waited.
+    """Search for changes that help one gang; `session` is the cycle in which the gang waited.
 
-    Once `stops` returns True, further changes are neither tried nor suggested, and the report says so: each trial costs
-    a cycle over the whole cluster.
+    Once `stops` returns True, no further changes are tested or suggested, and the report contains a note. Each test
+    costs a cycle over the whole cluster.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Reports as data; `extender.explain.text` turns them into text for a terminal."""
+"""Reports as data; `extender.explain.text` formats them for a terminal."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -35,7 +35,7 @@ class GangQueueReport(Struct, frozen=True, rename="camel"):
     overall_place: int
     overall_waiting: int
     ahead: tuple[str, ...]
-    """The gangs tried directly before it, at most three."""
+    """The gangs directly before it in scheduling order, at most three."""
     place_words: str = ""
     """The position as far as it is known: `3`, or `21-30`."""
 
@@ -83,7 +83,7 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
 
 
 class Relief(Struct, frozen=True, rename="camel"):
-    """A change that would let the gang start, tried in the planner's own cycle unless `tried` is False."""
+    """A change that would let the gang start, tested in the planner's own cycle unless `tried` is False."""
 
     kind: Literal[
         "ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider", "nothing"

@@ -48,7 +48,7 @@ class Verdict:
     shortage: Shortage | None = None
     details: tuple[str, ...] = ()
     message: str = ""
-    """The reason why it waits; the summary puts further words before it."""
+    """The reason why it waits; the summary adds text before it."""
 
 
 def verdict_of(

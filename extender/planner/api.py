@@ -1,18 +1,18 @@
-"""The planner's public face: all that the page, the command line and the history may import of it.
+"""The planner's public names: the page, the command line and the history may import nothing else of it.
 
 | question | answer |
 |---|---|
 | What does the planner read? | `FEED`, a row per kind of object |
 | Can it run with a configuration, and with which does it run by default? | `report_of`, `defaults`, `SchedulerConfig` |
 | Which native PodGroups are gangs of Muster's? | `natives_of` |
-| What does it know of a gang, and in which order does it name nodes? | `GangView`, `natural` |
-| What are its times? | `ReservationRules` |
-| What has its process published for those who plan elsewhere? | `PublishedInputs`, `published_inputs` |
-| What are its limits? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
-| What does the documentation say of it? | `documentation`, `hook_table` |
+| Which data does it have of a gang, and in which order does it name nodes? | `GangView`, `natural` |
+| Which times apply to reservations? | `ReservationRules` |
+| Which of its inputs are published for other processes? | `PublishedInputs`, `published_inputs` |
+| Which limits does it have? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
+| How is its documentation generated? | `documentation`, `hook_table` |
 
-Cycles over a dump of a cluster, and reports about them, are those of `extender.explain`. It takes a second of CPU to
-import: a command that does not plan must not import it.
+`extender.explain` runs cycles over a dump of a cluster, and reports on them. Its import takes a second of CPU, so a
+command that does not plan must not import it.
 """
 
 from extender.planner.actions import ACTIONS

@@ -1,6 +1,6 @@
 """The demand of one gang: ranks that need a node, how many of them it needs to start, their amounts, and topology.
 
-An `Ask` is computed from a gang's view and the axis of resources, and kept until one of them is replaced. It does not
+An `Ask` is computed from a gang's view and the axis of resources, and cached until one of them is replaced. It does not
 depend on free capacity: all searches for the gang in a cycle start from the same one. Plugins decide which ranks come
 first, so `chosen` and similar methods take the session's hooks.
 """

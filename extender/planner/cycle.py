@@ -74,7 +74,7 @@ def registry() -> Registry:
 
 
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[PlannerPlugin]) -> Session:
-    """Run one cycle and return its session with the decisions: plugins register hooks, actions decide in turn."""
+    """Run one cycle and return its session with the decisions: plugins register hooks, actions decide in order."""
     session = Session(inputs)
     session.actions = frozenset(action.name for action in actions)
     for plugin in plugins:
@@ -135,7 +135,7 @@ class Planning:
 
 
 def _report_barred(session: Session) -> None:
-    """Report gangs whose queue excludes their namespace or belongs to another pool; no action has tried them.
+    """Report gangs whose queue excludes their namespace or belongs to another pool; no action processes them.
 
     Gangs in a namespace that is being deleted are not reported.
     """

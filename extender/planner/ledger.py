@@ -1,6 +1,6 @@
 """The ledger of capacity that is not free: its holders, how entries open and close, and sums by node and by queue.
 
-kind       holder of the room                            opened by         closed when                     queues
+kind       holder of the capacity                        opened by         closed when                     queues
 ---------  --------------------------------------------  ----------------  ------------------------------  -------
 bound      a pod on a node                               State             it has ended or is gone         both
 leaving    a pod on a node that is being deleted         State             it is gone                      limits
@@ -12,25 +12,25 @@ spare      slots that a running gang keeps for members  SpareEntries      the ga
            that it loses                                                  or keeps others
 allocated  devices of a claim that are not counted with  Claimants;        no pod uses the claim           -
            a pod                                         Ledger if shared
-reserved   the waiting head of a queue, less the room    Planner, every    the next cycle; the node is     -
-           that pods will have given back by then        cycle             gone
+reserved   the first waiting gang of a queue, less       Planner, every    the next cycle; the node is     -
+           amounts that pods will have freed by then     cycle             gone
 
-On a node every entry counts against all pods: the verbs and the planner read one sum, `nodes.used`. The room of pods
-that are `leaving` is for the gang for which they were evicted, as its slots are `placed` on top of them. `reserved`
-room is not taken yet, and changes with time: it has arrays of its own (`Ledger.reserved`), and counts against pods and
-gangs that would still be there when the head starts.
+On a node every entry counts against all pods: the verbs and the planner read one sum, `nodes.used`. The capacity of
+`leaving` pods is for the gang for which they were evicted, because its slots are `placed` on top of them. `reserved`
+capacity is not in use yet, and changes with time: it has arrays of its own (`Ledger.reserved`). It counts against pods
+and gangs that would still be there when the head starts.
 
-In a queue an entry counts for both, limits and shares, or for limits alone, or not at all (pods of other schedulers).
-The devices of a claim that pods name count once in each queue whose pods use it. These are entries of the queue alone,
-which the ledger opens with the first user there. So the order in which queues come to a claim changes nothing. They
-count once in a queue above several of these, too (`limits.ClaimQueues`).
+In a queue an entry counts for limits and shares, for limits alone, or not at all (pods of other schedulers). The
+devices of a claim that pods name count once in each queue whose pods use it. These are entries of the queue alone,
+which the ledger opens with the first user there. So the order in which queues begin to use a claim has no effect. A
+queue above several of them also counts the devices once (`limits.ClaimQueues`).
 
-In a queue an entry on a node counts no more of a resource than the node offers, or has offered (`NodeTable.charged`).
+In a queue an entry on a node counts at most the amount that the node offers, or has offered (`NodeTable.charged`).
 
 A gang's entries count for the queue that its PodGroup names now, or named when it was deleted. Only this process knows
-the latter: after a restart they count as pods without a gang, which count for the queue that they name.
-Within a cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`);
-it has entries when its placement is written.
+the latter: after a restart the entries count as pods without a gang, for the queue that the pods name. Within a cycle,
+a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). They get entries when the
+placement is written.
 """
 
 from collections import Counter
@@ -68,7 +68,7 @@ class EntryKind(StrEnum):
 
 
 class LedgerEntry(Struct, frozen=True, gc=False):
-    """The room of one holder on a node and in a queue; in no reference cycle, so it needs no garbage collection."""
+    """The capacity of one holder on a node and in a queue; in no reference cycle, so it needs no garbage collection."""
 
     kind: EntryKind
     node: str
@@ -198,7 +198,7 @@ class Ledger:
     def moved(self, gang: str, queue: str | None, user: str = "") -> None:
         """Move a gang's entries to this queue, and to this creator there; None: its PodGroup is gone.
 
-        Then what it still holds stays where it is: a deleted PodGroup would free its queue for more.
+        In this case its entries stay unchanged: otherwise deleting a PodGroup would free quota of its queue.
         """
         known = self.queues
         if queue is None and gang in known.queue_of:
@@ -309,7 +309,7 @@ class Ledger:
             self.left(pod.uid)
 
     def left(self, uid: str) -> None:
-        """Close the entry of a pod that has ended or is gone; reserved room has its amounts now."""
+        """Close the entry of a pod that has ended or is gone; its amounts now belong to reservations."""
         entry = self.close(uid)
         part = self.nodes.part_of(entry.node, entry.cls) if entry is not None else None
         if part is not None:

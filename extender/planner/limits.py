@@ -1,9 +1,9 @@
 """Limits of queues and the amounts that count against them: capability, limits per user, time windows, and budgets.
 
-All callers use this one account. The plugin `proportion` asks for gangs, on a copy that follows the trials of a cycle.
-Filter, bind, the writer of placements and requests for nodes ask for pods without a gang. A limit holds for a queue and
+All callers use this one account. The plugin `proportion` checks gangs, on a copy that follows the trials of a cycle.
+Filter, bind, the writer of placements and requests for nodes check pods without a gang. A limit holds for a queue and
 all queues below it together. Amounts are kept only for queues with a limit, so other queues cost nothing. A check takes
-one step per queue above the queue. Pure.
+one step per ancestor of the queue. Pure.
 
 Fair shares follow the capability alone: no pod is evicted because a window begins, a limit falls or a budget is spent.
 """
@@ -221,7 +221,7 @@ class LimitedUse:
             return None
         if now != self._now:
             self._now, self._open = now, {}
-        if bounds.queue not in self._open:  # a cycle asks for many gangs at the same moment
+        if bounds.queue not in self._open:  # a cycle checks many gangs at the same time
             ends = ((window, window.until(now)) for window in bounds.annotated.windows)
             self._open[bounds.queue] = [(window, end) for window, end in ends if end is not None]
         for window, end in self._open[bounds.queue]:
@@ -245,7 +245,7 @@ def _bounds(name: str, queue: Queue) -> Bounds | None:
 
 @lru_cache(maxsize=4096)
 def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[Vector, str]:
-    """Parse a capability; return also the error in it. The result is cached: each change asks for all capabilities."""
+    """Parse a capability; return it with its error. The result is cached: each change reads all capabilities."""
     try:
         return vector(dict(quantities)), ""
     except ValueError as error:

@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(slots=True)
 class Use:
-    """Amounts that a queue or gang uses; vectors by name, since nodes with further resources come and go."""
+    """Amounts that a queue or gang uses; vectors by name, because nodes with new resources come and go."""
 
     staying: Vector = field(default_factory=dict)
     leaving: Vector = field(default_factory=dict)
@@ -81,7 +81,7 @@ class QueueUse:
         user: str = "",
         claim: str = "",
     ) -> None:
-        """Add (sign -1: subtract) one pod's amounts; `queue` and `user` count only until those of its gang are known.
+        """Add (sign -1: subtract) one pod's amounts; `queue` and `user` count only until the gang's own are known.
 
         The devices of a `claim` that pods name count in addition to the minResources of the gang.
         """
@@ -97,7 +97,7 @@ class QueueUse:
             self._limited.place(queue, user, change, claim=claim)
 
     def reserve(self, gang: str, floor: Vector, used: Vector) -> None:
-        """Charge a gang, whose pods use `used`, at least `floor`; with an empty floor, charge what they use."""
+        """Charge a gang whose pods use `used` at least `floor`; with an empty floor, charge exactly `used`."""
         before = self.minimums.rest(gang)
         self.minimums.put(gang, floor, used)
         if self._limited is not None and (change := subtract(self.minimums.rest(gang), before)):

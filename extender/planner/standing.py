@@ -26,7 +26,7 @@ def waits(session: Session, gang: GangView) -> bool:
 
 
 def waiting(session: Session) -> list[GangView]:
-    """Return the gangs that wait for nodes, in the order in which they are tried."""
+    """Return the gangs that wait for nodes, in scheduling order."""
     return session.ordered_gangs([gang for gang in session.snapshot.gangs if waits(session, gang)])
 
 

@@ -113,7 +113,7 @@ class Cycle(RecordLine, tag="cycle"):
 
 
 class Lost(RecordLine, tag="lost"):
-    """Changes were lost, as they came faster than they could be written.
+    """Changes were lost, because they arrived faster than they could be written.
 
     The next file begins with all known objects.
     """

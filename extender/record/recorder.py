@@ -1,8 +1,8 @@
 """Recorder of the planner: accepts changes without blocking its callers, and writes them in a thread of its own.
 
-Changes wait in a bounded queue. If they come faster than they can be written, only the latest version of each object is
-kept. The file then ends with a line with the number of lost changes, and the next file begins with all known objects.
-So a recording may have gaps, but never contains anything that did not happen.
+Changes wait in a bounded queue. If they arrive faster than they can be written, only the latest version of each object
+is kept. The file then ends with a line with the number of lost changes, and the next file begins with all known
+objects. So a recording may have gaps, but never contains anything that did not happen.
 """
 
 import threading
@@ -132,7 +132,7 @@ class PlannerRecorder:
         except OSError as error:
             FAILING.set(1)
             if not self._failing:
-                log.warning("the recording cannot be written; it is tried again", why=str(error))
+                log.warning("the recording cannot be written; the extender retries", why=str(error))
             self._failing = True
             self._writing, self._unsure = False, 1
             self._ring.drop()
@@ -175,7 +175,7 @@ class PlannerRecorder:
         if not lost or not self._awake:
             return
         LOST.inc(lost)
-        log.warning("changes were lost to the recording: they came faster than it is written", changes=lost)
+        log.warning("the recording lacks changes, because they arrived faster than they could be written", changes=lost)
         self._begin(self._wall_s())
         self._ring.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
 

@@ -115,7 +115,7 @@ class TappedState(PlannerState):
         return super().on_native_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
-        """Update the state and record it; watched changes, which use the table of kinds, do not come here."""
+        """Update the state and record it; not for watched changes, which use the table of kinds."""
         self.tap.changed(PLACEMENTS, old, new, own=True)
         return super().on_placement(old, new)
 

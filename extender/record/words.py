@@ -1,4 +1,4 @@
-"""The decisions of a cycle in a few words each, as in a recording; equal decisions have equal words. Pure."""
+"""The decisions of a cycle as short texts, as in a recording; equal decisions have equal texts. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

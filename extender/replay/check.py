@@ -1,7 +1,7 @@
 """Comparison of the planner's present decisions with the recorded ones, cycle by cycle on the same inputs.
 
-The recorded decisions take effect, not the new ones, so each cycle sees the recorded state. So a difference comes from
-the planner (another version or configuration), not from an earlier difference.
+The recorded decisions take effect, not the new ones, so each cycle starts from the recorded state. So a difference is
+caused by the planner (another version or configuration), not by an earlier difference.
 """
 
 from collections import Counter

@@ -11,7 +11,7 @@ from extender.record import lines
 from extender.replay.replayedworld import ReplayedWorld
 
 ALL = ""
-"""Stands for all queues together, instead of a queue's name."""
+"""Placeholder for all queues together, instead of a queue's name."""
 _SHOWN = ("cpu",)
 _PERCENTILE = 0.95
 

@@ -98,7 +98,7 @@ class SimulatedWorkload:
 
 
 def members_of(workload: SimulatedWorkload) -> dict[object, SimulatedPod]:
-    """Return the members of a gang: the recorded ones, and those that its Job would have created."""
+    """Return the members of a gang: recorded ones, and members that its Job would have created."""
     found = dict(workload.members)
     job = workload.job
     if job is None:

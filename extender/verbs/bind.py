@@ -174,7 +174,7 @@ class Bind:
         """Return True for a placement of lost members whose gang has since lost all other members.
 
         It has too few nodes for the whole minimum, so the barrier would never end. Its members continue as if the
-        others had been lost slightly later and came back one by one.
+        others had been lost slightly later and were replaced one by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:
@@ -227,7 +227,7 @@ class Bind:
             return False
         few = len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member
         if few and not state.some_done(key):
-            return False  # the rest is asked only when it matters: it looks at every member of the gang
+            return False  # the rest is checked last, because it visits every member of the gang
         state.refresh_gang(key)
         gang = state.gang(key)
         if gang is None:

@@ -25,7 +25,7 @@ class Prioritize:
     def __call__(self, args: ExtenderArgs) -> list[HostPriority]:
         """Return the plugins' scores as ranks.
 
-        Without scores, fuller nodes come first, which leaves whole nodes to gangs.
+        Without scores, fuller nodes come first, so that whole nodes remain for gangs.
         """
         nodes = args.node_names or []
         session = self._session()

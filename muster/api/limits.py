@@ -38,25 +38,25 @@ RANK: Final = Limit("rank", PODS.value - 1, "highest rank")
 GPU_DEVICES: Final = Limit("GPUs per node that pods share", 64, "devices")
 """Four times as many as servers have."""
 GPU_MEMORY: Final = Limit("GPU memory", 2**30, "MiB")
-"""A pebibyte, thousands of times what a GPU has, and thousandths of it still fit into 64 bits."""
+"""A pebibyte is thousands of times a GPU's memory, and thousandths of it still fit into 64 bits."""
 EPOCH: Final = Limit("epoch", 2**31 - 1, "placements")
 """The field has 32 bits, as Kubernetes' counters have: one placement each second for 68 years."""
 DIGITS: Final = Limit("digits", 18, "digits")
 """The longest that always fits into 64 bits; Python takes time in the square of the digits."""
 TASKS: Final = Limit("tasks per Job", 128, "tasks")
-"""Each task is tried by itself in every cycle; tasks are kinds of pods, not pods."""
+"""Each task is searched separately in every cycle; tasks are kinds of pods, not pods."""
 STEPS: Final = Limit("steps per JobFlow", 128, "steps")
 """Each is a Job, with an entry in the status of the JobFlow."""
 STEP_NEEDS: Final = Limit("dependencies per JobFlow", 4_096, "targets and task phases")
-"""Each is looked at in every pass; every step may wait for 32 others."""
+"""Each is checked in every pass; every step may wait for 32 others."""
 TEMPLATE_JOBS: Final = Limit("Jobs listed by a JobTemplate", 1_000, "Jobs")
 """The list is for people, and is written whole for each Job more."""
 RESOURCES: Final = Limit("resource names per pod", 64, "resource names")
-"""Nodes offer about ten; each name costs a look at every node."""
+"""Nodes offer about ten; each name costs a check of every node."""
 TOPOLOGY_WISHES: Final = Limit("topology constraints per pod set", 64, "different constraints")
-"""Each different constraint is tried by itself; the ReplicatedJobs of a JobSet are pods of one pod set."""
+"""Each different constraint is searched separately; the ReplicatedJobs of a JobSet are pods of one pod set."""
 SUB_GROUPS: Final = Limit("sub-groups by labels", 1_024, "sub-groups")
-"""Each is searched a domain; partitions of a Job's task are not counted, as they are equally large."""
+"""A domain is searched for each; partitions of a Job's task are not counted, because they are equally large."""
 TEMPLATE_BYTES: Final = Limit("bytes of a template for planning", 65_536, "bytes")
 """Labels, annotations, selectors, affinity and requests of usual pods are one or two thousand."""
 SUB_GROUP_LOOKS: Final = Limit("checks of pods for sub-groups", 200_000, "checks")
@@ -64,13 +64,13 @@ SUB_GROUP_LOOKS: Final = Limit("checks of pods for sub-groups", 200_000, "checks
 TERMS: Final = Limit("affinity terms per pod", 64, "terms")
 """Each is compared with pods of other shapes; usual pods have one to three."""
 CONDITIONS: Final = Limit("conditions of affinity terms", 256, "conditions")
-"""Each may be looked at for every pod that is compared."""
+"""Each may be checked for every pod that is compared."""
 NODE_CONDITIONS: Final = Limit("conditions about nodes per pod", 256, "conditions about nodes")
 """Each is evaluated for all nodes, of every shape of pods that waits; usual pods have one to five."""
 TOLERATIONS: Final = Limit("tolerations per pod", 64, "tolerations")
 """They are compared with the taints of all nodes, of every shape of pods that waits; usual pods have two to ten."""
 OWN_QUERIES: Final = Limit("terms of a namespace about its own pods", 1_024, "different terms")
-"""Each pod of the namespace is compared with them, and remembers those that match it."""
+"""Each pod of the namespace is compared with them, and its record lists the matching ones."""
 WIDE_QUERIES: Final = Limit("terms of a namespace about pods of others", 256, "different terms")
 """Each pod of the cluster is compared with them, of each namespace."""
 TOPOLOGY_KEYS: Final = Limit("topology keys of an anti-affinity", 8, "different keys")
@@ -86,7 +86,7 @@ RETRIES: Final = Limit("retries", 1_000_000, "restarts")
 SECONDS: Final = Limit("seconds", 315_360_000, "seconds")
 """Ten years; dates that it is added to stay within the calendar."""
 NOTICE: Final = Limit("eviction notice", 3_600, "seconds")
-"""Room that is promised to others waits as long; a checkpoint of a large run takes minutes."""
+"""Capacity for other gangs is delayed as long; a checkpoint of a large run takes minutes."""
 CHECKPOINT_CHARS: Final = Limit("characters of a checkpoint", 128, "characters")
 """A step and a time have some forty."""
 RESTARTS: Final = Limit("restart budget", 100, "restarts")
@@ -108,7 +108,7 @@ TIERS: Final = Limit("tiers", 16, "tiers")
 PLACES: Final = Limit("HyperNodes of a node", 64, "HyperNodes")
 """One per tier makes sense; a pattern that matches too much must not fill the memory."""
 LIMIT_WINDOWS: Final = Limit("time windows of a queue", 32, "windows")
-"""Each is looked at in every cycle; a week has fourteen days and nights."""
+"""Each is checked in every cycle; a week has fourteen days and nights."""
 DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")
 """Each is a row of the planner's arrays over all nodes; clusters have some tens."""
 OBJECT_BYTES: Final = Limit("bytes of an object in memory", 2 * 2**20, "bytes")
@@ -122,9 +122,9 @@ DEMAND_BYTES: Final = Limit("bytes of one demand of a pod", 32_768, "bytes")
 GANG_BYTES: Final = Limit("bytes of a PodGroup's spec", 65_536, "bytes")
 """Hundreds of tasks or sub-groups; some 2 ms of an event loop. The same counts for its status."""
 CONTAINERS: Final = Limit("containers per pod", 256, "containers")
-"""Several times as many as any pod has; each is looked at for the room of the pod."""
+"""Several times as many as any pod has; each is checked when the pod's requests are computed."""
 CONTAINER_AMOUNTS: Final = Limit("amounts and ports of a pod's containers", 2_048, "amounts and ports")
-"""Each is read for the room of the pod; a container has three or four."""
+"""Each is read when the pod's requests are computed; a container has three or four."""
 LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Limit))
 """The table: all limits of this module, in their order."""
 

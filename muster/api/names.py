@@ -13,7 +13,7 @@ MANAGED = f"{DOMAIN}/managed"  # "false": opt out
 # Label of nodes and root queues, and by Muster of PodGroups and Placements: their node pool (api.muster.pools).
 NODE_POOL = f"{DOMAIN}/node-pool"
 
-# Annotation of users on a Volcano Job: quirks of Volcano that it asks for.
+# Annotation of users on a Volcano Job: quirks of Volcano that it requests.
 COMPAT = f"{DOMAIN}/compat"
 
 # Annotations of users: parameters of a gang.
@@ -43,16 +43,16 @@ SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
 
 # Annotations of users on a workload or a PodGroup about spares (docs/faults.md), and what Muster writes on pods there.
-SPARES = f"{DOMAIN}/spares"  # nodes' worth of seats that a gang keeps for members that it loses: "2" or "worker=2"
+SPARES = f"{DOMAIN}/spares"  # nodes' worth of spare slots for members that a gang loses: "2" or "worker=2"
 BORROWS = f"{DOMAIN}/borrow-spares"  # "true": the gang may run on spares of others, and leaves them at once
 RUNS_ON_SPARE = f"{DOMAIN}/runs-on-spare"  # written by Muster on a pod on a spare of another gang: "true"
 
-# Eviction notices, docs/preemption.md: how long before its eviction a gang is told (on a workload, a PodGroup or a pod;
-# the longest of a Queue); what Muster then writes on its pods, and the condition there; and what a pod answers.
+# Eviction notices, docs/preemption.md: time between a gang's notice and its eviction (on a workload, a PodGroup or a
+# pod; on a Queue the maximum); Muster's annotations and condition on the gang's pods; and the answer of a pod.
 EVICT_NOTICE = f"{DOMAIN}/evict-notice"  # a duration, e.g. 300s
 MAX_EVICT_NOTICE = f"{DOMAIN}/max-evict-notice"  # of a Queue, and of those below it
 EVICT_AT = f"{DOMAIN}/evict-at"  # written by Muster: RFC 3339
-EVICT_FOR = f"{DOMAIN}/evict-for"  # written by Muster: the queue that gets the room
+EVICT_FOR = f"{DOMAIN}/evict-for"  # written by Muster: the queue that gets the capacity
 EVICTION_NOTICE = f"{DOMAIN}/EvictionNotice"  # type of the condition
 CHECKPOINT = f"{DOMAIN}/checkpoint"  # "step=1200,at=2026-11-26T05:00:00Z", at any time
 EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
@@ -60,7 +60,7 @@ EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
 # Who created a workload, as the API server knew the user: written by admission, never taken from the user.
 CREATED_BY = f"{DOMAIN}/created-by"
 
-# Annotations of users on a Volcano Job or a TrainJob: how often it is restarted for faults of its own, and exit codes
+# Annotations of users on a Volcano Job or a TrainJob: the number of restarts for its own faults, and exit codes
 # that are none of those (docs/preemption.md).
 RESTART_BUDGET = f"{DOMAIN}/restart-budget"  # "5 in 1h"
 INFRASTRUCTURE_EXIT_CODES = f"{DOMAIN}/infrastructure-exit-codes"  # "75,85"
@@ -78,7 +78,7 @@ OF_TRAIN_JOBS = (
     INFRASTRUCTURE_EXIT_CODES,
 )  # of a TrainJob that its Job has, too
 
-# Annotation of users on a Queue: the mode of gangs behind one that waits for room (strict, reserve or besteffort).
+# Annotation of users on a Queue: the mode of gangs behind one that waits for capacity (strict, reserve or besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"
 RESERVATION_MODES = ("strict", "reserve", "besteffort")
 
@@ -117,7 +117,7 @@ HELD_REPLICAS = f"{DOMAIN}/held-replicas"  # annotation: its replicas before it 
 # Written by Muster on TrainJobs and on their objects.
 RUNTIME_VERSION = f"{DOMAIN}/runtime-version"  # annotation of a TrainJob: "<UID>/<resourceVersion>" at admission
 TRAIN_JOB = f"{DOMAIN}/train-job"  # label of an object that was made for the TrainJob of this name
-TRAIN_JOB_SPEC = f"{DOMAIN}/train-job-spec"  # annotation: hash of the fields of its TrainJob that pods are made of
+TRAIN_JOB_SPEC = f"{DOMAIN}/train-job-spec"  # annotation: hash of the TrainJob's fields that determine its pods
 RESUMED_AT = f"{DOMAIN}/resumed-at"  # annotation of a TrainJob's Job: time of its last resumption
 DELETE_AFTER = f"{DOMAIN}/delete-after"  # annotation: seconds after the TrainJob's end until its Job is deleted
 SAYS = "Muster: "  # prefix of messages that Muster writes into conditions of pods
@@ -192,7 +192,7 @@ QUEUE_KEYS = frozenset({
     *(SAFE_TO_EVICT, MAX_EVICT_NOTICE, RESERVATIONS, QUEUE_WEIGHTS, NAMESPACE_SELECTOR),
     *(PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME),
 })  # fmt: skip
-QUEUE_LOCKED = f"{DOMAIN}/queue-locked"  # label of a namespace: "true" holds what is in it to the queue that it names
+QUEUE_LOCKED = f"{DOMAIN}/queue-locked"  # label of a namespace: "true" restricts its workloads to its queue
 PARTITION_ID = "volcano.sh/partition-id"
 SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"  # annotation of a PodGroup: its longest wait, as in Go
 HIERARCHY = "volcano.sh/hierarchy"  # annotation of a Queue: its path in the tree, "root/a/b"
@@ -243,7 +243,7 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 HOSTNAME = "kubernetes.io/hostname"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
-# Labels and annotations of a pod that say what it is charged: its queue, gang and slot, whether it may be evicted, its
+# Labels and annotations of a pod that determine its charge: its queue, gang and slot, whether it may be evicted, its
 # part of GPUs, and which. On a bound pod they stay, as the policy muster-pods has it. Kubernetes' (COMPLETION_INDEX
 # and POD_INDEX) are not among them, as pods of others have them too; the planner keeps the slot of a bound pod.
 CHARGED = frozenset(

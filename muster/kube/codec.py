@@ -131,7 +131,7 @@ class ListPage(Generic[T]):
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
                 self.left_out.append(leave_out(res, identity(memoryview(raw), error), error))
                 continue
-            if isinstance(item, Object) and not item.kind:  # items of a built-in list do not say what they are
+            if isinstance(item, Object) and not item.kind:  # items of a built-in list have no kind
                 item.api_version, item.kind = res.api_version, res.kind
             yield item
 
@@ -165,7 +165,7 @@ def parts(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, 
 
 
 def _tokens(data: bytes) -> Iterator[tuple[int, int, bool]]:
-    """Yield start and end of each string and bracket, and True for a key. Long strings are processed in pieces."""
+    """Yield start and end of each string and bracket, and True for a key. Long strings are processed in parts."""
     position, string = 0, -1
     while position < len(data):
         found = (_TOKEN if string < 0 else _REST).match(data, position)

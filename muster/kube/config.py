@@ -60,9 +60,9 @@ class ClientConfig:
 class ClientOptions(TypedDict, total=False):
     """The options of a client.
 
-    At most `connections` requests are in progress at once, and others wait; streams do not count.
-    `timeout_s` is the default timeout of a call, without the time in the queue. `on_warning` receives the API server's
-    warnings, including those of refusals; without it, they are not read.
+    At most `connections` requests are in progress at once, and others wait; streams do not count. `timeout_s` is the
+    default timeout of a call, without the time in the queue. `on_warning` receives the API server's warnings, including
+    warnings of refused requests; without it, they are not read.
     """
 
     user_agent: str
@@ -188,7 +188,7 @@ def _merged(files: str) -> KubeConfigMerger:
         mark = getattr(error, "problem_mark", None)
         where = f"{mark.name} is no YAML, see line {mark.line + 1}" if mark else "it is no YAML"
         raise _UnusableError(where) from None
-    except Exception:  # noqa: BLE001 - the package stumbles over what it does not expect, in words that may quote it
+    except Exception:  # noqa: BLE001 - the package's errors about unexpected content may quote it
         raise _UnusableError(
             "each file should be a mapping whose `contexts`, `clusters` and `users` are lists of entries with a name"
         ) from None
@@ -288,6 +288,6 @@ class _Credentials:
         with self._lock:
             try:
                 self._header = (self._ask() or self._header).strip()
-            except Exception as error:  # noqa: BLE001 - the package's words may quote a secret, so only the kind is told
+            except Exception as error:  # noqa: BLE001 - the package's message may quote a secret, so only its type is reported
                 log.warning("credentials not renewed, the last ones stay", why=type(error).__name__)
             return self._header

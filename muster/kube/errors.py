@@ -1,6 +1,6 @@
 """The errors of requests to an API server, its warnings, and the wait before another attempt."""
 
-# ruff: noqa: N818 - the names are the API server's own words for these answers
+# ruff: noqa: N818 - the names are the API server's own names for these responses
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ _SILENT = re.compile(r'failed calling webhook "([^"]+)"')
 
 
 class ConfigurationError(Exception):
-    """No usable kubeconfig or service account; the message says which and what to do."""
+    """No usable kubeconfig or service account; the message has the cause and a remedy."""
 
 
 class APIError(Exception):
@@ -157,7 +157,7 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
     if kind is Forbidden and any(cause.get("reason") == _NAMESPACE_ENDS for cause in causes):
         kind = NamespaceEnds
     if kind is Invalid and any(cause.get("field") == "metadata.uid" for cause in causes):
-        kind = Conflict  # a patch whose UID is that of another object: to the API server it changes a fixed field
+        kind = Conflict  # a patch with another object's UID: for the API server it changes an immutable field
     return kind(
         answer.message,
         status=code,

@@ -130,7 +130,7 @@ class EventWriter:
                     self._changed.notify_all()
 
     def _deliver(self, key: _Key, pending: _Pending) -> None:
-        """Write an event; a server that is away for a moment is asked again."""
+        """Write an event; retry if the server is briefly unavailable."""
         backoff = errors.Backoff(_FIRST_DELAY_S, _MAX_DELAY_S, random.random)
         name = f"{key.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}"
         for _ in range(_MAX_ATTEMPTS):
@@ -160,7 +160,7 @@ class EventWriter:
                 self._client.merge_patch(EVENTS, known, patch, key.namespace or "default")
                 self._written[key] = known, count
                 return
-        with suppress(errors.AlreadyExists):  # an earlier try came through, only its answer did not
+        with suppress(errors.AlreadyExists):  # an earlier attempt succeeded, but its response was lost
             self._client.create(EVENTS, self._object(key, pending, name))
         self._written[key] = name, pending.times
 

@@ -32,10 +32,10 @@ _FOLLOWER_DELAY_S = 2.0
 class Elector:
     """One candidate for a lease; runs in a thread of its own.
 
-    `on_started` and `on_stopped` are called in turn from that thread, each time the lease is won and lost or given up.
-    They must return quickly (start or signal threads, but do no work), because the lease is not renewed meanwhile.
-    `on_stopped` is called before the lease is released, so the next holder starts later. If `on_started` raises, the
-    lease is released again.
+    `on_started` and `on_stopped` are called alternately from that thread, when the lease is won and when it is lost or
+    released. They must return quickly (start or signal threads, but do no work), because the lease is not renewed
+    meanwhile. `on_stopped` is called before the lease is released, so the next holder starts later. If `on_started`
+    raises, the lease is released again.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Elector:
         self._renewed_at = None
         try:
             self._on_stopped()
-        except Exception:  # `leading` is False already, and the candidacy must go on
+        except Exception:  # `leading` is False already, and the candidacy must continue
             log.exception("stopping to lead failed", lease=self._name)
 
     def _release(self) -> None:

@@ -23,12 +23,12 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
-# Longer than the API server tries an eviction by itself.
+# Longer than the API server's own retries of an eviction.
 _EVICT_S = 15.0
 
 
 class LoopClient(Reads):
-    """Typed access to one API server: the calls of `Reads`, and those that write. Used on one loop."""
+    """Typed access to one API server: the calls of `Reads`, and calls that write. Used on one loop."""
 
     async def create(
         self,

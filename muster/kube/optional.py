@@ -44,7 +44,7 @@ class OptionalReflector:
         self._version: str | None = None
         self._objects: Reflector[Any] | None = None
         self._since_s: float | None = None
-        """Time when the CRD, or then the kind, was asked for."""
+        """Time of the last check for the CRD, or for the kind once the CRD exists."""
 
     @property
     def synced(self) -> bool:
@@ -94,7 +94,7 @@ class OptionalReflector:
         )
 
         def handle(old: Any, new: Any) -> None:
-            if self._objects is objects:  # a change that is on its way from an earlier one comes too late
+            if self._objects is objects:  # ignore a late change from an earlier reflector
                 self._handler(old, new)
 
         objects.add_handler(handle)

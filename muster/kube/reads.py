@@ -207,7 +207,7 @@ class Reads:
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Return the options that are set: the API server decides those that are None."""
+    """Return the options that are set; the API server has defaults for options that are None."""
     return {name: value for name, value in values.items() if value is not None}
 
 

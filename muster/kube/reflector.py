@@ -1,9 +1,9 @@
 """Reflector: keeps a store equal to the API server's objects, and notifies handlers of every change.
 
-Three nested pieces, each with one reason to end::
+Three nested loops, each with one reason to end::
 
     _run       forever, until `stop`: follow, and after a failure wait a little and start over
-    _follow    one list and all that comes after it, until the API server has forgotten its version
+    _follow    one list and all later changes, until the API server no longer has its version
     _consume   one stream, until the server or the network ends it
 
 A stream may end at any moment; the next one starts where it ended, so nothing is lost or duplicated. If the API server
@@ -279,9 +279,16 @@ class Reflector(Readable, Generic[T]):
                 try:
                     await self._read(key, budget)
                 except APIError as error:
-                    log.info("cannot read what was left out", resource=self._resource.plural, name=key, why=str(error))
+                    log.info(
+                        "cannot read an object that was left out",
+                        resource=self._resource.plural,
+                        name=key,
+                        why=str(error),
+                    )
                 except Exception:  # a defect must not leave out objects for good
-                    log.exception("reading what was left out failed", resource=self._resource.plural, name=key)
+                    log.exception(
+                        "reading an object that was left out failed", resource=self._resource.plural, name=key
+                    )
 
     async def _read(self, key: str, budget: MemoryLimit[T]) -> None:
         """Read one object through a list, because some processes only have this right.

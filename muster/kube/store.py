@@ -184,7 +184,7 @@ class Mirror(Generic[T]):
         old = self.store.get(key)
         if old is not None:
             if old.metadata.uid != new.metadata.uid:
-                # Deleted and created again between two looks: two changes, not one.
+                # Deleted and created again between two lists: two changes, not one.
                 self.remove(key)
                 old = None
             elif old.metadata.resource_version == new.metadata.resource_version:

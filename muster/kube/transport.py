@@ -46,7 +46,7 @@ _FIRST_ERROR = 400
 _SHOWN_CHARS = 500
 _MOST_AT_ONCE_BYTES = 1024 * 1024
 """Maximum size of a body passed as bytes; for larger ones aiohttp expects a file, so that the loop is not blocked."""
-# prometheus_client makes a key of labels under a lock, each time it is asked
+# prometheus_client makes a key of labels under a lock, at each call
 _requests = cache(REQUESTS.labels)
 _seconds = cache(REQUEST_SECONDS.labels)
 _keepers: set[asyncio.Task[None]] = set()
@@ -155,7 +155,7 @@ class Transport:
         if authorization := await self._credentials.header():
             headers["Authorization"] = authorization
         target = self._config.server + path
-        if " " in target or not target.isprintable():  # it may come from a manifest, and would be two requests
+        if " " in target or not target.isprintable():  # it may be from a manifest, and would split the request line
             raise ValueError("a request with a line break or a space where none may be")
         return await self._open().request(
             method,
@@ -214,7 +214,7 @@ class _CachedHeader:
         if self._asking is None:
             self._asking = asyncio.create_task(asyncio.to_thread(self._ask), name="credentials")
             self._asking.add_done_callback(self._answered)
-        # The answer itself: whoever comes in the moment before `_answered` has noted it would go without any.
+        # The answer itself: a caller just before `_answered` stores it would otherwise have no connection.
         return await asyncio.shield(self._asking)
 
     def _answered(self, asking: "asyncio.Task[str]") -> None:

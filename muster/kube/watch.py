@@ -142,7 +142,7 @@ async def _share_loop(line: bytes) -> None:
 class LineCutter:
     """Splits chunks of any size at newlines, without empty lines and an unfinished last line.
 
-    Pieces of a long line are joined once, when it is complete. A line of more than `most_bytes` is truncated to
+    Parts of a long line are joined once, when it is complete. A line of more than `most_bytes` is truncated to
     slightly more than `most_bytes`.
     """
 

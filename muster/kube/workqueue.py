@@ -14,7 +14,7 @@ failure. Workers do::
             queue.done(key)
 
 A key has only one worker at a time, so no lock is needed. Unlike client-go's queue, this one is not first come, first
-served. Groups of keys take turns (`GroupQueue`), so that many keys of one tenant do not delay the few keys of another.
+served. Groups of keys alternate (`GroupQueue`), so that many keys of one tenant do not delay the few keys of another.
 Without `group_of`, each key is its own group.
 """
 
@@ -72,7 +72,7 @@ class WorkQueue(Generic[K]):
             self._add(key, first=first)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Add a key after `delay_s`; of several delays, the one that ends first counts."""
+        """Add a key after `delay_s`; of several delays, the first to end counts."""
         with self._changed:
             if self._down:
                 return
@@ -168,7 +168,7 @@ class WorkQueue(Generic[K]):
 
 
 class GroupQueue(Generic[K]):
-    """Queued keys, taken in turns of their groups (`group_of`). Not thread-safe.
+    """Queued keys, taken from each group (`group_of`) alternately. Not thread-safe.
 
     Groups without keys in progress come first, then the group that has waited longest. Every step has constant cost,
     regardless of the number of keys and groups.

@@ -49,7 +49,7 @@ class BoundedConnection(HttpToolsProtocol):
     _header_bytes = 0
     """Of the fields that are complete."""
     _unread_bytes = 0
-    """The bytes of pieces that contain only a part of the header."""
+    """The bytes of chunks that contain only a part of the header."""
     _request: asyncio.TimerHandle | None = None
     _answer: asyncio.TimerHandle | None = None
     _leaving = False
@@ -120,7 +120,7 @@ class BoundedConnection(HttpToolsProtocol):
         _stop(self._answer)
 
     def shutdown(self) -> None:
-        """End the connection with its answer, or soon if nothing is asked."""
+        """End the connection after its response, or soon if no request is in progress."""
         self._leaving = True
         if self._is_idle:
             self.loop.call_later(LINGER_S, self._leave)

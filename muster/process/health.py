@@ -188,7 +188,7 @@ def _app(health: Health, registry: CollectorRegistry, debug: Debug | None) -> St
     async def readyz(_: Request) -> Response:
         return _response(health.ready())
 
-    def page(request: Request) -> Response:  # in a thread: it may wait for the loop that it tells about
+    def page(request: Request) -> Response:  # in a thread: it may wait for the loop that it describes
         if debug is None or not _is_local(request):
             raise HTTPException(HTTPStatus.NOT_FOUND)
         return debug.page(request.scope["path"])

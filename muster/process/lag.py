@@ -19,7 +19,7 @@ LAG = Histogram(
 
 
 class LoopLag:
-    """Measures one loop from `follow` on; `blocked` may be asked from any thread."""
+    """Measures one loop from `follow` on; `blocked` may be called from any thread."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s

@@ -19,14 +19,14 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\r(?!\n)")
-"""What a terminal acts on, but for tabs and ends of lines."""
+"""Characters that a terminal interprets, except tabs and line ends."""
 
 
 def harmless(text: str) -> str:
     """Return a text in which a terminal shows control characters, written as in JSON, instead of obeying them.
 
-    Colours are left out, and a carriage return, by which progress bars write a line again, begins another line. JSON
-    stays JSON, as it has no other control characters than those that it need not escape.
+    Colours are removed, and a carriage return, with which progress bars rewrite a line, begins a new line. JSON stays
+    valid: outside of strings it has only control characters that are not replaced.
     """
     if text.isprintable():
         return text
@@ -98,5 +98,5 @@ def _encode(event: EventDict, **_: Any) -> str:
 
 
 def _harmless_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Return the event with values that a terminal shows; those that are no texts are shown by their repr, as it is."""
+    """Return the event with values that are safe in a terminal; values other than texts are shown by their repr."""
     return {key: harmless(value) if isinstance(value, str) else value for key, value in event.items()}

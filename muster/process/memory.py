@@ -1,4 +1,4 @@
-"""Keeps the unused memory of the C library small (glibc only), and garbage collections short.
+"""Limits of the C library's unused memory (glibc only), and of the length of garbage collections.
 
 A list of 50,000 pods is in memory twice for a moment, as bytes and as objects. By default each thread that ever
 allocated something gets a pool of its own, which it never shrinks.

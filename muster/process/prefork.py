@@ -125,7 +125,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
         logging.getLogger("uvicorn.error").propagate = True  # the worker has set up a handler of its own
         prepare()
         prefer_the_loop()
-        freeze()  # a collection that looks through all modules would stop the worker for 50 ms
+        freeze()  # a collection of all modules' objects would stop the worker for 50 ms
         on_start()
         yield
         await asyncio.to_thread(on_stop)
@@ -165,7 +165,7 @@ class _Application(BaseApplication):  # type: ignore[misc] # gunicorn ships no t
         super().__init__()
 
     def load_config(self) -> None:
-        """Take the settings as they are."""
+        """Store the settings unchanged."""
         for key, value in self._settings.items():
             self.cfg.set(key, value)
 

@@ -1,4 +1,4 @@
-"""Serves ASGI apps with uvicorn: in the process's own loop (`run`), or in a thread with a loop of its own (`Threaded`).
+"""Servers of ASGI apps with uvicorn: in the process's own loop (`run`), or in a thread with its own loop (`Threaded`).
 
 A call that waits is a coroutine, and costs a connection but no thread. In return, nothing may block the loop: blocking
 calls belong in a thread. `muster.process.bounds` has the bounds of clients, `muster.process.tls` the encryption.

@@ -77,7 +77,7 @@ def parser_of(process: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=process,
         description=description,
-        epilog=f"All else stands in the file of --settings: `muster config print-defaults {process}` prints one.",
+        epilog=f"Other settings are in the file of --settings: `muster config print-defaults {process}` prints one.",
         allow_abbrev=False,
     )
     parser.add_argument("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
@@ -93,7 +93,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: t
         "--settings",
         type=Path,
         metavar="FILE",
-        help=f"YAML of kind {wanted.KIND}: what is the same for all pods (docs/configuration.md)",
+        help=f"YAML of kind {wanted.KIND}: the settings that are the same for all pods (docs/configuration.md)",
     )
     namespace, unknown = parser.parse_known_args(argv)
     if unknown:

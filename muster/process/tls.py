@@ -21,14 +21,14 @@ class FileError(ValueError):
 
 
 class Files(NamedTuple):
-    """The certificate and key of a server, both PEM, and the authorities of its clients if it asks for certificates."""
+    """The certificate and key of a server, both PEM, and the authorities of its clients if it requires certificates."""
 
     cert: Path
     key: Path
     client_ca: Path | None = None
 
     def stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """Return a value that changes with the files and their content; None stands for a missing file."""
+        """Return a value that changes with the files and their content; None means that a file is missing."""
         return tuple(_stamp(file) for file in self if file)
 
 
@@ -109,7 +109,7 @@ def _context(*, asks: bool) -> ssl.SSLContext:
 def _read(files: Files) -> _Shown:
     context = _context(asks=files.client_ca is not None)
     try:
-        # With no password OpenSSL would ask the terminal for that of an encrypted key.
+        # Without a password OpenSSL would prompt for the password of an encrypted key.
         context.load_cert_chain(files.cert, files.key, password="")
         from cryptography import x509  # noqa: PLC0415 - 10 MiB, which a server of plain HTTP does not need
 

@@ -98,7 +98,7 @@ SPANS: Final = Spans()
 
 
 class TracingError(ValueError):
-    """The settings ask for traces, but a required package is not installed; the message says what to do."""
+    """The settings enable traces, but a required package is not installed; the message has the remedy."""
 
 
 def check_endpoint(endpoint: str) -> None:

@@ -1,4 +1,4 @@
-"""Accelerators of one container: which of its resources are devices, and how many it asks for. Pure.
+"""Accelerators of one container: which of its resources are devices, and how many it requests. Pure.
 
 A program runs a process for each device. Names are those that device plugins register. An amount of a device (memory,
 cores) is a part of one device, not a count.
@@ -20,7 +20,7 @@ ACCELERATORS: Final = (
     "aws.amazon.com/neuron", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "google.com/tpu",
     "huawei.com/Ascend*", "cambricon.com/mlu*", "hygon.com/dcu*",
 )  # fmt: skip
-"""Resources that count devices, in addition to all with `gpu` after the slash; a `*` stands for models and profiles."""
+"""Resources that count devices, in addition to all with `gpu` after the slash; a `*` matches models and profiles."""
 _CLASSES: Final = ("gpu", "mig", "tpu", "neuron", "gaudi", "npu", "accelerator")
 """Parts of the names of accelerators' device classes; devices of other classes may be networks."""
 _AMOUNTS: Final = ("mem", "core", "percent", "priority")
@@ -71,7 +71,7 @@ def accelerators(
 
 
 def _listed(resource: str, more: Sequence[str]) -> bool:
-    """Return True for a name in the table; a wildcard does not stand for amounts of a device."""
+    """Return True for a name in the table; a wildcard does not match amounts of a device."""
     name = resource.lower()
     exact = any(name == each.lower() for each in (*ACCELERATORS, *more))
     return exact or (

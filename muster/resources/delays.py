@@ -1,4 +1,4 @@
-"""Delays between tries. Pure."""
+"""Delays between attempts. Pure."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
 """A gang's own rules for faults of its nodes, from annotations of its workload. Pure.
 
-`muster.dev/on-node-fault` says what happens to a gang with members on a faulty node. `muster.dev/node-fault-grace` is
-the time to wait for a node that does not answer. `muster.dev/avoid-failed-node` is the time for which the gang avoids a
-node on which one of its members failed.
+`muster.dev/on-node-fault` determines what happens to a gang with members on a faulty node.
+`muster.dev/node-fault-grace` is the time to wait for a node that does not answer. `muster.dev/avoid-failed-node` is the
+time for which the gang avoids a node on which one of its members failed.
 """
 
 from collections.abc import Iterator, Mapping

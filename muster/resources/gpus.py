@@ -1,4 +1,4 @@
-"""Parts of GPUs that pods ask for: KAI-Scheduler's annotations, and Volcano's resource for GPU memory. Pure.
+"""Parts of GPUs that pods request: KAI-Scheduler's annotations, and Volcano's resource for GPU memory. Pure.
 
 KAI-Scheduler: `gpu-fraction` ("0.5") or `gpu-memory` (MiB, or with a unit) of one device, or of each of
 `gpu-fraction-num-devices` devices. Volcano: `volcano.sh/gpu-memory` (MiB of one device) as a limit of the containers,
@@ -19,7 +19,7 @@ from muster.resources.quantity import parse
 from muster.resources.vector import GPU, WHOLE, Vector, add
 
 ASKING = frozenset(names.GPU_SHARE_KEYS)
-"""The annotations with which a pod asks for a part of a GPU."""
+"""The annotations with which a pod requests a part of a GPU."""
 _WHOLE = (GPU, names.VOLCANO_GPU_NUMBER)
 _MEBI = 2**20
 _FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")
@@ -37,7 +37,7 @@ class GpuShare:
     devices: int = 1
     """The number of different devices."""
     by_resource: bool = False
-    """True if it is asked for by Volcano's resource, which only nodes with Volcano's device plugin have."""
+    """True if it is requested by Volcano's resource, which only nodes with Volcano's device plugin have."""
 
     def on(self, memory: int) -> int:
         """Return the thousandths of a device with this memory (MiB), rounded up.
@@ -50,7 +50,7 @@ class GpuShare:
 
 
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
-    """Return the part that a pod asks for, if any. ValueError names annotations that cannot be read.
+    """Return the part that a pod requests, if any. ValueError names annotations that cannot be read.
 
     Users can write annotations until the binding, but not requests. So with whole GPUs no part counts, and Volcano's
     resource takes precedence over annotations.
@@ -72,7 +72,7 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
 
 
 def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[str, str] | None:
-    """Return annotations that ask for exactly this part of GPUs; None if the present ones already do."""
+    """Return annotations that request exactly this part of GPUs; None if the present ones already do."""
     wanted: dict[str, str] = {}
     if share is not None and not share.by_resource:
         wanted = (
@@ -87,7 +87,7 @@ def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[s
 
 
 def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
-    """Yield the mistakes of a pod or template that asks for parts of GPUs; paths are as users see them."""
+    """Yield the mistakes of a pod or template that requests parts of GPUs; paths are as users see them."""
     yield from _read_errors(annotations, path)
     asked = [name for name in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED) if name in annotations]
     try:
@@ -196,7 +196,7 @@ def format_portion(portion: int) -> str:
 
 
 def given_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the devices that Muster noted when it bound a pod that asks for parts; empty for other pods."""
+    """Return the devices that Muster recorded when it bound a pod with parts of GPUs; empty for other pods."""
     return devices_of_text(annotations.get(names.GPU_DEVICES_CHOSEN, ""))
 
 

@@ -57,7 +57,7 @@ _KEY = re.compile(r"(?P<bare>!?)\s*(?P<key>[^\s,=!()]+)")
 
 @lru_cache(KNOWN_TEXTS)
 def read_selector(text: str) -> Requirements:
-    """Return the conditions of a selector in kubectl's text form; ValueError says what is wrong with it."""
+    """Return the conditions of a selector in kubectl's text form; ValueError describes a mistake in it."""
     if not text.strip():
         return ()
     return tuple(_read(part) for part in _parts(text))

@@ -2,7 +2,7 @@
 
 Init containers run one after the other before the containers, so the largest of them counts, not their sum. A sidecar
 (an init container that restarts always) keeps running: it counts with the containers and with the init containers
-after it. Pod-level resources replace the sum of the containers; the overhead of the runtime class comes on top.
+after it. Pod-level resources replace the sum of the containers; the overhead of the runtime class is added.
 """
 
 from collections.abc import Callable, Mapping
@@ -100,7 +100,7 @@ def node_allocatable(node: Node) -> Vector:
 
 
 def _requests(resources: ResourceRequirements) -> Vector:
-    """Return the requests, with a limit standing in where a request is missing, as the API server fills it in."""
+    """Return the requests; a limit replaces a missing request, as in the API server's defaults."""
     return vector({**resources.limits, **resources.requests})
 
 

@@ -1,8 +1,8 @@
 """Kubernetes quantities ("500m", "1.5Gi", "3e2") as exact integers, and back.
 
-The grammar is the API server's. An ASCII decimal number comes first. A decimal suffix (n u m k M G T P E), a
-binary suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2) may follow. Amounts that are no whole number of the asked
-unit round up, and amounts beyond 64 bits are capped, both as the API server does.
+The grammar is the API server's. A quantity begins with an ASCII decimal number. A decimal suffix (n u m k M G T P E), a
+binary suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2) may follow. Amounts that are no whole number of the requested
+unit are rounded up, and amounts beyond 64 bits are capped, both as the API server does.
 """
 
 import re
@@ -22,7 +22,7 @@ _PATTERN = re.compile(
 
 
 def parse(text: str | float, *, milli: bool = False) -> int:
-    """Return the amount in base units (thousandths of them, when `milli`), rounded up; ValueError says why not."""
+    """Return the amount in base units (with `milli`, in thousandths), rounded up; ValueError describes a mistake."""
     if isinstance(text, str):
         return _parse(text, milli)
     if isinstance(text, bool) or not isinstance(text, int | float):
@@ -41,7 +41,7 @@ def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positi
 
 
 def exact(text: str) -> Fraction:
-    """Return the amount in base units as it is written, neither rounded nor capped; ValueError says what is wrong."""
+    """Return the amount in base units as it is written, neither rounded nor capped; ValueError describes a mistake."""
     amount, tens = _read(text)
     return amount * Fraction(10) ** tens
 

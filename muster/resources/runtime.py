@@ -22,7 +22,7 @@ _BUDGET = re.compile(r"([0-9]+) in (\S+)")
 
 
 def parse_duration_ns(text: str) -> int:
-    """Return a duration in whole nanoseconds, equal for every spelling of it; ValueError says how to write one.
+    """Return a duration in whole nanoseconds, equal for every spelling of it; ValueError explains the format.
 
     Negative durations, which Go and the schema know, are refused.
     """
@@ -109,7 +109,7 @@ def notice_s(text: str | None) -> float | None:
 
 
 def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the mistakes in the eviction notice that these annotations, at this field path, ask for or allow."""
+    """Yield the mistakes in the eviction notice that these annotations, at this field path, request or allow."""
     for key in (EVICT_NOTICE, MAX_EVICT_NOTICE):
         text = annotations.get(key)
         if text is None:

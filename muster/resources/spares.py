@@ -1,4 +1,4 @@
-"""Annotations about spares: how many spare nodes a gang keeps, and whether it may run on those of others.
+"""Annotations about spare slots: the number of spare nodes of a gang, and whether it may borrow others' spare slots.
 
 `muster.dev/spares: "2"` applies to the gang's largest pod set, `worker=2,ps=1` to pod sets by name.
 """
@@ -16,7 +16,7 @@ _HOW = f"write a number of nodes from 0 to {SPARES.value}, or a number for each 
 
 
 def parse(text: str) -> dict[str, int]:
-    """Return pod set → nodes; the name is empty for the largest one. ValueError says how to write it."""
+    """Return pod set → nodes; the name is empty for the largest one. ValueError explains the format."""
     if len(text) > _MAX_CHARS:
         raise ValueError(f"{len(text)} characters are more than {_MAX_CHARS}; {_HOW}")
     parts = [part.strip() for part in text.split(",")]
@@ -49,7 +49,7 @@ def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
 
 
 def borrows(annotations: Mapping[str, str]) -> bool:
-    """Return True for a gang that may run on spares of others and leaves them as soon as they are needed."""
+    """Return True for a gang that may borrow spare slots, and is evicted as soon as they are needed."""
     return annotations.get(names.BORROWS) == "true"
 
 

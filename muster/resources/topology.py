@@ -33,13 +33,13 @@ class Nearness:
     """Pods that should be in one domain."""
 
     topology: str = ""
-    """The name of the topology; empty: the one that has the level."""
+    """The name of the topology; empty: the topology with the level."""
     required: Level | None = None
     """The level of the domain that must hold the pods, also within a smaller domain; else they wait."""
     preferred: Level | None = None
     """The level at which they are near enough; None: as near as possible."""
     anywhere: bool = False
-    """Kueue's unconstrained: anywhere, first in domains with little room."""
+    """Kueue's unconstrained: anywhere, first in domains with little free capacity."""
 
     def __bool__(self) -> bool:
         return self.required is not None or self.preferred is not None or self.anywhere or bool(self.topology)

@@ -1,7 +1,7 @@
 """Resource vectors: resource name → amount, their arithmetic, and amounts in messages, short and rounded.
 
 CPU and GPUs, which can be divided, are counted in thousandths; everything else in base units (bytes, devices, pods).
-Every function returns a new vector and leaves its arguments as they are; a missing name counts as 0. No amount exceeds
+Every function returns a new vector and does not change its arguments; a missing name counts as 0. No amount exceeds
 64 bits: quantities, their sums and their multiples are capped (8E plus 8E is 8E).
 """
 
@@ -61,7 +61,7 @@ def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def within(a: Vector, most: Mapping[str, int]) -> Vector:
-    """Return `a` with no resource above `most`, which has 0 of those that it does not name."""
+    """Return `a` with each resource limited to its amount in `most`, which is 0 for missing names."""
     if all(amount <= most.get(name, 0) for name, amount in a.items()):
         return a
     capped = {name: min(amount, most.get(name, 0)) for name, amount in a.items()}

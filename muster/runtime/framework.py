@@ -113,7 +113,7 @@ class Framework:
         return findings
 
     def plan(self, info: Info) -> Plan:
-        """Run ML policy, pod-group policy, pods and network in turn; the first InvalidFieldError ends it."""
+        """Run ML policy, pod-group policy, pods and network in this order; the first InvalidFieldError ends it."""
         self.prepared(info)
         for policy in self.ml_policies:
             if policy.framework == info.framework:

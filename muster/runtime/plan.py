@@ -107,8 +107,8 @@ class PodSetPlan:
     """Pods of one shape: their number, the processes of each, their host names and the additions to their containers.
 
     `slots` is None if the pods run no processes of the framework, or their number is only known inside of the pod.
-    `jobs` is the number of Jobs that a JobSet spreads the pods over. `requests` are those of one pod, limits included.
-    `after` names other pod sets that must be Ready or Complete before pods of this one are created. `searches`
+    `jobs` is the number of Jobs that a JobSet spreads the pods over. `requests` are one pod's requests, including
+    limits. `after` names other pod sets that must be Ready or Complete before pods of this one are created. `searches`
     are further DNS search domains. `inits` run after the pod's own init containers.
     """
 
@@ -135,7 +135,7 @@ class PodSetPlan:
 
 @dataclass(frozen=True, slots=True)
 class GangShape:
-    """Pods that start together. `pod_sets` are the members; `minimum` counts those that exist from the beginning."""
+    """Pods that start together. `pod_sets` are the members; `minimum` counts members that exist from the beginning."""
 
     plugin: str
     pod_sets: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Settings of a workload: the same few names, in annotations or in fields of a TrainJob and its runtime.
 
-Plugins look a setting up by its key; its path goes into errors, its source into provenance.
+Plugins read a setting by its key; its path goes into errors, its source into provenance.
 """
 
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTraining
 
 
 def nodes_of(train_job: TrainJob, settings: Settings) -> int | None:
-    """Return the number of nodes that a TrainJob asks for; None if it names none.
+    """Return the number of nodes that a TrainJob requests; None if it names none.
 
     An elastic one may change it while it runs, within the bounds of its policy, by annotation `muster.dev/num-nodes`:
     `spec.trainer` is fixed, as in Kubeflow Trainer.

@@ -60,7 +60,7 @@ def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 def with_trainer(
     container: Mapping[str, Any], trainer: Trainer, *, command: bool = True, resources: bool = True
 ) -> JSON:
-    """Return container `node` with the TrainJob's fields; without `command` or `resources` those stay as they are."""
+    """Return container `node` with the TrainJob's fields; missing fields leave the container's own unchanged."""
     result = dict(container)
     if trainer.image:
         result["image"] = trainer.image
@@ -90,7 +90,7 @@ _ACCOUNT = "default"
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
     """Return a copy of the template with the plan's metadata, volumes and containers.
 
-    The plan's variables come first, so that all others may refer to them as $(NAME).
+    The plan's variables precede all others, which may refer to them as $(NAME).
     """
     result: JSON = deepcopy(dict(template))
     metadata = result.get("metadata") or {}

@@ -44,7 +44,7 @@ def describe(
     pod: ObjectMeta | None = None,
     claims: Claims = no_claims,
 ) -> Info:
-    """Return a workload for plugins, whose pods look like `spec`, with the field path `path` (e.g. `spec`).
+    """Return a workload for plugins, whose pods have this `spec`, with the field path `path` (e.g. `spec`).
 
     `pod` is the pod that is being admitted, if it is one; `claims` finds the requests of claims. InvalidFieldError if
     `spec` lacks the container that runs the framework.
@@ -122,7 +122,7 @@ def _injections(
 
 
 def gpu_errors(template: Mapping[str, object], path: str) -> Iterator[FieldError]:
-    """Yield the mistakes in the parts of GPUs that the raw pod template at `path` asks for."""
+    """Yield the mistakes in the parts of GPUs that the raw pod template at `path` requests."""
     spec, _, annotations = template_of(template)
     yield from share_errors(annotations, spec, f"{path}.metadata.annotations", f"{path}.spec")
 

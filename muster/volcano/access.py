@@ -76,7 +76,7 @@ def lineage(queue: str, get: Callable[[str], Queue | None]) -> Iterator[Queue]:
 
 
 def restricts(queue: Queue) -> bool:
-    """Return True if the queue has a selector of its own."""
+    """Return True if the queue itself has a selector."""
     return names.NAMESPACE_SELECTOR in queue.metadata.annotations
 
 

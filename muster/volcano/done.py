@@ -1,8 +1,8 @@
-"""The members of a Volcano Job that have succeeded, as its status remembers them.
+"""The members of a Volcano Job that have succeeded, as recorded in its status.
 
-A succeeded pod goes with its node, and the Job would create it again. The note is in `status.controlledResources`,
-Volcano's free-form map, so it also survives with Volcano's own CRD. It is valid for one version of the Job: without a
-valid note, what is not seen is not done.
+A succeeded pod is deleted with its node, and the Job would create it again. The record is in
+`status.controlledResources`, Volcano's free-form map, so it also works with Volcano's own CRD. It is valid for one
+version of the Job: without a valid record, only existing pods count as succeeded.
 """
 
 from collections import defaultdict

@@ -2,8 +2,8 @@
 
 A step waits for other steps of the same JobFlow, without cycles. Entries with one name are one step, as in Volcano; its
 Job is made from the first entry that need not wait any longer. A probe of tasks is checked against the status of Jobs.
-A probe that connects to pods is refused: a controller that connects to addresses that users choose would look into
-networks that these users cannot reach.
+A probe that connects to pods is refused: otherwise users could make the controller probe networks that they cannot
+reach themselves.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _NO_DAG = "jobflow flow is not dag"
 
 
 def targets(flow: Flow) -> list[str]:
-    """Return the names of the steps that come before this one, each once."""
+    """Return the names of the steps that this step waits for, each once."""
     return list(dict.fromkeys(flow.depends_on.targets)) if flow.depends_on else []
 
 

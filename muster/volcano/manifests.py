@@ -111,7 +111,7 @@ def folder(path: str) -> str:
 
 
 def of_root(spec: Mapping[str, Any], path: str) -> bool:
-    """Return True if root reads the ssh keys of this pod; without a `runAsUser`, their folder says it."""
+    """Return True if root reads the ssh keys of this pod; without a `runAsUser`, their folder decides."""
     pod = mapping(spec.get("securityContext"))
     own = [mapping(mapping(each).get("securityContext")) for each in spec.get("containers") or []]
     users = {each.get("runAsUser", pod.get("runAsUser")) for each in own}
@@ -121,7 +121,8 @@ def of_root(spec: Mapping[str, Any], path: str) -> bool:
 def key_mode(spec: Mapping[str, Any], path: str) -> int:
     """Return the mode of private ssh keys in a Secret's volume, whose files belong to root and the group `fsGroup`.
 
-    ssh refuses a private key of its own user that others may read. All containers of the pod belong to `fsGroup`.
+    ssh refuses a private key that belongs to its own user and that others may read. All containers of the pod belong to
+    `fsGroup`.
     """
     if of_root(spec, path):
         return _FOR_ROOT

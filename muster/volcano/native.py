@@ -1,6 +1,6 @@
-"""Translates gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and such PodGroups into gangs.
+"""Translation of gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and of such PodGroups into gangs.
 
-Pure translations, for the code that publishes gangs and for the code that explains one form in the words of the other.
+Pure functions, for the code that publishes gangs and for messages about either form.
 """
 
 from msgspec.structs import replace

@@ -123,10 +123,10 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 
 
 def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSpec, int]]:
-    """Return the pods of each task in the smallest gang, with those of tasks with a higher priority first.
+    """Return the number of each task's pods in the smallest gang; tasks with a higher priority are filled first.
 
-    If the Job's minimum is less than the minimums of its tasks together, whole tasks are taken in that order. Else each
-    task gets its minimum and the rest is filled up in that order.
+    If the Job's minimum is less than the minimums of its tasks together, whole tasks are used in that order. Otherwise
+    each task gets its minimum, and the rest is filled in that order.
     """
 
     def priority(task: TaskSpec) -> int:

@@ -31,8 +31,8 @@ _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manifest:
     """Return the pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
 
-    Its label says whether the Job's review covers it. It does not if template or plugins add annotations that need a
-    review.
+    Its label records whether the Job's review covers it. It does not if the template or plugins add annotations that
+    need a review.
     """
     manifest = pod(job, slot)
     mount(job, manifest)
@@ -45,7 +45,8 @@ def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manif
         plugin.shape(job, slot, manifest)
     for container in containers(manifest):
         if env := container.get("env"):
-            # Kubernetes expands $(NAME) where the variable stands before: the user's can refer to those of plugins.
+            # Kubernetes expands $(NAME) only if the variable is defined earlier: users' variables can refer to plugins'
+            # variables.
             users = own.get(container.get("name"), set())
             container["env"] = [one for last in (False, True) for one in env if (one.get("name") in users) == last]
     metadata = manifest["metadata"]
@@ -83,7 +84,7 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
 def _scheduler(own: str, of_job: str) -> str:
     """Return the scheduler of the template, else of the Job.
 
-    The default pool's scheduler becomes that of the Job's pool.
+    The default pool's scheduler is replaced by the scheduler of the Job's pool.
     """
     pool = pool_of_scheduler(of_job)
     return in_pool(own, pool) if own in names.SCHEDULERS and pool else own or of_job
@@ -168,7 +169,7 @@ def in_native_group(manifest: Manifest, name: str) -> Manifest:
 def pinned_or_gated(manifest: Manifest, slot: PodSlot, placement: Placement | None) -> Manifest:
     """Return the pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
 
-    Muster's own gates in the template are ignored: they come and go with the placement.
+    Muster's own gates in the template are ignored, because the placement decides about them.
     """
     spec = manifest["spec"]
     gates = [gate for gate in spec.pop("schedulingGates", None) or [] if gate.get("name") not in names.GATES]

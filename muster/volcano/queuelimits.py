@@ -32,7 +32,7 @@ _EXAMPLE: Final = "nvidia.com/gpu=10000h/month,nvidia.com/gpu=500h/day"
 _MODEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _RESOURCE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,250}[A-Za-z0-9])?", re.ASCII)
 _WORDS: Final = 4
-"""The most words of a window: days, hours, zone, amounts."""
+"""The maximum number of words in a window: days, hours, zone, amounts."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW_EXAMPLE: Final = "write it like Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32"
 _MINUTES: Final = 24 * 60
@@ -74,7 +74,7 @@ class UsageWindow(NamedTuple):
 
 
 def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> UsageWindow:
-    """Return the window; ValueError says which word cannot be read, and how to write it."""
+    """Return the window; ValueError names the unreadable word and the correct format."""
     found = _HOURS.fullmatch(hours)
     begin, end = (int(found[each]) * 60 + int(found[each + 1]) for each in (1, 3)) if found else (0, 0)
     if max(begin, end) > _MINUTES or begin == end:
@@ -129,13 +129,13 @@ NONE: Final = QueueLimits()
 
 
 def limits_of(annotations: Mapping[str, str]) -> QueueLimits:
-    """Return the limits in these annotations of a Queue, without those that cannot be read."""
+    """Return the limits in these annotations of a Queue, without unreadable ones."""
     texts = tuple(annotations.get(key, "") for key in names.QUEUE_LIMIT_KEYS)
     return _limits(texts) if any(texts) else NONE
 
 
 def has_limits(queue: Queue) -> bool:
-    """Return True for a queue with a limit of its own that can keep a gang from starting."""
+    """Return True for a queue that itself has a limit that can keep a gang from starting."""
     limits = limits_of(queue.metadata.annotations)
     return bool(queue.spec.capability or (limits if limits.enforced else limits._replace(budgets=())))
 
@@ -186,7 +186,7 @@ def _limits(texts: tuple[str, ...]) -> QueueLimits:
 
 
 def read_amounts(text: str) -> Vector:
-    """Return amounts of resources; ValueError says what is wrong with them."""
+    """Return amounts of resources; ValueError describes a mistake in them."""
     return _amounts(text, _RESOURCE, "nvidia.com/gpu=16,pods=100")
 
 
@@ -267,19 +267,19 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.BUDGET: ("budgets", _read_budgets),
     names.BUDGET_MODE: ("enforced", _is_enforced),
 }
-"""Annotation → the field of `QueueLimits` that it sets, and its reader; ValueError says what is wrong with a text."""
+"""Annotation → the field of `QueueLimits` that it sets, and its reader; ValueError describes a mistake in the text."""
 
 
 UNNAMED = "*"
-"""Stands for every resource that is not named, if some queue deserves an amount of it."""
+"""Placeholder for every resource that is not named, if some queue deserves an amount of it."""
 LARGEST_WEIGHT = 65_535.0
 _WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 
 
 def read_weights(text: str) -> dict[str, float]:
-    """Return resource → weight, 0 or more, as an annotation has them; ValueError says what is wrong with it.
+    """Return resource → weight, 0 or more, as an annotation has them; ValueError describes a mistake in it.
 
-    With 0, the queue gets nothing of the rest when every queue has its deserved amount.
+    With 0, the queue gets nothing beyond its deserved amount.
     """
     weights: dict[str, float] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):

@@ -33,12 +33,12 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _NAMES: Final = frozenset({*_MONTHS, "sun", "mon", "tue", "wed", "thu", "fri", "sat"})
 _CHARS: Final = re.compile(r"[0-9a-z*/,-]+")
 _DAYS: Final = {2: "1-31", 4: "0-6"}
-"""The range that `*` stands for in the fields of days."""
+"""The range that `*` means in the fields of days."""
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,14}(/[A-Za-z0-9_+-]{1,14}){0,3}")
 
 
 class ScheduleError(ValueError):
-    """A schedule or time zone that cannot be read; the message says what would be right."""
+    """A schedule or time zone that cannot be read; the message has the correct format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Fields:
 
     def after(self, time_s: float, start_s: float) -> float:  # noqa: ARG002 - for schedules of intervals
         """Return the same as `Every.after`."""
-        # In the hour that the end of summer time repeats, the times of its first pass come first.
+        # In the hour that is repeated at the end of summer time, its first occurrence comes first.
         return next(each for each in self._times(time_s) if each > time_s)
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:

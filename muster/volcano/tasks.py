@@ -1,8 +1,8 @@
 """The tasks of a Volcano Job, the slots of their pods with their names, and references of objects to the Job.
 
-A task's minimum is defined here and nowhere else: the PodGroup asks for it, dependent tasks wait for it, and the Job's
-end depends on it. Readers apply the defaults of a task's fields, which are not stored. Host names are those that plugin
-`svc` gives.
+A task's minimum is defined here and nowhere else: the PodGroup requires it, dependent tasks wait for it, and the Job's
+end depends on it. Readers apply the defaults of a task's fields, which are not stored. Host names are as plugin `svc`
+assigns them.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ containers."""
 
 
 def minimum(task: TaskSpec) -> int:
-    """Return a task's minimum number of pods: its own field, else that of its partitions, else all."""
+    """Return a task's minimum number of pods: its own field, else its partitions' minimum, else all."""
     if task.min_available is not None:
         return task.min_available
     return partition_minimum(task) or task.replicas

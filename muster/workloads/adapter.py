@@ -89,7 +89,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the source of a pod's rank, 0-based; without a pod, that of most pods of the owner."""
+        """Return the source of a pod's rank, 0-based; without a pod, the source for most pods of the owner."""
 
     @abstractmethod
     def size(self) -> int:

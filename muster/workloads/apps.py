@@ -69,7 +69,7 @@ class StatefulSetAdapter(Adapter):
 
 
 def _replicas(owner: StatefulSet | ReplicaSet) -> int:
-    """The number of pods that an owner has at a time; during a rollout, those of the new ReplicaSet."""
+    """The number of pods that an owner has at a time; during a rollout, the pods of the new ReplicaSet."""
     return max(1, 1 if owner.spec.replicas is None else owner.spec.replicas)
 
 

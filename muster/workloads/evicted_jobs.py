@@ -1,4 +1,4 @@
-"""Batch Jobs, also those of JobSets, whose evicted pods Kubernetes counts as failed.
+"""Batch Jobs, also in JobSets, whose evicted pods Kubernetes counts as failed.
 
 Kubernetes counts them towards `backoffLimit` (6 by default), so an eviction of seven pods would fail the Job for good,
 and its JobSet with it. Manifests are read before their shape is checked.
@@ -52,7 +52,7 @@ def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
 
 
 def _may_have_a_policy(job: JSON, spec: JSON) -> bool:
-    """Return True if the Job has neither a policy of its own nor an unknown controller."""
+    """Return True if the Job has neither its own pod failure policy nor an unknown controller."""
     owners = value_at(job, ("metadata", "ownerReferences"))
     given = (mapping(owner) for owner in (owners if isinstance(owners, list) else ()))
     kinds = {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in given}

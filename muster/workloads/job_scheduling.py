@@ -50,10 +50,10 @@ def asked_level(job: IndexedJob) -> str:
 
 
 def native(job: JSON) -> Iterator[Addition]:
-    """Mark the template of a Job that asks for a native PodGroup, or names one, as the gang of its pods.
+    """Mark the native PodGroup that a Job requests or names, in its template, as the gang of its pods.
 
     Without the mark, Muster decides the gang from the Job itself, because the Job controller gives every Job a native
-    PodGroup. That PodGroup has none of the Job's annotations, so the pods get those about the gang.
+    PodGroup. That PodGroup has none of the Job's annotations, so the pods get the annotations about the gang.
     """
     spec = mapping(job.get("spec"))
     if not spec.get("scheduling") and not value_at(spec, ("template", "spec", "schedulingGroup")):

@@ -1,4 +1,4 @@
-"""JobSets, whose pods belong to batch/v1 Jobs: each replicated job is a group of its own."""
+"""JobSets, whose pods belong to batch/v1 Jobs: each replicated job is a separate group."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy

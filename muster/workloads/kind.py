@@ -13,7 +13,7 @@ from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
 
 Path = tuple[str, ...]
-"""Names of members, from the outside in; `*` stands for each element of a list."""
+"""Names of members, from the outside in; `*` matches each element of a list."""
 Place = tuple[str | int, ...]
 """Names of members and indexes of elements."""
 
@@ -52,9 +52,9 @@ class GangRules:
     at_once: Callable[[Any], int] | None = None
     """The most pods at a time, at least 1: a gang never needs more, and the gang of a framework needs all."""
     left: Callable[[Any], int | None] | None = None
-    """The members that have not ended for good; None if the owner does not say how many will."""
+    """The number of members that have not ended for good; None if the owner does not define it."""
     minimum: Callable[[Any], int | None] | None = None
-    """The pods that must start together by the owner's own fields; None if it does not say."""
+    """The pods that must start together by the owner's own fields; None if no field defines it."""
     level: Callable[[Any], str] | None = None
     """The node label by which the owner's fields keep its pods together; "" if they name none."""
     wants_none: Callable[[Any], bool] | None = None
@@ -62,7 +62,7 @@ class GangRules:
     is_over: Callable[[Any], bool] | None = None
     """True if the owner has ended, one way or the other; None for a kind that runs until it is deleted."""
     failure: Callable[[Any], str] | None = None
-    """The reason for which the owner has failed, in words; "" if it has not."""
+    """The reason for the owner's failure, as text; "" if it has not failed."""
     service: Callable[[Any], JSON] | None = None
     """The headless Service that Muster makes for its pods; None if its own controller or its user makes one."""
 
@@ -110,7 +110,7 @@ class Admission:
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
     """Mistakes of the workload that keep gangs from starting, and that no adapter can see.
 
-    The second argument has the templates of pods that start together, with the label or annotation that says so.
+    The second argument has the templates of pods that start together, with the label or annotation that requires it.
     """
     copied: Path = ()
     """The place whose metadata its controller copies to all objects that it makes; empty if there is none."""
@@ -148,7 +148,8 @@ class Verbs:
     sizes: tuple[Path, ...] = ()
     """The members with the number of pods of a world, which are fixed while it has some."""
     resized: Callable[[JSON, int, str], JSON] | None = None
-    """The patch for this number of pods, of this task or of the only one; ValueError says why there is none."""
+    """The patch for this number of pods, of this task or of the only one; ValueError has the reason if there is none.
+    """
     world_tasks: Callable[[JSON], Collection[str]] = _nothing
     """The tasks whose pods know their number although they have no label of a framework."""
     scales: bool = False
@@ -172,7 +173,7 @@ class WorkloadKind:
     one_template: bool = False
     """True if all of its pods are made from one template."""
     grouped: bool = False
-    """True if Kubernetes may give each of them a native PodGroup, even if it asks for none."""
+    """True if Kubernetes may create a native PodGroup for each of them, even without a request."""
     maker: bool = False
     """True if it makes workloads on a schedule, and gets the messages about their gangs."""
     called: bool = False

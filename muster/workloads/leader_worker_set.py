@@ -1,4 +1,4 @@
-"""LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a world of its own."""
+"""LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a separate world."""
 
 from collections.abc import Iterator, Mapping
 
@@ -26,9 +26,9 @@ _TEMPLATES = (("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "lead
 
 
 class LeaderWorkerSetAdapter(Adapter):
-    """A group of a LeaderWorkerSet: its leader is rank 0, its workers follow. Each group is a world of its own.
+    """A group of a LeaderWorkerSet: its leader is rank 0, its workers follow. Each group is a separate world.
 
-    Everything except the template, which is the StatefulSet's, comes from the pod itself.
+    The template is the StatefulSet's; all other data is read from the pod itself.
     """
 
     def __init__(self, stateful_set: StatefulSet, pod: ObjectMeta, subdomain: str) -> None:

@@ -1,4 +1,4 @@
-"""Pods without an owner: rank, size and leader come from their annotations."""
+"""Pods without an owner: rank, size and leader are in their annotations."""
 
 from muster.api import limits, names
 from muster.api.fields import FieldError

@@ -40,7 +40,7 @@ def group_to_make(pod: Pod) -> str | None:
 
 
 def inherited(owner: Object, above: Object | None) -> Object:
-    """Return the owner with those labels and annotations of its own owner whose keys it lacks."""
+    """Return the owner, completed with missing labels and annotations from its own owner."""
     if above is None:
         return owner
     metadata = structs.replace(
@@ -55,7 +55,7 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
     """Return the PodGroup of this pod and its siblings; `owner` is their controller, if it can be read.
 
     `world` is the workload of a gang with pods of several controllers. Admission moves a group in the default queue to
-    that of its namespace. `ended` pods have succeeded and still exist.
+    the namespace's queue. `ended` pods have succeeded and still exist.
     """
     members = min_member(pod, owner, ended)
     annotations = {
@@ -67,14 +67,14 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         annotations |= copied(source.annotations, _GROUP_ANNOTATIONS) | copied(source.labels, (names.SCALE_UP,))
     rules = gang_rules(pod.metadata.controller)
-    if owner and rules and rules.level and (level := rules.level(owner)):  # no native PodGroup was made of it
+    if owner and rules and rules.level and (level := rules.level(owner)):  # it has no native PodGroup
         annotations[names.TOPOLOGY_REQUIRED] = level
     if is_independent(pod, owner):
         annotations[names.INDEPENDENT] = "true"
     top = world or owner
     annotations |= workload_note(top.metadata, MAKERS) if top else {}
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
-    # Of a pod with a controller the annotation is that of its template, which anybody may write.
+    # For a pod with a controller, the annotation is from its template, which any user may write.
     annotations |= copied(owner.metadata.annotations if owner else own, (names.CREATED_BY,))
     name, labels = group_name(pod.metadata), copied(pod.metadata.labels, (*COPIED_LABELS, names.KUEUE_GROUP))
     spec = PodGroupSpec(
@@ -108,7 +108,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
-    """Return the topology that a pod's annotations ask for; an unknown mode counts as hard."""
+    """Return the topology that a pod's annotations request; an unknown mode counts as hard."""
     mode, tier = annotations.get(_TOPOLOGY_MODE), annotations.get(_TOPOLOGY_TIER, "")
     if mode is None and not tier:
         return None
@@ -130,6 +130,6 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
 
 
 def _reference(workload: Object) -> OwnerReference:
-    """Return the reference to a workload, or to a pod without owner, which may have come without its kind."""
+    """Return the reference to a workload, or to a pod without owner, whose kind may be missing."""
     meta, api_version, kind = workload.metadata, workload.api_version or "v1", workload.kind or "Pod"
     return OwnerReference(api_version=api_version, kind=kind, name=meta.name, uid=meta.uid, controller=True)

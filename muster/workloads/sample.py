@@ -1,7 +1,7 @@
 """Sample pods: the first pods of a manifest, before any object exists.
 
-The modules of the kinds make them with these parts, as the controllers of the kinds do. Rank 0 stands for all pods of
-its shape, so there is one pod for each pod template.
+The modules of the kinds create them from these parts, in the same way as the kinds' controllers. Rank 0 represents all
+pods of its shape, so there is one pod for each pod template.
 """
 
 from collections.abc import Iterable, Mapping

@@ -116,7 +116,7 @@ def why_no_ranks(kind: str) -> str:
 
 def adapter_for(owner: Object | None, pod: AskedPod = _NO_POD) -> Adapter:
     """Return the adapter for a pod, or for any pod of the owner; `owner` is of the kind that `source_of` names."""
-    for kind in reversed(KINDS):  # a kind that makes another one stands behind it, and comes first here
+    for kind in reversed(KINDS):  # a kind that creates another kind is listed after it, and is checked first here
         if kind.ranks is None:
             continue
         controller = kind.ranks.controller
@@ -140,10 +140,10 @@ def gang_of(pod: Pod) -> str | None:
 
 
 def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | None:
-    """Return the name of the gang that a pod's `spec.schedulingGroup` stands for; None if it stands for none.
+    """Return the name of the gang that a pod's `spec.schedulingGroup` refers to; None if it refers to none.
 
-    Some controllers give a PodGroup to each of their workloads (`WorkloadKind.grouped`), even if a workload asks for
-    none; for these, Muster's own rules determine the gang. If a workload asks for one, admission has marked its
+    Some controllers give a PodGroup to each of their workloads (`WorkloadKind.grouped`), even if a workload requests
+    none; for these, Muster's own rules determine the gang. If a workload requests one, admission has marked its
     template.
     """
     if group is None or not group.pod_group_name:
@@ -214,7 +214,7 @@ def plain_group(meta: ObjectMeta) -> str:
 def holds_min_resources(group: ObjectMeta) -> bool:
     """Return True for a PodGroup of a user or another tool: its queue holds its minResources for it.
 
-    What Muster makes of a workload asks for no more than its pods do.
+    A PodGroup that Muster creates requests no more than its pods do.
     """
     owner = group.controller
     if owner is None:
@@ -223,7 +223,7 @@ def holds_min_resources(group: ObjectMeta) -> bool:
 
 
 def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
-    """Return kind and name of the workload of the pod's world; None if its world is that of one controller."""
+    """Return kind and name of the workload of the pod's world; None if the world consists of one controller's pods."""
     for kind, _ in _worlds_of(meta):
         return kind.resource, meta.labels[kind.ranks.name_label] if kind.ranks else ""
     return None
@@ -254,8 +254,8 @@ def min_member(pod: Pod, owner: Object | None, ended: int = 0) -> int:
     """Return how many pods must start together: as annotated, a framework's world, by `spec.scheduling`, or 1.
 
     Never more than exist at a time: the owner may have been scaled down, or have its JobSet's annotation. Never more
-    than can still come plus the `ended` ones, which have succeeded and still exist. `owner` is the pod's controller, if
-    it can be read.
+    than the pods that can still start plus the `ended` ones, which have succeeded and still exist. `owner` is the pod's
+    controller, if it can be read.
     """
     rules = gang_rules(pod.metadata.controller)
     alone = world_of(pod.metadata) is None  # else the members of other owners are left, too

@@ -34,7 +34,7 @@ POD_GROUP = WorkloadKind(
         },
     ),
 )
-"""A PodGroup that a user or an operator makes for pods of its own."""
+"""A PodGroup that a user or an operator creates for its own pods."""
 ACTED_ON = (*(kind for kind in KINDS if kind.verbs), POD_GROUP)
 """The kinds that have verbs."""
 
@@ -207,7 +207,7 @@ def _priority(given: _Given, asked: Asked) -> Outcome:
 
 
 def _resize(given: _Given, asked: Asked) -> Outcome:
-    assert given.verbs.resized  # noqa: S101 # else the row says what to do instead
+    assert given.verbs.resized  # noqa: S101 # otherwise the row names an alternative
     patch = given.verbs.resized(given.workload, asked.size, asked.task)
     says = f"has the size {asked.size}"
     if given.held and given.verbs.count:

@@ -49,7 +49,7 @@ class VolcanoJobAdapter(Adapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the index in the task; a literal in tasks that come after others."""
+        """Return the index in the task; a literal in tasks after the first."""
         before = sum(task.replicas for task in takewhile(lambda each: each is not self._task, self._tasks))
         own = whole_number(pod.annotations.get(names.TASK_INDEX)) if pod else None
         return annotation(names.TASK_INDEX) if not before or own is None else str(before + own)
@@ -99,7 +99,7 @@ def _phase(job: JSON) -> str:
 
 
 def _resized(job: JSON, size: int, task: str) -> JSON:
-    """Return the patch for so many pods of a task; what was whole stays whole, by its own minimum and the Job's."""
+    """Return the patch for so many pods of a task; if the task or the Job required all pods, it still does."""
     spec = mapping(job.get("spec"))
     tasks = [dict(each) for each in spec.get("tasks") or []]
     called = [str(each.get("name")) for each in tasks]
@@ -155,4 +155,4 @@ TRAIN_JOB = WorkloadKind(
         },
     ),
 )
-"""It becomes a Volcano Job, or a JobSet: then it has the gang itself, and its pods are those of batch Jobs."""
+"""It becomes a Volcano Job, or a JobSet: then it has the gang itself, and its pods belong to batch Jobs."""

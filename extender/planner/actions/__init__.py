@@ -1,10 +1,10 @@
-"""The steps of a planning cycle: they read the session, ask its hooks and leave decisions.
+"""The steps of a planning cycle: each reads the session, calls its hooks and records decisions.
 
 Actions do no I/O and read no clock: decisions are data that `extender.commit` carries out. They import the framework
-and the state, and must not import plugins (whose opinions come through hooks) or anything that serves and writes. Start
-at `enqueue`, then `allocate`, which uses `search` and `fill`, and `growth` for pods above the minimum; `backfill`
-stands beside it. `displace` (preempt and reclaim) and `consolidate` share `evicting`; `attempts` has the order in which
-it tries gangs. `progress` is not in the table below: it runs first in every cycle, with `avoidance`.
+and the state, and must not import plugins (they are called through hooks) or anything that serves and writes. Start at
+`enqueue`, then `allocate`, which uses `search` and `fill`, and `growth` for pods above the minimum; `backfill` is in
+the same module. `displace` (preempt and reclaim) and `consolidate` share `evicting`; `attempts` has its order of gangs.
+`progress` is not in the table below: it runs first in every cycle, with `avoidance`.
 """
 
 from extender.planner.actions.allocate import Allocate, Backfill

@@ -1,16 +1,16 @@
-"""Places gangs: the whole minimum under one Statement or nothing, then as many further pods as fit.
+"""The action that places gangs: the whole minimum under one Statement or nothing, then as many further pods as fit.
 
-The steps for a gang: it is next in order; is there an obstacle; what does it ask for; does its queue allow that? Then a
-search puts it on a statement, which is kept, or undone with the reason. Pods above the minimum follow
-(`actions.growth`). A gang that waits keeps no room from others but what is reserved for it. Independent pods are tried
-as gangs of one.
+Gangs are taken in scheduling order. For each gang the action checks for obstacles, computes the demand, and checks the
+queue's limits. Then a search places the gang on a statement, which is committed, or rolled back with the reason. Pods
+above the minimum follow (`actions.growth`). A waiting gang blocks no capacity except its reservation. Independent pods
+are placed as gangs of one.
 
-There is no backtracking over other gangs. While nothing is freed, room only shrinks, so that of gangs with the same
-shape only the first is tried, in this cycle and in later ones.
+There is no backtracking over other gangs. Until capacity is freed, free capacity only shrinks. So after a gang has
+failed, gangs of the same shape are skipped, in this cycle and in later ones.
 
-Volcano's action backfill places all pods without requests; here it places best-effort gangs of strictly ordered queues
-whose head waits for room. A pod without requests takes none of the head's room but one of the pods that its node can
-have; reservations of those are kept.
+Volcano's action backfill places all pods without requests. Here it places best-effort gangs in strictly ordered queues
+whose first gang waits for capacity. A pod without requests uses only one of its node's pod slots, and reserved pod
+slots stay reserved.
 """
 
 from collections.abc import Hashable
@@ -45,7 +45,9 @@ HELD_BACK_S = 30.0
 a write for each, and mostly they can soon be born on their nodes."""
 
 _KNOWN = 100
-"""Failures that are remembered beyond four of each gang: gangs may come and go while nothing else changes."""
+"""Number of remembered failures in addition to four per gang: gangs may be created and deleted while capacity is
+unchanged.
+"""
 _Failure = tuple[Shortage, Reason]
 """A gang's shortage, and the message with the reservations in its way."""
 
@@ -63,7 +65,7 @@ class _Found:
 
 
 class Allocate:
-    """Tries every gang that is admitted and has open slots, in the session's order."""
+    """The action that places every admitted gang with open slots, in the session's order."""
 
     name = "allocate"
 
@@ -144,7 +146,7 @@ class Allocate:
     # -- before the search ------------------------------------------------------------------------------------------
 
     def _held_up(self, session: Session, gang: GangView, found: _Found) -> bool:
-        """Return True, and report why, if a gang is not tried now: an obstacle, strict order, or the slot limit."""
+        """Return True, and report why, if a gang is skipped now: an obstacle, strict order, or the slot limit."""
         why = obstacle(session, gang)
         if why is None and (head := found.book.behind(gang)):
             words = reasons.queues.behind(queue=gang.queue, head=session.called(head, gang))
@@ -168,7 +170,7 @@ class Allocate:
     # -- the search -------------------------------------------------------------------------------------------------
 
     def _search(self, search: SlotSearch, restrictions: bytes, book: Book) -> _Failure | None:
-        """Give one gang its whole minimum, or a started gang what fits; otherwise return why there is no room."""
+        """Place a gang's whole minimum, or as many members of a started gang as fit; otherwise return the shortage."""
         gang = search.ask.gang
         if _restores_members(gang):
             _complete(search)
@@ -205,7 +207,7 @@ class Allocate:
         return True
 
     def _on_spares(self, search: SlotSearch, shape: Hashable) -> bool:
-        """Give a gang without room its whole minimum with the help of other gangs' spare slots.
+        """Place a gang's whole minimum with the help of other gangs' spare slots.
 
         Return False on failure.
         """
@@ -223,7 +225,7 @@ class Allocate:
 
 
 class Backfill:
-    """Tries gangs that wait because of strict order. Comes after `allocate`."""
+    """The action that places gangs that wait because of strict order. Runs after `allocate`."""
 
     name = "backfill"
 

@@ -1,4 +1,4 @@
-"""A gang that needs room by evictions, and whether it lacks nodes or is refused by a queue."""
+"""A gang that needs evictions, either for nodes or because its queue's limit refuses it."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from extender.planner.state.gangs import GangView
 from extender.planner.victims.room import Need
 
 OWN_LIMIT = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.OVER_DESERVED})
-"""Reasons of gangs whose queue is at a limit of its own."""
+"""Reasons of gangs whose queue has reached a limit."""
 FULL_QUEUE = OWN_LIMIT | {reasons.queues.GUARANTEED}
 """Reasons of gangs that a queue refuses; what others have of a guarantee may be reclaimed."""
 
 
 @dataclass(slots=True)
 class Asker:
-    """A gang that needs room."""
+    """A gang that needs capacity by evictions."""
 
     ask: Ask
     needs: list[Need]
@@ -30,7 +30,7 @@ class Asker:
 
     @property
     def queue_full(self) -> bool:
-        """True if victims on any node help, as they are to make room in a queue."""
+        """True if victims on any node help, because a queue's limit refuses the gang."""
         return self.refused in FULL_QUEUE
 
     @property

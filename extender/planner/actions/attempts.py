@@ -1,12 +1,12 @@
-"""Memory of failed searches for victims: it keeps hopeless ones from being repeated, and others from waiting for them.
+"""Memory of failed searches for victims, which prevents useless repetitions that would delay other gangs.
 
 A failed search is repeated only after a change that may concern it, or when the next `RETRY_S` begin. A change concerns
 it if a node that its pods may use has gained capacity or possible victims. Changes of queues and of disruption budgets
 concern all.
 
-The first waiting gang of a queue is tried first. Where there are more than can be tried in a cycle, the next attempt
-is of the user, and of that user's gang, whose last failed search is longest ago. So is the first one of the queues.
-All memory is bounded by `MOST_REMEMBERED`; the oldest is forgotten.
+Each queue begins with its first waiting gang. If more gangs wait than a cycle can search for, the next search is for
+the user whose last failed search is longest ago, and for the gang of that user likewise. Queues are chosen in the same
+way. The memory is bounded by `MOST_REMEMBERED`; the oldest entry is dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -40,7 +40,7 @@ class VictimSearches:
     _counted: bool = False
     """The cycle that runs has that number."""
     _crowded: bool = False
-    """More queues wait than have their turn in a cycle."""
+    """True if more queues wait than one cycle can search for."""
     _queues: dict[str, int] = field(default_factory=dict)
     """Queue → number of the cycle of its last failed search."""
     _users: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -62,9 +62,9 @@ class VictimSearches:
     def in_turn(
         self, waiting: Sequence[Unschedulable], key: Callable[[GangView], Key] | None, most: int
     ) -> list[Unschedulable]:
-        """Return gangs in the order in which they are tried, if at most so many queues have their turn in a cycle.
+        """Return gangs in the order of their searches, for at most so many queues per cycle.
 
-        Without a `key` those of a queue stay in their order.
+        Without a `key` the gangs of a queue stay in their order.
         """
         by_queue: dict[str, list[Unschedulable]] = {}
         for why in waiting:
@@ -102,7 +102,7 @@ class VictimSearches:
         _put(self._queues, key[0], number)
 
     def passed(self, queue: str) -> None:
-        """Remember that a queue has had its turn, if others wait for theirs."""
+        """Record that a queue was searched for, if other queues still wait."""
         if self._crowded:
             _put(self._queues, queue, self._count())
 
@@ -120,7 +120,7 @@ class _Changes:
         """Cycle of the last change that concerns every search."""
         self._gained: Amounts = np.zeros(session.snapshot.free.shape[1], dtype=np.int64)
         self._of_class: dict[bytes, int] = {}
-        """The last change on nodes that take pods of a class, as far as it was asked for in this cycle."""
+        """Pod class → last change on nodes that accept it; computed on demand in each cycle."""
         self._remember(session, running)
 
     def _remember(self, session: Session, running: Sequence[GangView]) -> None:
@@ -169,9 +169,10 @@ def _victim(gang: GangView) -> tuple[Hashable, ...]:
 
 
 def _rules_of(session: Session) -> tuple[object, object]:
-    """Return what the owners of queues and disruption budgets have set.
+    """Return the settings of queues and disruption budgets without their statuses.
 
-    The status of a queue is written every few seconds, and changes nothing. That of a budget says what it allows.
+    A queue's status is written every few seconds and has no effect. A disruption budget's status is included, because
+    it contains the allowed disruptions.
     """
     snapshot = session.snapshot
     queues = {name: (queue.spec, queue.metadata.annotations) for name, queue in snapshot.queues.items()}

@@ -1,12 +1,12 @@
-"""Leaves out, for one gang, the nodes on which members of it failed, for a time that grows.
+"""Exclusion of nodes on which members of a gang failed, for that gang and for a growing time.
 
-An undetected fault shows as a member that fails, again and again on the same node. So the next placements
-of its gang leave the node out: for a minute, twice as long after each further failure there, and an hour at most. The
-annotation `muster.dev/avoid-failed-node` says another first time, or with 0s that the node is used as before.
+With an undetected fault, members fail repeatedly on the same node. So the next placements of the gang exclude the node:
+for a minute, twice as long after each further failure there, and at most an hour. The annotation
+`muster.dev/avoid-failed-node` sets another initial time; with 0s the node stays in use.
 
-A member of a distributed program fails for the others, too. Unless the annotation asks for it, nodes are therefore
-left out only where failures distinguish them: the gang is on several, and members failed on at most half of them. What
-was evicted or preempted has not failed.
+In a distributed program, the failure of one member often makes the others fail. Therefore, without the annotation,
+nodes are excluded only if the gang uses several nodes and members failed on at most half of them. Evicted or preempted
+members do not count as failed.
 """
 
 from collections.abc import Collection

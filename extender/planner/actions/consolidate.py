@@ -1,6 +1,6 @@
-"""Moves small gangs elsewhere, so that a gang fits that found only scattered free capacity.
+"""The action that moves small gangs elsewhere, so that a gang fits that found only scattered free capacity.
 
-Every pod that goes gets a new slot in the same scenario, in a placement of its gang. A move is a restart, so few pods
+Every moved pod gets a new slot in the same scenario, in a placement of its gang. A move is a restart, so few pods
 are moved: at most `MOST_MOVED`, the default of KAI-Scheduler's flag.
 """
 
@@ -30,7 +30,7 @@ Slot = tuple[int, tuple[int, ...]]
 MOST_MOVED = 16
 """Pods that are moved for one gang."""
 MOST_CONSIDERED = 512
-"""Maximum number of evictable units in one search: those that free most with the fewest pods."""
+"""Maximum number of evictable units in one search; units that free most with the fewest pods come first."""
 
 
 class Consolidate(Evicting):
@@ -50,7 +50,7 @@ class Consolidate(Evicting):
         return not asker.queue_full and bool((free >= wanted).all())
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return pieces with few pods on nodes that nearly have room first."""
+        """Return evictable units: few pods first, then units on nodes that lack least."""
         found = [piece for piece in self.victims_of(session, asker, "move") if len(piece.pods) <= MOST_MOVED]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
@@ -68,7 +68,7 @@ class Consolidate(Evicting):
         return reasons.placements.moved(queue=gang.queue)
 
     def solve(self, search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
-        """Return the pieces that move."""
+        """Return the evictable units that move."""
         return solve_moves(search, pieces)
 
     def _placed(self, search: SlotSearch, pieces: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
@@ -118,7 +118,7 @@ def _all_moved(session: Session, statement: Statement, units: list[Unit]) -> boo
 
 
 def _apart(pieces: Sequence[EvictableUnit]) -> list[Unit]:
-    """Return the pieces as they stay or move: all of a gang whose rest is among them, else each by itself."""
+    """Group units that stay or move together: all units of a gang that is moved as a whole, else each unit alone."""
     whole = {piece.gang.key for piece in pieces if piece.rest}
     units: dict[Hashable, list[EvictableUnit]] = {}
     for piece in pieces:
@@ -142,7 +142,7 @@ def _slots_of(operations: Sequence[Operation]) -> Counter[Slot]:
 
 
 def _slots_held(session: Session, unit: Unit) -> Counter[Slot]:
-    """Return those that its pods have now."""
+    """Return the node and the shared GPUs that each pod of the unit has now."""
     index = session.snapshot.index
     return Counter(
         (index[pod.node], pod.devices if pod.cls.gpu else ())

@@ -1,8 +1,8 @@
 """Limit of one namespace's work in a cycle, so that gangs of many different shapes delay no other namespace.
 
-Work is counted in checks of nodes and not by a clock, as a replay must decide the same. The first gangs of a namespace
-in scheduling order have half of it in every cycle. The other half goes to those that were not tried in earlier cycles,
-until all were. A gang that is not tried keeps the reason of its last try.
+Work is counted in checks of nodes and not by a clock, because a replay must decide the same. Half of it is for the
+namespace's first gangs in scheduling order. The other half is for gangs that earlier cycles skipped, until all gangs
+were processed. A skipped gang keeps the reason of its last search.
 """
 
 from collections import Counter, defaultdict
@@ -29,9 +29,9 @@ class _Round:
     """The gangs of a namespace that has more than it may try in a cycle."""
 
     tried: set[str] = field(default_factory=set)
-    """UIDs of those that were tried in this round."""
+    """UIDs of gangs that were processed in this round."""
     why: dict[str, Unschedulable] = field(default_factory=dict)
-    """UID → why it waits since it was tried last."""
+    """UID → reason of the gang's last search."""
 
 
 class CycleWork:
@@ -48,7 +48,7 @@ class CycleWork:
         self._late: set[str] = set()
 
     def put_off(self, session: Session, gang: GangView) -> Unschedulable | None:
-        """Return why a gang is not tried in this cycle; None, and count its work, if it is."""
+        """Return why a gang is skipped in this cycle; otherwise count its work and return None."""
         namespace = gang.group.metadata.namespace
         before, spent = self._rounds.get(namespace), self._spent[namespace]
         work = self._work(session, gang)
@@ -63,12 +63,12 @@ class CycleWork:
         return None
 
     def failed(self, why: Unschedulable) -> Unschedulable:
-        """Note why a gang that was tried waits, and return it."""
+        """Record and return the reason why a gang waits."""
         self._now[why.gang.group.metadata.namespace].why[why.gang.uid] = why
         return why
 
     def end(self, session: Session) -> None:
-        """End the cycle: gangs that were put off come first in the next ones, until all were tried."""
+        """End the cycle: skipped gangs come first in the next cycles, until all were processed."""
         there = {gang.uid for gang in session.snapshot.gangs} if self._late else set()
         rounds = {}
         for namespace in self._late:

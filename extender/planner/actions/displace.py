@@ -44,7 +44,7 @@ class Preempt(Evicting):
         return self.lowest.get(gang.queue, gang.priority) < gang.priority
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return pieces of the gang's queue, the cheapest first."""
+        """Return evictable units of the gang's queue, the cheapest first."""
         own = by_cost(self.victims_of(session, asker, "preempt"), session.now)
         return [*own, *self._of_others(session, asker, own)]
 
@@ -95,7 +95,7 @@ class Reclaim(Evicting):
         return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return pieces of other queues, first from the queue that is furthest over its share."""
+        """Return evictable units of other queues, first from the queue that is furthest over its share."""
         return _reclaimable(self, session, asker)
 
     def why_not(self, session: Session, gang: GangView) -> Reason:
@@ -129,10 +129,10 @@ class Reclaim(Evicting):
 
 
 class SparesAlone(Evicting):
-    """The part of an evicting action that takes spares alone; it comes before that action's class.
+    """Mix-in of an evicting action that uses only other gangs' spare slots; it precedes that action's class.
 
-    Once the first gang of a queue finds nothing so, no other gang of it is tried: those behind would take what that one
-    may need beside evictions.
+    If the first gang of a queue finds no solution, the queue's other gangs are skipped: they would use spare slots that
+    the first one may need in addition to evictions.
     """
 
     first_alone = True
@@ -165,7 +165,7 @@ class SparesForReclaim(SparesAlone, Reclaim):
 
 
 class Recall(Evicting):
-    """Victims are gangs that run on spares of the one that asks: they have agreed to leave."""
+    """Mix-in whose victims are gangs on spare slots that they borrowed from the gang that needs capacity."""
 
     name = "recall"
     notifies = False
@@ -176,7 +176,7 @@ class Recall(Evicting):
         return gang.started and any(borrows(victim, gang) for victim in self.running) if spare_runs_of(gang) else False
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return pieces of the borrowers, the cheapest first."""
+        """Return evictable units of the borrowers, the cheapest first."""
         return by_cost(self.victims_of(session, asker, "recall"), session.now)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
@@ -195,6 +195,6 @@ class Recall(Evicting):
 
 
 def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[EvictableUnit]:
-    """Return pieces of other queues, first from the queue that is furthest over its share."""
+    """Return evictable units of other queues, first from the queue that is furthest over its share."""
     session.hooks.on_job_solution_start.call(asker.gang)
     return across_queues(session, action.victims_of(session, asker, "reclaim"))

@@ -1,11 +1,11 @@
 """Withdrawal of unneeded eviction notices: the beneficiary is gone, or gets capacity in another way.
 
-A notice may last for an hour, and other gangs end meanwhile. So a gang that waits for the notices of victims gets other
-nodes, once there are enough that no gang has to leave. All who wait for free room were tried before in the same cycle,
-and reservations of others are kept.
+A notice may last for an hour, and other gangs end meanwhile. So a gang that waits for its victims gets other nodes,
+once enough nodes are free without evictions. All gangs that wait for free capacity come first in the same cycle, and
+reservations of others are respected.
 
-A placement is what counts: a pod with a notice that no active placement names as a victim stays, and is notified. That
-runs after all other actions, so that a gang which asks again for the same victims keeps their time.
+Placements decide: a pod whose notice no active placement refers to stays, and its notice is withdrawn. This action runs
+last, so that a gang that selects the same victims again does not restart their notice time.
 """
 
 from extender.planner.actions.makeroom import awaits_room, victims_there
@@ -28,7 +28,7 @@ class Elsewhere:
 
     def __init__(self) -> None:
         self._seen: dict[str, int | None] = {}
-        """UID of a gang → version of the snapshot on which it was tried last."""
+        """UID of a gang → version of the snapshot of its last search."""
 
     def execute(self, session: Session) -> None:
         """Try the gangs that wait, on a cluster that has changed since."""
@@ -53,7 +53,7 @@ def _try(session: Session, gang: GangView) -> None:
     snapshot, placement = session.snapshot, gang.placement
     there = victims_there(session, gang, placement) if placement else []
     if all(pod.terminating for _, pod in there):
-        return  # nobody can be spared, and its own room comes in a moment
+        return  # no victim can be spared any more, and its capacity is free in a moment
     if gang.taken or any(
         cls is None or cls.gpu is not None or snapshot.one_by_one(cls) or cls.marks for cls in gang.all_classes
     ):

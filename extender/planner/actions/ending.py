@@ -1,8 +1,8 @@
-"""Room of pods that are ending: it is free for victim searches in scheduling order, so that no pod is evicted for it.
+"""Capacity of pods that are ending: victim searches use it in scheduling order, so that no further pod is evicted.
 
-A gang that fits on it waits, and has nothing written. What it will take is kept from the gangs that come after it, in
-the order in which `allocate` would try them. Else a later one would take it together with victims, and others would be
-evicted for the gang whose turn it was.
+A gang that fits on it waits, without a placement. Its part is withheld from the gangs after it in the order of
+`allocate`. Otherwise a later gang would use that part in addition to victims, and more pods would be evicted for the
+earlier gang.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence

@@ -1,9 +1,9 @@
 """The common part of preempt, reclaim and consolidate: eviction of victims for gangs without free capacity.
 
-A few gangs of each queue are tried per cycle, the first one and others in their turn. A gang without a solution is not
-tried again before something that concerns it has changed, nor is another of its shape (`attempts`). A solution is
-decided as a whole: a placement for the gang, whose members wait gated until the room is free, and the evictions. The
-placement is written first, so that another planner would continue with it.
+Each cycle searches for a few gangs of each queue: the first one, and others in rotation. After a failed search, gangs
+of the same shape are skipped until a relevant change (`attempts`). A solution consists of the evictions and a placement
+for the gang, whose members wait gated until the capacity is free. The placement is written first, so that another
+planner could continue from it.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
 """Maximum number of searches per cycle, per queue and in total; a search may take tens of milliseconds."""
 MOST_VICTIMS = 5_000
-"""Victims of one gang; they stand in its placement, which must fit into etcd."""
+"""Maximum number of victims of one gang: its placement lists them, and must fit into etcd."""
 KnownFailures = dict[str, dict[Hashable, Reason]]
 """Queue → priority and shape of a waiting gang → the rule that prevented a solution."""
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
@@ -71,7 +71,7 @@ class Evicting:
     by_shares = False
     """Queues' shares decide on victims, so that a change on any node may."""
     first_alone = False
-    """Once the first gang of a queue finds nothing, no other gang of it is tried."""
+    """True if the queue's other gangs are skipped once its first gang finds no solution."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
@@ -104,7 +104,7 @@ class Evicting:
             if why.reason == NO_ROOM and why.gang.key not in self._ending.taken:
                 queue, _, shape = self._key(session, why.gang)
                 words = tried.get((queue, shape))
-                if words is None:  # they last until it is tried again
+                if words is None:  # a failure's text is kept until the next search
                     words = before.get(queue, {}).get(shape, NOTHING)
                 if words:
                     self._known_failures.setdefault(queue, {})[shape] = words
@@ -114,7 +114,7 @@ class Evicting:
     def _try_some(
         self, session: Session, waiting: Sequence[decisions.Unschedulable]
     ) -> dict[tuple[str, Hashable], Reason]:
-        """Try gangs in their turn; return queue and shape of failed ones → why nothing was found, as far as known."""
+        """Search for gangs in rotation; return queue and shape of failed ones → known reason for the failure."""
         self._attempts.begin(session, self.running)
         hopeless: dict[Hashable, bool] = {}
         due = [
@@ -167,7 +167,7 @@ class Evicting:
     def _may_ask(self, session: Session, gang: GangView) -> bool:
         """Return False for a gang that cannot have victims, never preempts, or whose last evictions had no effect.
 
-        Gangs of every class ask for their own spares.
+        Gangs of every class may get their own spare slots back.
         """
         if not self.worthwhile(gang) or not (gang.preempts or self.borrowers):
             return False
@@ -201,7 +201,7 @@ class Evicting:
     def spares_left(
         self, _session: Session, _gang: GangView, _operations: Sequence[Operation]
     ) -> list[SpareSeats] | None:
-        """Return the gang's spares once its members have these slots; None if they are what they were."""
+        """Return the gang's spares once its members have these slots; None if they are unchanged."""
         return None
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
@@ -211,7 +211,7 @@ class Evicting:
     # -- one gang ---------------------------------------------------------------------------------------------------
 
     def victims_of(self, session: Session, asker: Asker, why: Why) -> list[EvictableUnit]:
-        """Return the pieces, of gangs that may be evicted, whose eviction would help the gang that asks."""
+        """Return the evictable units whose eviction would help the gang."""
         found: list[EvictableUnit] = []
         leaving = leaving_pods(session)
         useful = None if asker.queue_full else np.logical_or.reduce([need.usable for need in asker.needs])
@@ -270,7 +270,7 @@ class Evicting:
             statement.discard()
             return None if found is None or found else []
         if not pods and needs_leaving(session, {operation.column for operation in statement.operations}):
-            statement.discard()  # seats that are given up are free at once: they are when the other room is, too
+            statement.discard()  # spare slots are free at once, so they also are when the ending pods are gone
             return []
         self._decide(session, statement, gang, found)
         return found
@@ -309,7 +309,7 @@ class Evicting:
         )  # fmt: skip
         session.decide(place)
         decide_given(session, found)
-        if notices or not victims:  # they are told once the placement is written, and the next cycle goes on with it
+        if notices or not victims:  # victims are notified after the placement is written; the next cycle continues
             return
         wholes = [piece.gang for piece in found if piece.rest and not self.moves]
         evict_at_once(session, gang, epoch, victims, reason, wholes, self.name)

@@ -1,6 +1,6 @@
-"""Chooses nodes on a Statement: for pods of one set in rank order, and part by part for a gang.
+"""Choice of nodes on a Statement: for pods of one set in rank order, and part by part for a gang.
 
-Each part of a gang is tried on the node sets that plugins propose, one after the other, as in KAI-Scheduler's tree of
+Each part of a gang is placed on the first suitable node set that plugins propose, as in KAI-Scheduler's tree of
 sub-groups (allocateSubGroupSet). A gang without topology is one part, and without plugins all nodes are one set.
 """
 
@@ -24,7 +24,7 @@ from extender.planner.topology.parts import SlotGroup
 from muster.resources.topology import NOTHING
 
 ATTEMPTS = 64
-"""First nodes that are tried for pods that depend on each other."""
+"""Maximum number of first nodes to test for pods that depend on each other."""
 Mask = NDArray[np.bool_]
 FAILURES = 64
 """Maximum number of node sets that may fail for one gang; amounts usually predict where it fits."""
@@ -109,8 +109,8 @@ class _Filling:
     def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
         """Fill pods with rules about each other, with all predicates after each one.
 
-        The first node decides about the others (affinity: only its domain), so several are tried, each out of reach of
-        those before; the one that places most is kept.
+        The first node decides about the others (affinity: only its domain), so several are tested, each out of reach of
+        the previous ones; the choice that places most pods wins.
         """
         columns = usual_order(self.session, cls, self.nodes, self._room(cls))
         best, beginning = 0, -1
@@ -233,7 +233,7 @@ class PartSearch:
         return all(self._place_all([(unit, nodes)]) for unit in part.units())
 
     def _otherwise(self, pieces: Sequence[SlotGroup], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place the first piece in each way that leaves capacity for later pieces and the rest."""
+        """Place the first group of pods in each way that leaves capacity for the later groups and the rest."""
         first, todo = pieces[0], [*((piece, nodes) for piece in pieces[1:]), *rest]
         ((name, ranks),) = first.slots.items()
         pod_set = next(each for each in self.gang.pod_sets if each.name == name)
@@ -250,7 +250,7 @@ class PartSearch:
 
 
 def _parts(gang: GangView, part: SlotGroup) -> list[SlotGroup]:
-    """Return a part without children in pieces of one class of pods, single pods first; none if there are many."""
+    """Split a part without children into groups of one pod class, single pods first; empty if there are too many."""
     found = []
     for pod_set in gang.pod_sets:
         for _, ranks in alike_runs(pod_set, part.slots.get(pod_set.name, ())):

@@ -1,8 +1,8 @@
-"""Gives gangs more than their minimum, once all of them have been tried.
+"""Growth of gangs beyond their minimum, after all gangs had a chance to get theirs.
 
-Pods above the minimum are added one by one (or by unit), a moment after the gang has started, since others may come
-along with it. Queues, the gangs of a queue and the pod sets of a gang are weighed again after each of them, so that
-they share the rest.
+Pods above the minimum are added one by one (or by unit), a moment after the gang has started, because other gangs may
+arrive at the same time. After each pod, the order of queues, gangs and pod sets is computed again, so that they share
+the rest.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, boo
         return frozenset()
 
     def surplus(gang: GangView) -> int:
-        """Return the members above the minimum, including those of this cycle."""
+        """Return the number of members above the minimum, including members placed in this cycle."""
         return gang.taken + growing[gang.key].statement.slots - gang.floor.min_member
 
     more = set(growing)

@@ -3,14 +3,15 @@
 The placement names its victims, so that another planner can continue with it. In each cycle:
 
 * The capacity is free: the placement becomes one without victims, and its deadline starts.
-* Victims have a notice: they get it, and are evicted when they have answered or the notice is over, the others then.
-* Victims have not been evicted: they are, unless a disruption budget forbids it by now.
+* Victims have a notice: it is written. They are evicted once they have answered or it has ended; victims without a
+  notice are evicted then, too.
+* Victims have not been evicted: they are evicted, unless a disruption budget forbids it by now.
 * Victims are leaving: wait until their grace period is over, at most the longest notice, and a minute more.
-* All are gone and the room is not free, or they do not go: the placement is given up.
+* All are gone but the capacity is not free, or they do not end: the placement is abandoned.
 
-The placement of a gang that is moved only waits for its own members, which are evicted for the other gang. It is given
-up if that gang asks no more. That of a repair waits for them until its deadline, as `repair` evicts them; while they
-still save what they have, others that are to leave for it stay, too.
+The placement of a moved gang waits only for its own members, which are evicted for the other gang. It is abandoned if
+that gang no longer needs the capacity. The placement of a repair waits for the members until its deadline, because
+`repair` evicts them. While the members save a checkpoint, other victims of the repair stay, too.
 """
 
 from collections import Counter
@@ -97,10 +98,10 @@ def _own_stay(session: Session, gang: GangView, placement: Placement, members: i
 
 
 def still_saves(session: Session, gang: GangView, placement: Placement, own: Sequence[PodRecord]) -> bool:
-    """Return True while the members of a repair that was announced have time to save what they have.
+    """Return True while the members of an announced repair have time to save a checkpoint.
 
-    It is over once they have answered, the notice has ended, or one of them has lost its node: the others run without
-    effect.
+    The time ends once they have answered, the notice has ended, or one of them has lost its node: the others run
+    without effect.
     """
     if not placement.spec.notices or not is_repair(placement) or any(_on_dead_node(session, pod) for pod in own):
         return False
@@ -117,8 +118,8 @@ def _on_dead_node(session: Session, pod: PodRecord) -> bool:
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
     """Notify victims with a notice, and evict those that are due; return why none may be evicted.
 
-    Disruption budgets are asked for all of them each time. A pod that may not be evicted in the end gets no notice, and
-    those that are evicted first are not evicted without effect.
+    Disruption budgets are checked for all victims each time. So no pod gets a notice that may not be evicted later, and
+    no pod is evicted without effect.
     """
     budgets = DisruptionBudgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []

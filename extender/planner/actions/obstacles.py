@@ -76,11 +76,11 @@ def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:
 
 
 class SlotLimit:
-    """Limits the placed slots: in all, of one queue, of one namespace and of one gang.
+    """Limits of placed slots: in total, per queue, per namespace and per gang.
 
-    The limit in all keeps the barrier of kube-scheduler short. Slots whose pods never come stay placed until the
-    deadline, and others must not wait for that: hence the shares, and the reserve for small gangs. `since` maps the UID
-    of each gang with placed slots to the time since when it has some.
+    The total limit keeps waits at the barrier short. Slots whose pods are never created stay placed until the deadline.
+    So that others need not wait for that, queues have shares, and small gangs have a reserve. `since` maps the UID of
+    each gang with placed slots to the time since when it has some.
     """
 
     def __init__(self, snapshot: Snapshot, since: Mapping[str, float], now: float) -> None:

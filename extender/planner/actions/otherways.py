@@ -1,9 +1,9 @@
 """Alternative ways to spread the pods of one class over nodes if different pods that follow do not fit.
 
-The usual way takes the best nodes and as few as can be. Where unlike pods share a domain, as a leader and its workers
-do, that may cost the others a node of which they need the whole. So the nodes on which the others lose least are
-tried, then few and many nodes, then each node first or not at all, then a few pods on each. A way that leaves some of
-the others too little room by amounts alone is never tried, so that a domain which cannot hold them costs a few sums.
+The usual way uses the best nodes and as few as possible. If different pods share a domain, such as a leader and its
+workers, it may use a node that the others need as a whole. So the alternatives begin with the nodes on which the others
+lose least. Then come few and many nodes, each node first or not at all, and a few pods on each. A way that leaves too
+little capacity for the others by amounts alone is skipped, so a domain that cannot hold them costs only a few sums.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,9 +19,9 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 
 SINGLE = 16
-"""Nodes that are tried as the first one, and as one to leave out."""
+"""Maximum number of nodes to test as the first node and as an excluded node."""
 SPREAD = 8
-"""Numbers of pods that are tried as the most of one node."""
+"""Maximum number of limits of pods per node to test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class OtherWays:
         ]
 
     def _lost(self, alone: list[Amounts], given: Amounts) -> NDArray[np.float64]:
-        """Return per node how much of what the others need is lost, 1 for all of it; float64."""
+        """Return, per node, the lost fraction of the capacity that the other pods need; float64."""
         lost = np.zeros(len(given), dtype=np.float64)
         for other, before, after in zip(self.others, alone, self._left(given), strict=True):
             lost += (before - after) / other.count

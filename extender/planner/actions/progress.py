@@ -1,11 +1,11 @@
-"""Carries placements through: lifts gates of pods, and ends placements that are complete or have failed.
+"""Progress of placements: gates of pods are lifted, and complete or failed placements end.
 
-A placement takes room as soon as it is written, so it must end soon. In each cycle, for each active one:
+A placement uses capacity as soon as it is written, so it must end soon. In each cycle, for each active placement:
 
 * No member is missing: the placement is Bound.
-* kube-scheduler refused a member, a node is gone or refuses it, or the deadline is over: the placement is given up. A
-  pin cannot be changed, so pinned pods without a node are deleted; they never ran, and their owner makes them again. If
-  enough members have their node, the gang continues with those; else it is planned again.
+* kube-scheduler refused a member, a node is gone or refuses it, or the deadline has passed: the placement is abandoned.
+  A pin cannot be changed, so pinned pods without a node are deleted; they never ran, and their owner creates them
+  again. If enough members have their node, the gang continues with them; otherwise it is planned again.
 * Otherwise the gates of missing members are lifted, each pinned to its node.
 
 A gang may stay below its minimum for a limited time only, as it holds resources without effect. This action runs first
@@ -178,7 +178,7 @@ def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
 
 
 def _hindrance(session: Session, pod: PodRecord) -> str:
-    """Return what keeps a pod from being bound: the API server's words, or a claim that is not bound."""
+    """Return the obstacle to a pod's binding: the API server's message, or a claim that is not bound."""
     claims = session.snapshot.volumes.claims
     unbound = [use.key for use in pod.cls.claims if (claim := claims.get(use.key)) is not None and not claim.bound]
     return pod.trouble or (str(reasons.cause.claim_unbound(claim=unbound[0])) if unbound else "")
@@ -197,7 +197,7 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
     good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
     for slot, node, pod_set, pod in missing:
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
-            if not pod.cls.neighbours:  # else it may only have come before pods of its rules
+            if not pod.cls.neighbours:  # otherwise pods that its affinity rules need may still be missing
                 session.avoided.setdefault(gang.key, set()).add(node)
             return reasons.placements.refused(pod=pod.name, node=node)
         cls = pod_set.class_of(slot.rank) if pod_set else None
@@ -206,7 +206,7 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
         column = session.snapshot.index.get(node)
         if column is None:
             return reasons.placements.node_gone(node=node)
-        code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
+        code = session.node_codes(cls)[column] if cls else 0  # kube-scheduler checks rules about neighbours
         if code:
             return reasons.placements.node_refuses(node=node, cause=session.causes.of[code])
         good = node, cls

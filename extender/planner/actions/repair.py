@@ -1,21 +1,21 @@
-"""Repairs gangs that have members on faulty nodes, each by its policy.
+"""Repair of gangs that have members on faulty nodes, by the gang's policy.
 
 Others detect faults (`muster.api.muster.node_faults`). Of a started gang with members on suspect nodes, on nodes that
 do not answer, or on nodes that are gone,
 
 * `wait` does nothing: the members stay until Kubernetes or a user evicts them.
 * `replace` moves the members on faulty nodes elsewhere, as close to the others as the topology requires.
-* `restart` has all members come again in place: on their nodes, but those of faulty nodes on others. So do those that
-  have ended, where the Job restarts as a whole: their room may be another's by then.
+* `restart` restarts all members on their nodes, and members of faulty nodes on others. If the Job restarts as a whole,
+  members that have ended get new nodes, because their capacity may be in use.
 
-Where there is room, both are a placement of the gang whose victims are its own members, as if it were moved. No other
-gang gets their new nodes, and the gang does not queue again. Where there is none, members on suspect nodes run on, and
-those on dead ones are evicted: for `restart` the whole gang, after the grace of gangs that lost members.
+If capacity is free, both create a placement of the gang whose victims are its own members, as for a move. No other gang
+gets the new nodes, and the gang does not queue again. Otherwise members on suspect nodes keep running. Members on dead
+nodes are evicted; with `restart`, the whole gang, after the grace period of gangs that lost members.
 
-A gang that restarts though all its members still run is notified before, if it has a notice (`repairgoeson`).
+A gang that restarts while all its members still run first gets its eviction notice, if it has one (`repairgoeson`).
 
-Faults that come one after the other are one repair. A node that does not answer is waited for, as nodes come back. And
-where most nodes are faulty at once, something else is wrong, and nothing is repaired.
+Faults in quick succession cause a single repair. A node that does not answer has time to recover. If most nodes are
+faulty at once, the cause is probably elsewhere, and nothing is repaired.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ from muster.resources.faults import Policy, policy_of, seconds_of
 from muster.workloads.table import row_of
 
 SETTLE_S = 2.0
-"""Time after the last fault of a gang's nodes until the repair, because faults often come together."""
+"""Seconds from the last fault of a gang's nodes until the repair, because faults often occur together."""
 SETTLE_MOST_S = 10.0
 """Time after the first one until it is repaired in any case."""
 MOST_GANGS = 16
@@ -55,7 +55,7 @@ _BACK = "mpi"
 
 
 class Repair:
-    """Looks at gangs that changed, or whose nodes did; the times of faults are remembered."""
+    """The action that checks gangs that changed or whose nodes changed; it remembers the times of faults."""
 
     name = "repair"
 
@@ -151,7 +151,7 @@ def too_many(session: Session) -> Reason:
 
 
 def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
-    """Return the policy for a gang that loses these members, and why it is that one, in words."""
+    """Return the policy for a gang that loses these members, and the reason for the choice as text."""
     named = policy_of(gang.options)
     kind = row_of(gang.group.metadata.controller)
     if kind is not None and kind.one_node_each:
@@ -223,10 +223,10 @@ def _place(
     session: Session, gang: GangView, policy: Policy, going: Sequence[PodRecord], leaving: Sequence[PodRecord],
     kind: RepairKind, reason: Reason, *, notified: bool = False,
 ) -> bool:  # fmt: skip
-    """Evict pods that are `going`, and give new nodes to those of them that are `leaving` theirs; False without room.
+    """Evict the pods `going`, and plan new nodes for the subset `leaving`; return False without free capacity.
 
-    The others of them come again on the node that they have. The gang's own spares are room for them, and gangs that
-    run there leave. With `notified` they get a notice before, if the gang has one.
+    The other evicted pods return to their own nodes. The gang's spare slots are available to them, and their borrowers
+    are evicted. With `notified` the pods get a notice first, if the gang has one.
     """
     statement, coming = Statement(session), [*leaving, *gang.does_again]
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):
@@ -247,7 +247,7 @@ def _place(
     operations = statement.commit_victims()
     spares = without(gang, {session.snapshot.name(operation.column) for operation in operations}, room)
     session.snapshot.leaving.update((pod.uid, pod) for pod in [*going, *(pod for _, pod in borrowers)])
-    if gang.independent:  # each comes again by itself, under another name
+    if gang.independent:  # each pod is replaced alone, under another name
         session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason))
         return True
     runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
@@ -259,7 +259,7 @@ def _place(
             gang, runs, epoch, len(going), victims, reason, spares=spares, notices=notices, waits_until=until
         )
     )
-    if not notices:  # else they are told once the placement is written
+    if not notices:  # otherwise they are notified after the placement is written
         session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason, epoch))
     session.evicted.add(gang.key)
     return True

@@ -1,8 +1,8 @@
 """Continuation of a repair that an earlier cycle has written: its members are notified, or evicted.
 
 The members of a gang that restarts while all of them still run, as their nodes are only suspect, may have a notice
-(`planner.victims.notices`). They are notified once the placement stands. They are evicted once they have saved what
-they have, when their time is over, or as soon as one of them has lost its node. If the nodes are healthy before that,
+(`planner.victims.notices`). They are notified once the placement is written. They are evicted once they have saved a
+checkpoint, when their time is over, or as soon as one of them has lost its node. If the nodes are healthy before that,
 they stay.
 """
 
@@ -64,7 +64,8 @@ def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequen
 def faulty_nodes(session: Session, gang: GangView) -> Faults:
     """Return the faulty nodes on which members of a gang are alive.
 
-    One that the planner does not know may have left its pool: it is asked for, and gone once that is certain.
+    A node that the planner does not know may have left the pool. It is read from the API server, and counts as gone
+    only if it does not exist.
     """
     faults, index, gone = session.snapshot.faults, session.snapshot.index, session.inputs.gone
     nodes = {pod.node for pod in gang.pods if pod.alive}

@@ -1,8 +1,8 @@
-"""Search of nodes for one gang, on a Statement: all members of the minimum together, and as many more pods as fit.
+"""Search for a gang's nodes, on a Statement: all members of the minimum together, and as many more pods as fit.
 
-A search gets what the gang wants (`planner.ask`), and answers with slots on the statement or with a shortage. The
-minimum is tried pod set by pod set, in two orders, and rolled back completely at the first pod set that fails. Where
-any members may make it up, those that fit are taken then.
+A search gets the gang's demand (`planner.ask`), and results in slots on the statement or in a shortage. The minimum is
+placed pod set by pod set, in two orders, and rolled back completely at the first failure. If any members may form the
+minimum, the search then uses the members that fit.
 """
 
 from bisect import bisect_left
@@ -41,7 +41,7 @@ class SlotSearch:
     statement: Statement
     ask: Ask
     spares: list[SpareSeats] | None = field(default=None, init=False)
-    """The gang's spares from now on; None if it keeps what it has."""
+    """The gang's spare slots from now on; None if they are unchanged."""
     borrows: list[Loan] | None = field(default=None, init=False)
     """Spare slots of others on which it runs; None means the current ones."""
     grown: Counter[str] = field(default_factory=Counter, init=False)
@@ -242,7 +242,7 @@ class SlotSearch:
 def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
     """Give all these evicted or ended pods new slots; return False if one does not fit.
 
-    They count as they are, not as their template, and come near to the members that stay.
+    The pods' own requests count, not the template's, and the new slots are near the members that stay.
     """
     alike: dict[str, PodSetView] = {}
     for pod in pods:
@@ -311,6 +311,6 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
 
 
 def shares_of(session: Session) -> Callable[[PodClass | None], float]:
-    """Return the function for the largest part of the cluster that one pod of a class asks for; 0 if unknown."""
+    """Return the function for the largest fraction of the cluster that one pod of a class requests; 0 if unknown."""
     totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
     return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))

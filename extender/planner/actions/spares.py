@@ -1,11 +1,11 @@
 """Spare slots: capacity that a gang keeps on additional nodes of its domain for members that it may lose.
 
 A spare is one node's worth of slots: as many as the gang would have on an empty node. They are planned with the gang's
-minimum, as members with ranks beyond its last, so that they are in its domain and obey all rules of its pods. Where
-they do not fit, or the queue has no room for them, the gang starts without, and takes them when they are free.
+minimum, as members with ranks beyond its last, so that they are in its domain and obey all rules of its pods. If they
+do not fit, or the queue's limits refuse them, the gang starts without them, and gets them when they are free.
 
 From then on they are entries of the ledger (`planner.state.spareseats`), in which no other gang is placed. A lost
-member may take any room that is free, and the gang's own spares; what it takes is not kept any more, and sought again.
+member may use any free capacity and the gang's own spare slots; a used spare slot is replaced later.
 """
 
 from collections import Counter
@@ -50,8 +50,8 @@ class Spares:
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
         """Return pod set → ranks beyond its last, one for each spare slot; empty for most gangs.
 
-        They are not more than it has members: a gang of one pod could else hold a rack that it never uses. Ranks say
-        nothing about that, as any user can label a pod with one.
+        A gang has at most as many spare slots as members: otherwise a gang of one pod could hold an unused rack. Ranks
+        do not count here, because any user can label a pod with one.
         """
         asked = Counter(gang.spares_asked)
         if not asked or gang.independent:
@@ -160,7 +160,7 @@ class SpareSlots:
         self.left: list[SpareSeats] = []
         """The spare slots that were not taken."""
         self.loans: list[Loan] = []
-        """The spare slots that were taken, as loans of their gangs."""
+        """The borrowed spare slots, with the gangs that lend them."""
         for gang in gangs:
             for run, cls, column in unused_spares(session, gang):
                 self._wanted_spares.append((gang, run, column, session.snapshot.row_of(cls)))
@@ -249,7 +249,7 @@ def _is_due(gang: GangView) -> bool:
 
 
 def _members(pod_set: PodSetView) -> int:
-    """Return the number of pods that exist and have not ended; before the first one those of the template."""
+    """Return the number of pods that exist and have not ended; before the first one, the template's number."""
     if pod_set.template:
         return pod_set.replicas - (len(pod_set.taken) - pod_set.alive)
     return pod_set.alive + len(pod_set.waiting)

@@ -1,11 +1,11 @@
-"""Evicts the rest of a gang that lost members and could not be completed in time.
+"""The action that evicts the rest of a gang that lost members and could not be completed in time.
 
 After KAI-Scheduler's action, with two differences: failed members count as present (a job's owner decides what a
-failure means), and finished members protect the others (its issue 1968). The minimum is the one that the gang started
-with, so that a Job that is scaled up keeps its pods while there is no room for more.
+failure means), and finished members protect the others (its issue 1968). The gang's minimum at its start counts, so
+that a Job that is scaled up keeps its pods while there is no capacity for more.
 
-Members that a placement gives a node count as present, also one of this cycle. A gang that goes gets no nodes in the
-same cycle. One that is to wait for a node on which a member failed (`actions.avoidance`) waits.
+Members with a node in a placement count as present, even if the placement is of this cycle. An evicted gang gets no
+nodes in the same cycle. A gang that must wait because of an avoided node (`actions.avoidance`) is not evicted.
 """
 
 from collections import Counter

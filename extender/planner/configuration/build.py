@@ -22,7 +22,7 @@ class SwitchedPlugin:
         return self.plugin.name
 
     def on_session_open(self, session: Session) -> None:
-        """Let the plugin register its functions, and remove those of hooks that are switched off."""
+        """Let the plugin register its functions, and remove functions of hooks that are switched off."""
         before = [(hook, len(hook.functions)) for hook in map(session.hooks.named, self._off)]
         self.plugin.on_session_open(session)
         for hook, number in before:

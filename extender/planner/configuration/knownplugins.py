@@ -87,7 +87,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
     ),
     "network-topology-aware": KnownPlugin(
         ours="topology",
-        differs="it is topology, which also knows label keys and Kueue's Topologies; the fuller domain comes first",
+        differs="plugin topology, which also knows label keys and Kueue's Topologies; fuller domains come first",
         arguments={
             **dict.fromkeys(
                 ("weight", *(f"hypernode.binpack.{part}" for part in ("cpu", "memory", "resources", "resources.*"))),

@@ -1,8 +1,8 @@
 """The environment of expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
 
-Quantities and versions are maps of one text in the language; equal values have equal maps. The functions are the ones
-from the API server's quantity and semver libraries that selectors use; an expression with any other function does not
-compile.
+The interpreter represents quantities and versions as maps with one text; equal values have equal maps. Of the API
+server's quantity and semver libraries, only the functions that selectors use exist; an expression with another function
+does not compile.
 """
 
 import re

@@ -7,8 +7,8 @@ served if and only if each union of kinds has enough devices for the requests wi
 neither includes the other, their union is a further resource. All code that works with amounts then works with devices:
 free capacity, victims, reservations, queues, scale-up requests.
 
-`All` takes all devices of a kind on a node, however many there are. It is a separate resource: a node with such devices
-has `WHOLE` of it, and each user of one device takes 1. So `WHOLE` is free only while no device is used.
+`All` takes all devices of a kind on a node, regardless of their number. It is a separate resource: a node with such
+devices has `WHOLE` of it, and each user of one device takes 1. So `WHOLE` is free only while no device is used.
 """
 
 from collections.abc import Collection, Iterator, Mapping

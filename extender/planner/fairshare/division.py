@@ -5,7 +5,7 @@ that want more, by weight, in whole units, and then to the next priority. `round
 
 * `kai` gives the same numbers as KAI-Scheduler, including its quirks. Quotas that exceed the total are given in full.
   Units that remain after rounding are distributed after all priorities, so a lower priority may get units that belong
-  to a higher one. So a queue may get more than it asked for.
+  to a higher one. So a queue may get more than it requested.
 * `exact` never gives more than exists or is requested, and finishes one priority before the next begins. Quotas that
   exceed the total shrink in proportion, guarantees last.
 """
@@ -144,7 +144,7 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
             for index, amount in given.items():
                 fair[index] += amount
                 wants[index] -= amount
-            # claims whose past usage leaves no weight get what the others leave
+            # claims without weight because of past usage get the rest
             hungry = [index for index in hungry if wants[index] > 0 and pulls[index] == 0 and claims[index].weight]
     return fair
 

@@ -5,15 +5,15 @@ They are KAI-Scheduler's (reclaimable/), plus a comparison that prevents cycles.
 A reclaim is judged chunk by chunk (pods that are evicted together), by the losing queue's amounts *before* the chunk is
 evicted. So evicting a whole gang may take its queue below its share. At the end the queues are compared.
 
-KAI compares the gaining queue with the losing ones at every level (`strict`), which lets queues reclaim from each other
-in turns. By default a reclaim is accepted in one of two cases:
+KAI compares the gaining queue with the losing ones at every level (`strict`), so queues can reclaim from each other
+endlessly. By default a reclaim is accepted in one of two cases:
 
 * The gaining queue has no more than it deserves afterwards, at each level (it is `owed`). Evicting a whole gang may
   take the losing queue below its deserved amount.
 * The potential of each level falls. It consists of the lacking parts of deserved amounts, sorted from the largest down,
   and then of the saturations (allocated divided by fair share), sorted likewise.
 
-So queues never reclaim from each other in turns. The losing queue has more than its share or, if the other is owed,
+So queues never reclaim from each other endlessly. The losing queue has more than its share or, if the other is owed,
 more than it deserves. Let A be the sum of the queues' amounts above their shares, D the sum of their amounts above what
 they deserve. While shares and gangs stay the same, no reclaim raises A, and each reclaim that is not owed lowers it.
 Between two of these, each owed reclaim lowers D. Only new gangs or other shares raise A or D.

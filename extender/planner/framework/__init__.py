@@ -2,10 +2,10 @@
 
 `snapshot` is the copy of the state that one cycle plans on, `session` one cycle over it, `freecapacity` how many pods
 fit on its nodes. `hooks` is the table of all that a plugin can register. `answers` has the types of answers, `ordering`
-the order of gangs, `statement` the log that makes a trial undoable, `decisions` the output of a cycle. `shortage` says
-why a gang finds no room, `registry` and `config` which plugins and actions run. `planner.ask` beside it is what one
-gang wants.
+the order of gangs, `statement` the log that makes a trial undoable, `decisions` the output of a cycle. `shortage`
+explains why a gang does not fit; `registry` and `config` determine the plugins and actions. `planner.ask`, beside this
+package, is the demand of one gang.
 
-It promises no I/O and no clock: objects and times are handed in. It imports `planner.topology`, `planner.state` and
-`planner.reasons`, and must not import muster.kube or anything else of the extender. Start at `session`.
+The package uses no I/O and no clock: objects and times are arguments. It imports `planner.topology`, `planner.state`
+and `planner.reasons`, and must not import muster.kube or anything else of the extender. Start at `session`.
 """

@@ -20,9 +20,9 @@ from muster.resources.vector import Vector
 Codes = NDArray[np.int16]
 """A code of `Causes` per node, of shape (nodes,); 0 if the node can take the pod."""
 MAX_CAUSES = 30_000
-"""Words name claims and labels, so there can be many; the codes are 16 bits wide."""
+"""Maximum number of causes: texts contain names of claims and labels, and codes are 16 bits wide."""
 ReservationMode = Literal["strict", "reserve", "besteffort"]
-"""Rule for a queue's gangs behind a waiting head: wait, start without delaying it, or start anywhere."""
+"""Rule for a queue's gangs behind its first waiting gang: wait, start without delaying it, or start anywhere."""
 
 
 class Causes:
@@ -31,11 +31,11 @@ class Causes:
     def __init__(self) -> None:
         self.of: list[Reason] = [quoted(text="fits")]
         self.full = False
-        """True once a cause got no code of its own; most of the others may be of pods that are gone."""
+        """True once a cause got no code of its own; most known causes may be of deleted pods."""
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, cause: Reason | str) -> int:
-        """Return the code of a cause, in data or in words; one with new words gets a new code."""
+        """Return the code of a cause, given as data or as text; a new text gets a new code."""
         words = str(cause)
         code = self._codes.get(words)
         if code is None:
@@ -55,11 +55,11 @@ class EnqueueVote:
     reason: str = ""
     """One word, for a condition."""
     message: Reason | str = ""
-    """Reason for the gang's owner, in data or in words; each new one is written to the PodGroup: keep it stable."""
+    """Reason for the gang's owner, as data or as text; each new one is written to the PodGroup: keep it stable."""
 
 
 ADMITTED = EnqueueVote(admit=True)
-"""Admits the gang; later plugins are not asked."""
+"""Admits the gang; later plugins are not called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class QueueRefusal:
     """The amount that the queue uses already, guarantees of others included."""
     limit: int
     message: Reason | str
-    """Reason for the gang's owner, in data or in words: which queue, which resource, how
+    """Reason for the gang's owner, as data or as text: which queue, which resource, how
     much, and what to do."""
 
 
@@ -124,7 +124,7 @@ class NodeSet:
     most_of: bytes = b""
     """Key of the class of pods that `most` is about; empty: any pods of the part."""
     sliced: bool = False
-    """Pods that are placed in one go, in the order of their ranks, stand in whole slices then."""
+    """True if pods that are placed together, in the order of their ranks, form whole slices."""
     name: str = ""
     """The domain, for messages."""
 
@@ -185,7 +185,7 @@ class ReservationRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftFree:
-    """Room that the gang that is tried must leave to reservations of others."""
+    """Capacity that the current gang must leave free for other gangs' reservations."""
 
     columns: NDArray[np.int64]
     amounts: Amounts

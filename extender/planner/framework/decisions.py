@@ -104,7 +104,7 @@ class AdmitGang(Decision):
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable(Decision, _Told):
-    """Say why the gang waits."""
+    """Report why the gang waits."""
 
     reason: str
     """One word, for a condition."""
@@ -211,7 +211,7 @@ class WithdrawNotice(Decision):
 
 @dataclass(frozen=True, slots=True)
 class RoomIsThere(Decision):
-    """Turn the gang's placement into one without victims, because they are gone."""
+    """Remove the victims from the gang's placement, because they are gone."""
 
     pod_sets: list[PodSetPlacement]
     """The gang's slots; pod sets that follow others are held."""
@@ -236,7 +236,7 @@ class Say(Decision):
     pod: PodRecord
     asks: bool
     message: str
-    """Empty: the API server's own words."""
+    """Empty: the API server's own message."""
 
 
 @dataclass(frozen=True, slots=True)

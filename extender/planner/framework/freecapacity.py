@@ -23,22 +23,22 @@ LARGE = int(np.iinfo(np.int64).max)
 
 
 class FreeCapacity:
-    """The free capacity of a snapshot's nodes, less what is reserved for others than the gang that is being tried."""
+    """The free capacity of a snapshot's nodes, minus reservations of gangs other than the current one."""
 
     def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
         self.snapshot, self.causes = snapshot, causes
         self.reserved: LeftFree | None = None
-        """Room reserved for others than the gang that is being tried."""
+        """Capacity reserved for gangs other than the current one."""
 
     def room(
         self, cls: PodClass, free: Amounts | None = None, *, columns: Amounts | None = None, ports: bool = True
     ) -> Amounts:
         """Return the number of pods of this class that fit on each node by resources alone, int64 of shape (nodes,).
 
-        Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the room
-        that the gang being tried may use. With `columns` the result is that of these nodes, in their order, and so is
-        `free` if it is given. Room on shared GPUs is exact for the nodes as they are and for empty ones; for any other
-        `free` it is an upper bound.
+        Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the
+        capacity that the current gang may use. With `columns` the result (and `free`, if given) covers these nodes, in
+        their order. Capacity on shared GPUs is exact for the present nodes and for empty ones; for any other `free` it
+        is an upper bound.
         """
         shared = free is None or free is self.snapshot.free
         if free is None:
@@ -47,7 +47,7 @@ class FreeCapacity:
         if self.snapshot.unknown_resource(cls):
             return np.zeros(free.shape[1], dtype=np.int64)
         wanted = np.flatnonzero(row)
-        if cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory:  # the devices say how many fit
+        if cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory:  # the devices determine how many fit
             wanted = wanted[wanted != self.snapshot.axis.get(GPU, -1)]
         if not len(wanted):
             return np.full(free.shape[1], LARGE)
@@ -60,7 +60,7 @@ class FreeCapacity:
         """Return the number of pods of this class that each node's GPUs can take; for other amounts, an upper bound."""
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
-        if cls.gpu is None:  # it is asked for about the pods that are there now
+        if cls.gpu is None:  # the caller means the present pods
             whole = max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0))
             return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
         if not now and free is not snapshot.allocatable:

@@ -1,7 +1,7 @@
 """The hooks: every question that plugins can answer, as data, with the Protocol of the functions that answer it.
 
-The hooks are those of KAI-Scheduler (framework/session_plugins.go), with their names in snake case; the admission hooks
-are Volcano's. `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
+The hooks correspond to KAI-Scheduler's (framework/session_plugins.go), with names in snake case; the admission hooks
+correspond to Volcano's. `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
 `session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
 """
 
@@ -38,7 +38,7 @@ Scores = NDArray[np.float64]
 
 
 class Order(Protocol[T_contra]):
-    """Negative if `left` comes first, 0 without an opinion."""
+    """Negative if `left` comes first, 0 if the plugin does not decide."""
 
     def __call__(self, left: T_contra, right: T_contra, /) -> int: ...
 
@@ -152,7 +152,7 @@ class OnOperation(Protocol):
 
 
 class OnEviction(Protocol):
-    """No result; also called for evictions that are only tried."""
+    """No result; also called for tentative evictions."""
 
     def __call__(self, eviction: Eviction, /) -> object: ...
 

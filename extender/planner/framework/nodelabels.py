@@ -1,8 +1,8 @@
 """Labels, names and taints of all nodes as small numbers, so that a condition is evaluated for all nodes at once.
 
-Each label key has an array with the number of each node's value. A condition is asked once for each different value of
-its key, and the answers are looked up by the array. So the time for a condition that a user writes does not depend on
-Python's time for a node. The arrays are kept from cycle to cycle, and renewed for nodes that changed.
+Each label key has an array with the number of each node's value. A condition is evaluated once per distinct value of
+its key, and the results are indexed by the array. So a user's condition costs no Python code per node. The arrays last
+from cycle to cycle, and are updated for nodes that changed.
 """
 
 import re
@@ -24,7 +24,7 @@ Domains = NDArray[np.intp]
 MOST_CELLS = 2**23
 """Maximum number of kept cells (8 bytes each): one per node, for the keys that were renewed last."""
 _NAME: Final = ""
-"""Stands for the name of the node, which no label key is."""
+"""The key that represents the node's name; it is not a valid label key."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MAX_CHARS = 256
 _LARGEST = 2**63 - 1
@@ -82,7 +82,7 @@ class LabelCache:
 
 
 class NodeLabels:
-    """The nodes of one cycle: by column, with the generation in which each changed last, and that of all."""
+    """The nodes of one cycle: by column, with the generation in which each node, and any node, last changed."""
 
     def __init__(
         self, cache: LabelCache, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int
@@ -143,7 +143,7 @@ class NodeLabels:
         return found & self.there(columns)
 
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
-        """Return the answer for each of these nodes' taints, asked once for each different set; None: no node."""
+        """Return the result for each of these nodes' taints, computed once per distinct set; None: no node."""
         known = self._cache.taints = self._renewed(self._cache.taints, _taints_of)
         answers = np.array([*map(answer, known.values), answer(None)], dtype=np.int16)  # type: ignore[arg-type]
         return answers[known.codes[columns]]
@@ -167,14 +167,14 @@ class NodeLabels:
         return known
 
     def _renewed(self, known: _Values, value_of: Callable[[Node], Hashable]) -> _Values:
-        """Return the numbers, those of nodes that changed since then renewed; what is known stays as it is."""
+        """Return the numbers, updated for nodes that changed; `known` itself is not modified."""
         size = len(self._nodes)
         if known.seen == self._generation and len(known.codes) == size:
             return known
         if len(known.values) > 2 * size or known.seen >= self._generation:  # most are of nodes that are gone, or later
             known = _Values()
         fresh: Domains = np.full(size, -1, dtype=np.intp)
-        values = dict(known.values)  # a verb may read the ones before at this moment
+        values = dict(known.values)  # a verb may be reading the old array
         for column in carried_over(known.codes, fresh, self._changed > known.seen):
             node = self._nodes[column]
             value = value_of(node) if node else None
@@ -191,16 +191,16 @@ def _with_integers(known: _Values) -> None:
 
 
 def carried_over(known: NDArray[Any], fresh: NDArray[Any], changed: Mask) -> Columns:
-    """Copy what is known of columns, and return those to ask for: the changed and the new ones."""
+    """Copy the known values, and return the columns to compute: changed and new ones."""
     fresh[: len(known)] = known
     changed[len(known) :] = True
     return np.flatnonzero(changed)
 
 
 def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str, str]], bool]:
-    """Return the function that says whether these tolerations cover a taint: its key, value and effect.
+    """Return the function that returns True for a taint (key, value, effect) that these tolerations cover.
 
-    Only those that name the taint's key, or none, are compared with it.
+    Only tolerations with the taint's key, or without a key, are compared with it.
     """
     by_key: dict[str, list[Toleration]] = {}
     for each in tolerations:

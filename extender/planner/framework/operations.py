@@ -58,7 +58,7 @@ class Eviction:
 
     @property
     def amount(self) -> Amounts:
-        """Room that the pods free on the node, along the resource axis."""
+        """Capacity that the pods free on the node, along the resource axis."""
         return self.row * self.size
 
     @property

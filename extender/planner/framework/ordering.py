@@ -1,11 +1,11 @@
-"""The order of gangs: comparisons of plugins as sort keys, and the turns of queues.
+"""The order of gangs: plugins' comparisons as sort keys, and the alternation of queues.
 
-A plugin that gives a key (`Keyed`) is asked once per gang, not once per comparison; plain comparisons are wrapped as
+A plugin that returns a key (`Keyed`) is called once per gang, not once per comparison; plain comparisons are wrapped as
 keys. The first keys that differ decide.
 
-`turns` is a tree of heaps along the tree of queues. A gang that is placed changes the standing of its queue and of
-those above it: only they are put in order again, in O(log queues) per gang. Each queue is compared by its best gang.
-After KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
+`turns` is a tree of heaps along the tree of queues. A placed gang changes the rank of its queue and of the queues
+above: only these are sorted again, in O(log queues) per gang. Each queue is compared by its best gang. After
+KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
 """
 
 import heapq
@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 """Smaller keys come first."""
 Again = Callable[[GangView], bool]
 Surplus = Callable[[GangView], int]
-"""The members of a gang above its minimum by now, for turns in which gangs grow."""
+"""Number of a gang's members above its minimum, for the order in which gangs grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class _Leaf:
         self._gangs = sorted(gangs, key=ordering.job)
         self._next = 0
         self._back: list[tuple[Key, GangView]] = []
-        """A heap of gangs that had a turn and want more; their keys differ by the arrival."""
+        """A heap of gangs that got a pod and want more; ties are broken by arrival."""
         self._again = again
         self.head: GangView | None = None
         self._take_first()
@@ -160,7 +160,7 @@ class _Branch:
 def scheduling_order(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield the best gang of the queue whose turn it is; then weigh gangs and queues, with it if it wants `again`."""
+    """Yield the best gang of the best queue, then reorder gangs and queues, including this gang if it wants `again`."""
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:
         by_queue.setdefault(gang.queue, []).append(gang)

@@ -1,4 +1,4 @@
-"""Plugins and actions by name: built-in ones, and those of installed packages (entry points)."""
+"""Plugins and actions by name: built-in ones, and entry points of installed packages."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -27,7 +27,7 @@ class PlannerPlugin(Protocol):
         """Read the snapshot and register hooks; called in every cycle, before any action."""
 
     def on_session_close(self, session: Session) -> None:
-        """Keep what the next cycle needs, and drop the session."""
+        """Store the state that the next cycle needs, and drop the session."""
 
 
 class Action(Protocol):
@@ -54,7 +54,7 @@ ActionBuilder = Callable[[], Action]
 
 
 class Registry:
-    """Builders of plugins and actions by name, including those of installed packages."""
+    """Builders of plugins and actions by name, including builders from installed packages."""
 
     def __init__(
         self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder], *, installed: bool = True
@@ -102,8 +102,8 @@ class PlainPlugin:
 def misfits(plugin: PlannerPlugin) -> Iterator[str]:
     """Yield a sentence for each function of a plugin that cannot be called as its hook's Protocol is.
 
-    The plugin sees an empty cluster, and is not to be used for another one. What it registers for other clusters alone
-    is not checked, nor a function without a signature.
+    The plugin is built for an empty cluster, and must not be used for another one. Functions without a signature, or
+    registered only for other clusters, are not checked.
     """
     session = Session(CycleInputs(snapshot=take_snapshot(PlannerState()), now=0.0))
     with suppress(Exception):  # a defect of the plugin's own, which the first cycle reports

@@ -58,7 +58,7 @@ class Session(FreeCapacity):
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
         self.provisioning_wanted = False
-        """Some gang asks for nodes by a ProvisioningRequest, so that existing ones should be read."""
+        """True if some gang uses ProvisioningRequests, so that existing requests must be read."""
         self.unsure_nodes: set[str] = set()
         """Unknown nodes with members of gangs: deleted, or now in another pool."""
         self.failures: dict[str, str] = {}
@@ -72,11 +72,11 @@ class Session(FreeCapacity):
         self.failed_on = avoided_nodes(avoiding, inputs.now, inputs.snapshot.remembered, failures=1)
         """Gang key → its avoided nodes on which a member failed."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
-        """Cached by class and number of plugins asked."""
+        """Cached by class and number of plugins called."""
 
     @cached_property
     def away(self) -> Counter[SpareRunKey]:
-        """Lent spare slots, and those that this cycle has given to other gangs or to members of their gang."""
+        """Lent spare slots, and spare slots that this cycle has given to other gangs or to members of their gang."""
         return lent(loan for gang in self.snapshot.gangs if gang.placement is not None for loan in loans_of(gang))
 
     @cached_property
@@ -104,7 +104,7 @@ class Session(FreeCapacity):
         return self.kept.rooms if self.kept is not None else ()
 
     def ask(self, gang: GangView) -> Ask:
-        """Return what a gang wants, the same for all that ask in this cycle."""
+        """Return a gang's demand, computed once per cycle."""
         return self.inputs.asks.ask_of(gang, self.snapshot, self.hooks)
 
     def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
@@ -120,7 +120,7 @@ class Session(FreeCapacity):
         return amounts + amounts_of_claims(self.snapshot, new) if new else amounts
 
     def queue_refusal(self, ask: Ask, amounts: Amounts | None = None) -> QueueRefusal | None:
-        """Return a queue's refusal of these additional amounts for the gang, by default those of its minimum."""
+        """Return a queue's refusal of these additional amounts for the gang, by default the amounts of its minimum."""
         amounts = self.amounts(ask) if amounts is None else amounts
         over = self.hooks.is_job_over_queue_capacity.call(ask.gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
@@ -182,16 +182,16 @@ class Session(FreeCapacity):
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Return gangs in the order in which they would be tried if none were placed; see `turns`."""
+        """Return gangs in scheduling order under the assumption that none is placed; see `turns`."""
         return list(self.in_order(gangs))
 
     def in_order(
         self, gangs: list[GangView], again: Again = lambda _: False, surplus: Surplus = lambda _: 0
     ) -> Iterator[GangView]:
-        """Yield gangs in the order in which they are tried: queue order, then job order, then the older gang.
+        """Yield gangs in scheduling order: queue order, then job order, then the older gang.
 
-        Queues are compared again after each gang, which gets another turn if `again` returns True; then the gang with
-        the smaller `surplus` precedes the older one.
+        Queues are compared again after each gang. A gang is yielded again if `again` returns True; then the smaller
+        `surplus` precedes the greater age.
         """
         return scheduling_order(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
 

@@ -31,8 +31,8 @@ def shortage(
 ) -> Shortage:  # fmt: skip
     """Count why not all `wanted` pods of this set fit into the free capacity (kind `ever`: the empty cluster).
 
-    `cls` is the class of those that do not, where pods of the set are unlike. `full` has the codes of `closed_nodes`,
-    for nodes that take a first pod.
+    `cls` is the class of the pods that do not fit, if the set has pods of several classes. `full` has the codes of
+    `closed_nodes`, for nodes that take a first pod.
     """
     cls, order = cls or pod_set.cls, session.snapshot.order
     if cls is None:

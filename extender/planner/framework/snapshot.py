@@ -48,8 +48,9 @@ class Snapshot:
     """The node pool that is planned: all that follows is of it."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
-    """Key of a gang that wants room in a queue which is not for its namespace → why; None where the namespace is being
-    deleted. Nothing more is planned for it."""
+    """Key of a gang whose queue excludes its namespace → reason; None if the namespace is being deleted. Such a gang
+    gets no further nodes.
+    """
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without quotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
@@ -75,7 +76,7 @@ class Snapshot:
     """Equal versions mean equal arrays."""
     allocatable: Amounts
     free: Amounts
-    """Room without entries in the ledger, int64 of shape (resources, nodes)."""
+    """Capacity without entries in the ledger, int64 of shape (resources, nodes)."""
     chargeable: Amounts
     """Amounts up to which a queue is charged for one pod: allocatable, or more that the node offered before."""
     axis: dict[str, int]
@@ -109,7 +110,7 @@ class Snapshot:
     left_namespaces: frozenset[str]
     """Namespaces whose new pods no longer belong to Muster, because the queue label was removed."""
     queue_use: dict[str, Use]
-    """Queue → amounts of its own pods and placed slots, without descendants."""
+    """Queue → amounts of its own pods and placed slots, without child queues."""
     queue_asked: dict[str, dict[str, int]]
     """Queue → amounts that its pods of no gang wait for."""
     gang_use: dict[str, Use]
@@ -144,7 +145,7 @@ class Snapshot:
         return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
 
     def charged_on(self, cls: PodClass, column: int) -> Amounts:
-        """Return what a queue is charged for a pod of this class on the node (see `NodeTable.charged`)."""
+        """Return the amounts charged to a queue for a pod of this class on the node (see `NodeTable.charged`)."""
         return np.minimum(self.row_on(cls, column), self.chargeable[:, column])
 
     def one_by_one(self, cls: PodClass) -> bool:
@@ -296,8 +297,9 @@ class CycleInputs:
     causes: Causes = field(default_factory=Causes)
     """Shared by all cycles of a planner, because plugins keep codes of causes across cycles."""
     names_others: bool = False
-    """Messages may name gangs of other owners: their readers have listed those. What the extender writes is for all
-    who may read one PodGroup, Queue or Event."""
+    """True if messages may name gangs of other owners, because their reader can list these gangs. False in the
+    extender: anyone who can read the PodGroup, Queue or Event reads its messages.
+    """
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
     """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """A log of tentative allocations and evictions: all-or-nothing by rollback.
 
-A trial changes the session's own arrays, so that room, predicates and scores see the members that have a slot already,
-and the log says how to undo it. Amounts are integers: a rollback leaves bit-identical arrays, and a trial costs what it
-touches, not a copy of the cluster. Plugins that count pods by node are notified of each step, forwards and backwards.
+A trial changes the session's own arrays, so that free capacity, predicates and scores include members with a slot. The
+log has the data to undo it. Amounts are integers: a rollback leaves bit-identical arrays, and a trial costs only its
+changes, not a copy of the cluster. Plugins that count pods by node are notified of each step, forwards and backwards.
 During a trial, the capacity of its victims counts as free; no pod is evicted before the trial is committed.
 
 After KAI-Scheduler's Statement (framework/statement.go); this one's commit only hands the log over.

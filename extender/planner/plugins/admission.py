@@ -133,7 +133,7 @@ class Sla(PlainPlugin):
     """Order of gangs by the end of their longest waiting time: the earliest first, gangs without one last.
 
     The PodGroup's annotation, or else the argument, sets the time from its creation; an unreadable time is ignored. An
-    overdue gang is admitted, and the plugins after this one are not asked.
+    overdue gang is admitted, and later plugins are not called.
     """
 
     name = "sla"

@@ -45,7 +45,7 @@ class TopologyDemands:
     def demands_of(
         self, gang: GangView, part: SlotGroup, nodes: NodeSet, reach: LevelRange, *, ever: bool = False
     ) -> list[Demand]:
-        """Return a demand per class of pods, the one that needs most nodes first; `ever`: in an empty cluster."""
+        """Return a demand per class of pods, sorted by the number of nodes, most first; `ever`: in an empty cluster."""
         classes: Counter[PodClass] = Counter()
         for pod_set in gang.pod_sets:
             if ranks := part.slots.get(pod_set.name):

@@ -3,8 +3,7 @@
 After "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is worth nothing to a pod whose CPUs, memory or other GPUs
 are not free beside it. The worth of a node is the part of its free GPUs that the next pod can use, on average over the
 pods seen. A pod goes to the node whose worth falls least. A tenth of the worth is the part that *all* next pods of a
-kind could use, as the paper's worth alone lets nodes run out of CPUs. The mix of pods is learnt from gangs as they
-arrive.
+kind could use, as the paper's worth alone lets nodes run out of CPUs. The mix of pods is estimated from arriving gangs.
 """
 
 from collections import Counter
@@ -31,9 +30,8 @@ GROWTH = 1.1
 class Fragmentation:
     """Scores of nodes and GPUs: highest where one more pod costs future pods least.
 
-    Arguments: `fill` is the weight (0 to 1) of all next pods of a kind in a node's worth, against that of a single next
-    pod. Kinds count, the most frequent first, until they make up the share `coverage` of seen pods. `kinds` is their
-    maximum.
+    Arguments: `fill` (0 to 1) weighs the capacity for all next pods of a kind against the capacity for a single one.
+    The most frequent kinds count, until they cover the share `coverage` of seen pods, and at most `kinds` of them.
     """
 
     name = "fragmentation"
@@ -130,7 +128,7 @@ class Fragmentation:
         self._worth[columns] = self._mix.worth(self._nodes.at(columns))
 
     def worth(self, session: Session) -> Scores:
-        """Return the worth of each node to the pods that are likely to come, in thousandths of GPUs; read-only."""
+        """Return the worth of each node to likely future pods, in thousandths of GPUs; read-only."""
         self._catch_up(session)
         return self._worth
 

@@ -1,6 +1,6 @@
 """Orders of gangs, of a gang's pod sets, and of a pod set's pods; rules for gangs behind a reservation.
 
-Where plugins do not decide, the older gang, the pod set written first and the lower rank come first.
+If no plugin decides, the older gang, the earlier pod set in the spec and the lower rank come first.
 """
 
 from collections import Counter

@@ -19,7 +19,7 @@ class SnapshotPages(PlainPlugin):
 
 
 class ReflectJobOrder(PlainPlugin):
-    """Page of the order in which gangs that have not started were tried in the last cycle."""
+    """Page of the scheduling order, in the last cycle, of gangs that have not started."""
 
     name = "reflectjoborder"
 

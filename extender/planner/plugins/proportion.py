@@ -300,7 +300,7 @@ class QueueShares:
         self.models.place(gang.queue, entry.column, sign * self.models.gpus(amount))
         for claim in entry.cls.needs.named:
             users = self._session.claims.user_count(claim.key, gang.queue)
-            if not (users if sign < 0 else users - entry.size):  # the first users in the queue come, or the last leave
+            if not (users if sign < 0 else users - entry.size):  # the queue's first users arrive, or its last users end
                 self.limited.claims.set_user(claim.key, gang.queue, (False, gang.key, claim.rows) if sign > 0 else None)
                 shared = self._sharing(claim, gang.queue)
                 self._place(gang, shared.devices, sign, scale(self._asked(gang, shared.devices), sign), shared)

@@ -48,7 +48,7 @@ class MinRuntime(PlainPlugin):
         hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, scenario.gang))
 
     def _may_lose(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
-        """Return True if the gang may lose pods: the ones above its minimum, or all."""
+        """Return True if the gang may lose pods: its pods above the minimum, or all."""
         has_extras = victim.started and victim.taken > victim.floor.min_member
         return has_extras or not self._protected(session, victim, reclaimer)
 

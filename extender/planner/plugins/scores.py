@@ -150,7 +150,7 @@ class PodAffinityScore(NodeScore):
         return self.shares(session, cls) * KUBERNETES
 
     def shares(self, session: Session, cls: PodClass) -> Scores:
-        """Return 1 for nodes that meet most preferences, 0 for those that meet the fewest, all 0 without any."""
+        """Return 1 for nodes that meet most preferences, 0 for nodes that meet fewest; all 0 without preferences."""
         sums = np.zeros(len(session.snapshot.nodes))
         for wish in cls.neighbours.preferences:
             counts = session.snapshot.pod_counts.get(wish.query.mark)

@@ -115,7 +115,7 @@ class TopologyPlugin(PlainPlugin):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DomainChoice:
-    """The domains for one part of a gang, in the order in which they are tried."""
+    """The domains for one part of a gang, in the order of their trials."""
 
     session: Session
     nodes: NodeSet
@@ -138,7 +138,7 @@ class DomainChoice:
             yield self.filled(WHOLE, 0)
 
     def next(self) -> Iterator[NodeSet]:
-        """Yield domains with room for a slice, in the order of the node set."""
+        """Yield domains with capacity for a slice, in the order of the node set."""
         columns, outer, tree = cast("Amounts", self.nodes.columns), self.reach.outer, self.reach.tree
         of = tree.domain_of[outer]
         enough = np.append(held(self.demands[0].wanted, outer) >= self.part.needed, [False])
@@ -197,7 +197,7 @@ class DomainChoice:
                 yield from self._around(level, there, part.least)
 
     def _around(self, level: int, there: Amounts, pods: int) -> Iterator[NodeSet]:
-        """Yield domains of one level that have members and hold `pods` pods, the ones with most members first."""
+        """Yield domains of one level that have members and hold `pods` pods, most members first."""
         domains, counts = np.unique(self.reach.tree.domain_of[level][there], return_counts=True)
         fits = np.logical_and.reduce([held(each.wanted, level) >= min(pods, each.wanted.most) for each in self.demands])
         for domain in domains[np.argsort(-counts, kind="stable")]:

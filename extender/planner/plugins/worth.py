@@ -1,7 +1,7 @@
-"""The worth of free GPUs of nodes to the pods that are likely to come: arithmetic over arrays, no state.
+"""The worth of nodes' free GPUs to likely future pods: arithmetic over arrays, no state.
 
-Worth is in thousandths of GPUs. A node has partly used GPUs, described one by one, and a number of unused GPUs. Pods
-come in kinds: an amount of CPU and memory, and whole GPUs or an equal part of some.
+Worth is in thousandths of GPUs. A node has partly used GPUs, described one by one, and a number of unused GPUs. A kind
+of pods has an amount of CPU and memory, and whole GPUs or equal parts of GPUs.
 """
 
 from collections.abc import Mapping
@@ -114,7 +114,7 @@ class Mix:
     fill: float
     """Weight (0 to 1) of all next pods of a kind in the worth, against a single next pod."""
     portions: Amounts
-    """The distinct portions of a GPU that kinds ask for."""
+    """The distinct portions of a GPU that kinds request."""
     which: Amounts
     """Index of each kind's portion."""
 

@@ -1,6 +1,6 @@
 """Problems of device claims (resource.k8s.io), and demands of claims that are left to kube-scheduler.
 
-In messages these demands follow the words `kube-scheduler decides, not counted:`.
+In messages these demands follow the text `kube-scheduler decides, not counted:`.
 """
 
 from muster.api.grammar import many

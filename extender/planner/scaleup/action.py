@@ -1,10 +1,10 @@
-"""The last step of every cycle: the first gang of each queue that lacks nodes asks an autoscaler for them.
+"""The last step of every cycle: an autoscaler is asked for nodes for the first gang of each queue that lacks nodes.
 
 Gangs that wait for anything else (their queue, their pods, other gates) are skipped, because nodes would not help. So
-is a gang that an autoscaler cannot help, and for a while one whose last request failed. A gang whose victims are to be
-evicted asks for no nodes either, as it would get capacity twice. Its pods stop asking, and its request is withdrawn
-unless it already has nodes. If such nodes come before the end of the victims' notice, the gang uses them and no victim
-is evicted (`elsewhere`).
+is a gang that an autoscaler cannot help, and for a while one whose last request failed. A gang whose victims will be
+evicted does not ask either, because it would get capacity twice. Its conditions and its request are withdrawn, unless
+the request already has nodes. If such nodes arrive before the victims' notice ends, the gang uses them and no victim is
+evicted (`elsewhere`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,8 +37,9 @@ Note = tuple[str, Reason]
 """Reason of the condition (empty: unchanged), and an addition to its message."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
-"""Shortest time, in seconds, that a gang's pods ask, even if another gang comes first: each change costs many
-writes."""
+"""Minimum seconds during which a gang's pods ask for nodes, even if another gang comes first: each change costs many
+writes.
+"""
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ class AskForNodes:
         """Let one gang ask in the way that it requests; return False if it does not ask."""
         wish, wanted = turn.preferences.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, wish, turn):
-            if note == _NODES_EXIST:  # the nodes that came for this gang do not hold it together
+            if note == _NODES_EXIST:  # the nodes added for this gang do not hold all of it
                 self._attempts.give_up(gang.uid, session.now)
             turn.notes[gang.uid] = note
             return False
@@ -120,7 +121,7 @@ class AskForNodes:
         return _request(session, gang, wanted, wish, turn)
 
     def _rests(self, session: Session, gang: GangView, turn: _Attempt) -> bool:
-        """Return True if the gang has asked without success and must wait before it asks again."""
+        """Return True if the gang's last request failed and its pause is not over."""
         tried = self._attempts.of(gang.uid)
         if tried.since is None and session.now >= tried.rests_until:
             return False

@@ -4,8 +4,8 @@ cluster-autoscaler first packs pending pods into the free capacity, one by one a
 without gangs, topology or avoided nodes. It adds no node for pods that fit in this way, so their gang does not ask.
 
 No autoscaler responds to the conditions of pods. New nodes that hold only a part of a gang cost money for as long as
-its pods ask, while other gangs of its queue wait. So a gang that has asked without success pauses, longer each time, as
-after a failed ProvisioningRequest. Only the process remembers this: a restarted planner begins again.
+its pods ask, while other gangs of its queue wait. So after a request without success a gang pauses, longer each time,
+as after a failed ProvisioningRequest. Only the process remembers this: a restarted planner begins again.
 """
 
 from collections.abc import Container, Hashable, Iterable, Mapping
@@ -96,7 +96,7 @@ class Tried:
 
 
 class ScaleUpAttempts:
-    """The gangs that ask or have asked without success, by UID; times are seconds since the epoch."""
+    """The gangs with a current or failed request, by UID; times are seconds since the epoch."""
 
     def __init__(self) -> None:
         self._tried: dict[str, Tried] = {}

@@ -76,7 +76,7 @@ class _Heard:
     words: tuple[Reason, Mapping[str, int] | None] = (NOTHING, None)
     """Reason and asking pods at that time."""
     may_ask: bool = True
-    """True if some of its pods may still ask for nodes."""
+    """True if some of its pods may still have the condition that asks for nodes."""
 
 
 class RequestReaders:

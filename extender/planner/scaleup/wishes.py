@@ -32,7 +32,7 @@ EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpRequest:
-    """The way in which a gang asks for nodes."""
+    """The form of a gang's request for nodes."""
 
     mode: Mode = "none"
     provisioning_class: str = DEFAULT_CLASS
@@ -121,7 +121,7 @@ def _read(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpRequest
 
 
 def _parameters(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse a class's parameters, in order. Raises ValueError for what the API would refuse; so do the next two."""
+    """Parse a class's parameters, in order. Raises ValueError for values that the API would refuse."""
     found = []
     for part in filter(None, (each.strip() for each in text.split(","))):
         key, separator, value = part.partition("=")

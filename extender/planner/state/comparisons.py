@@ -1,9 +1,9 @@
 """Comparisons of new queries with the existing pods and templates, in steps.
 
 A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, possibly all pods of
-the cluster. So it is compared in *rounds*, one for each asking namespace, which take turns: a namespace with many
-queries delays only itself. After a round all pods are as if they had come after its queries. Pods whose device claims
-changed are also updated in rounds, as one claim may have any number of users.
+the cluster. So it is compared in *rounds*, each for the queries of one namespace, and namespaces alternate: a namespace
+with many queries delays only itself. After a round, the state is the same as if all pods had arrived after its queries.
+Pods whose device claims changed are also updated in rounds, as one claim may have any number of users.
 
 Work is counted in checks of conditions and marks, not in time; a million checks take about a second.
 """

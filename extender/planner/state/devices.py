@@ -144,8 +144,7 @@ class Devices:
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
         """Return the devices with the highest scores on which a pod fits; None if there are too few.
 
-        For pods with several devices, devices that can hold the most such pods come first, so that as many pods as
-        possible fit.
+        For pods with several devices, devices that can hold the most such pods come first, so that most pods fit.
         """
         if self.divided[column] and not share.by_resource:
             return None

@@ -99,7 +99,7 @@ class PodClaims:
     refs: tuple[ClaimRef, ...] = ()
     extended: str = ""
     on_node: bool = False
-    """True if it uses a node, so that the devices of its own claims count with it."""
+    """True if it uses a node; then the devices of its own claims count as its usage."""
 
 
 class DeviceTable:

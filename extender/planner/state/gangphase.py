@@ -1,4 +1,4 @@
-"""The phase of a gang: how far it has come, by its members and its placement."""
+"""The phase of a gang: its progress, by its members and its placement."""
 
 from enum import Enum, auto
 
@@ -17,8 +17,8 @@ class GangPhase(Enum):
 
     The phase follows from the number of members that have a node or have succeeded (none, too few, enough), and from an
     active placement. A gang has successive runs. A run begins when all members of the minimum start together, and ends
-    when no member has a node. During a run, further members are placed as they come; the next run starts with the whole
-    minimum again.
+    when no member has a node. During a run, further members are placed when they arrive; the next run starts with the
+    whole minimum again.
     """
 
     WAITING = auto()
@@ -30,7 +30,9 @@ class GangPhase(Enum):
     STRANDED = auto()
     """Too few members have a node, and no placement is active: the gang is completed at once, or evicted."""
     WHOLE = auto()
-    """The gang has, or had in this run, its minimum. Until its last member ends, others are placed as they come."""
+    """The gang has, or had in this run, its minimum. Until its last member ends, new members are placed when they
+    arrive.
+    """
     GROWING = auto()
     """The gang is whole, and a placement is active for later or restarted members."""
 

@@ -172,7 +172,7 @@ class GangView:
 
     @property
     def independent(self) -> bool:
-        """True if its pods are independent: each starts, waits and asks for capacity by itself."""
+        """True if its pods are independent: each waits and starts on its own."""
         marked = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
         return marked and self.min_member <= 1 and len(self.pod_sets) <= 1
 
@@ -217,7 +217,7 @@ class GangView:
 
     @property
     def started(self) -> bool:
-        """True if the gang has (or had, in this run) its minimum; further members are then placed as they come."""
+        """True if the gang has (or had, in this run) its minimum; then new members are placed when they arrive."""
         return self.phase in _STARTED
 
     @property
@@ -258,7 +258,7 @@ class GangView:
         return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
 
     def certainly_needed(self) -> dict[str, int]:
-        """Members per pod set without which it cannot start; the rest of minMember may come from any set."""
+        """Members per pod set without which it cannot start; the rest of minMember may be members of any set."""
         needed = self.minimums
         if len(self.pod_sets) == 1:
             needed[self.pod_sets[0].name] = self.min_member
@@ -335,6 +335,6 @@ class GangView:
         return why is not None and why.code == reasons.placements.NOT_BOUND
 
     def next_epoch(self) -> int:
-        """Return an epoch after those of all earlier placements and pins."""
+        """Return an epoch greater than the epochs of all earlier placements and pins."""
         known = [pod.epoch or 0 for pod in self.pods]
         return max([self.placement.spec.epoch if self.placement else 0, *known]) + 1

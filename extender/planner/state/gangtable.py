@@ -282,7 +282,7 @@ def _named_for_one_life(group: PodGroup) -> bool:
 
 
 def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
-    """Return the pods without those that certainly belong to an earlier or later owner of the same name.
+    """Return the pods that may belong to the gang, without pods of an earlier or later owner of the same name.
 
     A workload that is deleted and created again has, for a while, pods of both incarnations, and the PodGroup of one of
     them. New pods must not be planned as replacements in a gang that is about to be deleted, and old pods must not

@@ -1,10 +1,10 @@
 """The minResources of PodGroups, as charged against the limits of queues.
 
-A PodGroup may ask for more than its members do: Spark's has the resources of all executors, and one member, the driver.
-While such a gang has any pod, it is charged its minResources at least. So its further pods find the quota that it was
-admitted with (Volcano's plugin capacity: inqueue resources). Members that have succeeded count as if they used it
-still. Its spares are within it: they become pods of the gang. What it names beside its pods, devices of claims, is
-charged beside it. The PodGroups that Muster makes are charged their pods alone, as are independent pods.
+A PodGroup may request more than its members do: Spark's has the resources of all executors, and one member, the driver.
+While such a gang has any pod, it is charged at least its minResources. So quota remains for its further pods (Volcano's
+plugin capacity: inqueue resources). Succeeded members count as if they still used their amounts. Spare slots count
+towards minResources, because they become pods of the gang; devices of claims are charged in addition. PodGroups that
+Muster creates, and independent pods, are charged for their pods alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ def min_resources(gang: GangView) -> Vector:
 
 
 def floor_of(gang: GangView) -> Vector:
-    """Return the least charge of a gang while it has pods; empty: it is charged what they use."""
+    """Return the minimum charge of a gang while it has pods; empty: it is charged for its pods alone."""
     if gang.independent or not holds_min_resources(gang.group.metadata):
         return {}
     floor = min_resources(gang)

@@ -1,4 +1,4 @@
-"""Native PodGroups; the ones with a pod that names one of Muster's schedulers are gangs of Muster's.
+"""Native PodGroups; a group with a pod of one of Muster's schedulers is a gang.
 
 The scheduler of a group is not in the API; only its pods name one. Until a pod is seen, Muster does not touch
 the group. A gang has another name than its group; if a Volcano PodGroup of that name exists, this is the gang, and it

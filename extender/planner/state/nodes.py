@@ -87,7 +87,7 @@ class NodeTable:
     def put_node(self, node: Node) -> None:
         """Add or update a node, which must be empty (see `Ledger.put_node`)."""
         name = node.metadata.name
-        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise, so it comes before any change
+        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise, so before any change
         self._own()
         self._offer(name, amounts)
         column = self.index.get(name)
@@ -188,8 +188,7 @@ class NodeTable:
     def charged(self, cls: PodClass, node: str) -> Vector:
         """Return a queue's charge for a pod of this class on a node (`charged_amounts`); not to be changed.
 
-        What the node offered before counts: while a device plugin restarts, there are no devices, but the pods have
-        theirs.
+        The node's earlier amounts count, too: while a device plugin restarts, the node has no devices, but its pods do.
         """
         taken = self.taken(cls, self.index.get(node))
         return charged_amounts(taken, self._most.get(node, self._offers.get(node)))

@@ -85,7 +85,7 @@ class PodClass:
 
 
 class ClassTable:
-    """Interning of pod classes: equal shapes share one object, which lives while it is used."""
+    """Interning of pod classes: equal shapes share one object, which exists while it is used."""
 
     def __init__(self) -> None:
         self.queries = QueryTable()

@@ -1,4 +1,4 @@
-"""Numbers of pods per node and mark; a mark stands for a matching query, a rule or a host port."""
+"""Numbers of pods per node and mark; a mark represents a matching query, a rule or a host port."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,9 +3,9 @@
 Until it ends, a bound pod is charged as it was when it was first seen with its node. Its owner may change its labels
 and annotations. A policy of the API server (`muster-pods`) protects those that affect the charge. The policy may be
 missing or bypassed, or a write may come between the binding and the watch event. The planner then still charges what it
-bound. A bound pod gives nothing back by naming another queue, gang, slot or device, by asking for a smaller part of a
-GPU, or by becoming unreadable. And an unassigned part of a GPU takes nothing: no scheduler bound a pod that was on a
-node from the beginning.
+bound. A bound pod stays charged even if it names another queue, gang, slot or device, requests a smaller part of a GPU,
+or becomes unreadable. An unassigned part of a GPU is not charged: a pod that was created on a node was bound by no
+scheduler.
 """
 
 from sys import intern
@@ -39,7 +39,7 @@ ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
 class PodRecord(Struct, eq=False, gc=False):
     """The fields of a pod that matter to planning, re-created when it changes.
 
-    The garbage collector ignores records, as they are in no reference cycle.
+    Records are excluded from garbage collection, because they are in no reference cycle.
     """
 
     uid: str
@@ -142,7 +142,7 @@ class PodRecord(Struct, eq=False, gc=False):
     def shares_claims(self) -> bool:
         """True if it uses a device claim that other pods may use too.
 
-        kube-scheduler refuses it while another pod's binding allocates the claim, and tries again afterwards, so such a
+        kube-scheduler refuses it while another pod's binding allocates the claim, and retries afterwards, so such a
         refusal is ignored.
         """
         return any(not ref.template or ref.grouped for ref in self.claims)
@@ -151,8 +151,8 @@ class PodRecord(Struct, eq=False, gc=False):
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
     """Create the record of a pod; `assumed` is the node to which Muster has just bound it, before the watch reports it.
 
-    A pod of another pool, on a node that came from there, counts as a foreign scheduler's: it uses the node's capacity,
-    and has no gang here.
+    A pod of another pool, on a node that moved from there, counts as a pod of another scheduler: it uses the node's
+    capacity, and has no gang here.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels

@@ -152,7 +152,7 @@ def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templat
     """Build the pod sets of a gang whose pods all have slots."""
     pod_sets = _job_sets(group, job, templates) if job else {}
     for name, minimum in group.spec.min_task_member.items() if job is None else ():
-        pod_sets[name] = PodSetView(name, None, 0, minimum)  # its pods may come later
+        pod_sets[name] = PodSetView(name, None, 0, minimum)  # its pods may be created later
     for pod in sorted(pods, key=_AGE):
         _slot_pod(pod_sets, pod)
     for slot in done_slots(job) if job else ():

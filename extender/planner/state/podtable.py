@@ -18,7 +18,7 @@ class PodTable:
         self.records: dict[str, PodRecord] = {}
         """UID → record."""
         self.taken: Counter[str] = Counter()
-        """Key of a gang → number of bound or succeeded pods, at least that of its taken slots; no zeros."""
+        """Key of a gang → number of bound or succeeded pods, at least the number of its used slots; no zeros."""
         self.slots: dict[str, Counter[str]] = {}
         """Key of a gang → pod set → number of distinct taken slots; pods without an assigned slot do not count."""
         self.alive: Counter[str] = Counter()

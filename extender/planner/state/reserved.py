@@ -2,7 +2,7 @@
 
 The planner renews the reservations in every cycle; the verbs read them while kube-scheduler waits for an answer. Pods
 that end before the gang can start may use the capacity. It belongs to the ledger (`extender.planner.ledger`) but has
-arrays of its own: amounts that running pods will have given back by then are subtracted, and these change with time.
+arrays of its own, because amounts that running pods will free by then are subtracted, and these change with time.
 """
 
 from collections.abc import Sequence
@@ -75,7 +75,7 @@ class ReservedRooms:
         self._since = []
 
     def replace(self, rooms: Sequence[ReservedRoom], start_s: float) -> None:
-        """Replace the reservations by those of a cycle; `start_s` is the longest time until a pod runs."""
+        """Replace the reservations by a cycle's new ones; `start_s` is the longest time until a pod runs."""
         self._rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
         self._start_s = start_s
         self._views = {}

@@ -22,7 +22,7 @@ SpareRunOfClass = tuple[SpareSeats, PodClass]
 SpareRunKey = tuple[str, str, str]
 """UID of the gang that keeps spare slots, pod set and node."""
 MOST_LOANS = 1_024
-"""Most loans of one gang that are read; no gang needs more."""
+"""Maximum number of borrowed slots that are read per gang; no gang needs more."""
 
 
 def runs(gang: GangView) -> bool:
@@ -86,7 +86,7 @@ class SpareEntries:
         self._open: dict[str, list[tuple[str, str, int]]] = {}
         """Key of a gang → holders of its entries."""
         self._loans: dict[str, list[Loan]] = {}
-        """Key of a gang that borrows → its loans."""
+        """Key of a borrowing gang → its borrowed slots."""
         self._lent: Counter[SpareRunKey] = Counter()
 
     def follow(self, key: str, gang: GangView | None) -> None:

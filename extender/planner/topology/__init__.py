@@ -1,8 +1,8 @@
-"""Topologies: domains of nodes within domains, and the nearness that gangs ask for.
+"""Topologies: nested domains of nodes, and gangs' requests for nearness.
 
 `tree` is the shape of every topology: levels, outermost first, and the domain of each node per level as an array.
-`forest` has all topologies of a cluster: those of node labels, and the tree of `hypernodes`, which `members` and
-`nesting` build. `requests` reads a gang's topology requests, and `parts` turns them into a tree; `fit` counts the free
+`forest` has all topologies of a cluster: trees of node labels, and the tree of `hypernodes`, which `members` and
+`nesting` build. `requests` reads a gang's topology requests, and `parts` makes a tree of them; `fit` counts the free
 capacity of domains and chooses one.
 
 The package uses no I/O and no clock, and never changes a finished tree. It imports the plain types of

@@ -137,7 +137,7 @@ class Filling:
     """Scores of nodes: in an innermost domain, higher ones are filled first. None: the tightest that holds the rest is
     last."""
     ties: Sequence[Tie] = ()
-    """Tie-breakers: of domains that hold equally many pods, the ones with the smallest sum come first."""
+    """Tie-breakers: of domains that hold equally many pods, the smallest sum comes first."""
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
         """Return columns in order with their pods; `columns` are a domain's nodes with free capacity."""
@@ -200,7 +200,7 @@ class Filling:
     def _places(self, level: int, some: Amounts, of: Amounts, columns: Amounts) -> Amounts:
         """Return the rank of each of these domains among domains that hold equally many pods.
 
-        `of` has the domains of the `columns`, which are the nodes with room.
+        `of` has the domains of the `columns`, which are the nodes with free capacity.
         """
         first = self.wanted.geometry.first(level)[some]
         domains = len(self.wanted.geometry.tree.domains[level])
@@ -292,7 +292,7 @@ def equal_shares(rooms: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Am
     few = int(np.searchsorted(np.cumsum(room), pods)) + 1
     threshold = min(pods // few, int(room[few - 1]))
     total = np.concatenate([[0], np.cumsum(room[room >= threshold])])
-    windows = total[few:] - total[:-few]  # neighbours by room; falling
+    windows = total[few:] - total[:-few]  # neighbours by capacity, descending
     tight = windows[np.flatnonzero(windows >= pods)[-1]]
     start = int(np.argmax(windows == tight))
     room = room[start : start + few]

@@ -73,7 +73,7 @@ WHOLE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelRange:
-    """Levels of a tree that may hold the pods of a request: from `inner`, tried first, out to `outer`."""
+    """Levels of a tree that may hold the pods of a request: first `inner`, then outwards to `outer`."""
 
     tree: Tree
     inner: int

@@ -1,7 +1,7 @@
 """Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the units that result.
 
 * the gang: `networkTopology` of the PodGroup, else the annotations `muster.dev/topology…` on it;
-* a pod set: annotations on its template, or on its pods where these say otherwise. The ReplicatedJobs of a JobSet are
+* a pod set: annotations on its template, overridden by annotations on its pods. The ReplicatedJobs of a JobSet are
   one pod set of the gang, and several kinds of pods here.
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.

@@ -1,10 +1,10 @@
-"""Search for moves that let a gang fit: few pieces (evictable units) that get other slots in the same scenario.
+"""Search for moves that let a gang fit: few evictable units (pieces) that get other slots in the same scenario.
 
-Candidates are tried from the cheapest on, each with all predicates on a statement:
+Candidates are tested from the cheapest on, each with all predicates on a statement:
 
-1. Single pieces that make enough room.
-2. Pieces of one node that only together make room for a pod, and combinations of such lots on several nodes.
-3. Pieces that make enough room, and a further piece whose node they can move to.
+1. Single pieces that free enough capacity.
+2. Pieces of one node that free enough for a pod only together, and combinations of such lots on several nodes.
+3. Pieces that free enough capacity, and a further piece whose node they can move to.
 4. Prefixes of the whole order; each member that can stay does so.
 
 The freed capacity is counted exactly, GPU by GPU, as a piece may move between two GPUs of one node.
@@ -26,9 +26,9 @@ from extender.planner.victims.pieces import EvictableUnit
 from extender.planner.victims.solver import Search, scenario_of, trial
 
 TRIALS = 32
-"""Most candidates that are tried before candidates with a further piece (3)."""
+"""Maximum number of candidates before candidates with a further piece (3)."""
 CHAINS = 16
-"""Most candidates with a further piece that are tried before prefixes of the whole order (4)."""
+"""Maximum number of candidates with a further piece before prefixes of the whole order (4)."""
 CONSIDERED = 128
 """Most units whose freed capacity is counted, and most combinations of units on one node."""
 TOGETHER = 3
@@ -115,7 +115,7 @@ def _lots(search: Search, pieces: list[EvictableUnit], lacks: list[int]) -> list
 def _candidates(
     search: Search, pieces: list[EvictableUnit], lots: list[Lot], total: int
 ) -> Iterator[list[EvictableUnit]]:
-    """Yield sets of pieces that make enough room, sets with the fewest pods first."""
+    """Yield sets of pieces that free enough capacity, sets with the fewest pods first."""
     if not total:  # probably rules between pods are in the way, so any piece may be
         yield []
         yield from map(list, units_of(pieces))
@@ -130,7 +130,7 @@ def _candidates(
 
 
 def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[EvictableUnit]]:
-    """Yield pieces that make enough room, plus a unit whose departure lets the largest of their pods fit."""
+    """Yield pieces that free enough capacity, plus a unit whose move lets the largest of their pods fit."""
     free, most = search.session.usable(), whole_node(search.session)
     singles = sorted((lot for lot in lots if len(lot.units) == 1), key=lambda lot: (lot.pods, lot.size(most)))
     for lot in [each for each in lots if each.gain >= total > 0]:
@@ -152,7 +152,7 @@ def whole_node(session: Session) -> Amounts:
 
 
 def _enough(lots: Iterable[Lot], total: int) -> list[EvictableUnit]:
-    """Return the pieces of the first lots that together make room for `total` pods, on distinct nodes."""
+    """Return the pieces of the first lots that together free capacity for `total` pods, on distinct nodes."""
     chosen: dict[EvictableUnit, None] = {}
     nodes: set[int] = set()
     for lot in lots:
@@ -166,7 +166,7 @@ def _enough(lots: Iterable[Lot], total: int) -> list[EvictableUnit]:
 
 
 def _together(search: Search, lacks: Sequence[int], singles: Sequence[Lot]) -> list[Lot]:
-    """Return combinations of units on one node that make more room than the best of their units alone."""
+    """Return combinations of units on one node that free more capacity than the best of their units alone."""
     on_node: dict[int, list[Lot]] = {}
     for lot in singles:
         for column in lot.nodes:

@@ -252,7 +252,7 @@ def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
 
 
 def spares_left(kept: Iterable[SpareSeats], gone: Iterable[SpareSeats | Loan]) -> list[SpareSeats]:
-    """Return the kept spare slots without the ones that are given up or lent."""
+    """Return a gang's spare slots, without slots that are given up or lent."""
     less = {(each.pod_set, each.node): each.count for each in gone}
     left = (SpareSeats(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
     return [each for each in left if each.count > 0]

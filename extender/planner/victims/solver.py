@@ -99,7 +99,7 @@ def _fewer(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] |
 
 
 def trial(search: Search, pieces: Sequence[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Try to place the gang without these units; return the ones that have to go, None if it does not fit."""
+    """Try to place the gang without these units; return the units that must be evicted, None if it does not fit."""
     search.statement.discard()
     for piece in pieces:
         search.statement.evict(piece.gang, piece.pods)
@@ -115,7 +115,7 @@ def trial(search: Search, pieces: Sequence[EvictableUnit]) -> list[EvictableUnit
 
 
 def scenario_of(search: Search, pieces: Sequence[EvictableUnit]) -> Scenario:
-    """Return the scenario in which these pieces go; a trial has evicted them."""
+    """Return the scenario in which these units are evicted; a trial has evicted them."""
     snapshot = search.session.snapshot
     lost = search.session.claims.lost_with([(piece.gang.queue, piece.pods) for piece in pieces])
     chunks = tuple(

@@ -63,7 +63,7 @@ class Initializer(Wire):
 
 
 class Trainer(Wire):
-    """The TrainJob's own settings of the training; all others come from the runtime."""
+    """The TrainJob's own settings of the training; the runtime defines all others."""
 
     image: Annotated[str, Meta(max_length=500)] | None = None
     """Image of container `node`."""

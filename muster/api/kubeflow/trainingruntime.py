@@ -29,7 +29,7 @@ class EnvInjection(Wire):
 
 
 class ElasticPolicy(Wire):
-    """Torch with a varying number of nodes: members may come and go."""
+    """Torch with a varying number of nodes: members may join and leave."""
 
     min_nodes: Annotated[int, Meta(ge=1)] | None = None
     """Nodes that training needs at least."""
@@ -43,7 +43,7 @@ class TorchPolicy(Wire):
     """The training runs under torchrun."""
 
     num_proc_per_node: IntOrString | None = None
-    """Processes in each pod where the TrainJob does not say: a number, `auto`, `cpu` or `gpu`."""
+    """Processes in each pod if the TrainJob does not set it: a number, `auto`, `cpu` or `gpu`."""
     elastic_policy: ElasticPolicy | None = None
     """Bounds of a number of nodes that varies."""
     env_injection: EnvInjection | None = None
@@ -82,7 +82,7 @@ class MLPolicy(Wire):
     """Number of nodes, and the framework that sets them up."""
 
     num_nodes: int | None = None
-    """Number of nodes where the TrainJob does not say; 1 if left out."""
+    """Number of nodes if the TrainJob does not set it; 1 by default."""
     torch: TorchPolicy | None = None
     """The training runs under torchrun."""
     mpi: MPIPolicy | None = None

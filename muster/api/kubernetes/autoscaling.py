@@ -31,7 +31,7 @@ class ProvisioningRequestStatus(Wire):
 
 
 class ProvisioningRequest(Object):
-    """Room for all of these pods, asked of an autoscaler."""
+    """A request to an autoscaler for nodes that hold all of these pods."""
 
     spec: ProvisioningRequestSpec = field(default_factory=ProvisioningRequestSpec)
     status: ProvisioningRequestStatus = field(default_factory=ProvisioningRequestStatus)

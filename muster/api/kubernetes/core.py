@@ -164,7 +164,7 @@ class PodStatus(Wire):
 
 
 class Pod(meta.Object):
-    """A pod: a member of a gang, or another user of a node's room."""
+    """A pod: a member of a gang, or another user of a node's capacity."""
 
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)

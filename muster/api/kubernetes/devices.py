@@ -9,7 +9,7 @@ from muster.api.kubernetes.constraints import NodeSelector, Toleration
 from muster.api.kubernetes.meta import Object, ObjectMeta
 
 DEVICE_CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
-"""Prefix of an extended resource that stands for the devices of a class (KEP-5004)."""
+"""Prefix of an extended resource that represents the devices of a class (KEP-5004)."""
 ALL = "All"
 """The allocation mode in which a request gets every device that matches."""
 MOST_PODS = 256
@@ -81,7 +81,7 @@ class ResourceSlice(Object):
 
 
 class DeviceTaintSelector(Wire):
-    """The devices that a rule taints: those that all fields which are set name; every device if none is."""
+    """The devices that a rule taints: devices that match all fields; every device if no field is set."""
 
     driver: str | None = None
     pool: str | None = None
@@ -96,7 +96,7 @@ class DeviceTaintRuleSpec(Wire):
 
 
 class DeviceTaintRule(Object):
-    """A taint that an administrator gives devices, beside those of their driver (v1 since Kubernetes 1.37)."""
+    """A taint that an administrator sets on devices, in addition to the driver's taints (v1 since Kubernetes 1.37)."""
 
     spec: DeviceTaintRuleSpec = field(default_factory=DeviceTaintRuleSpec)
 
@@ -127,7 +127,7 @@ class DeviceClass(Object):
 
 
 class ExactDeviceRequest(Wire):
-    """Devices of one class; as an alternative of `firstAvailable` it has a name of its own."""
+    """A request for devices of one class; an alternative of `firstAvailable` also has a name."""
 
     name: str = ""
     device_class_name: str = ""
@@ -137,7 +137,7 @@ class ExactDeviceRequest(Wire):
     admin_access: bool | None = None
     tolerations: list[Toleration] = field(default_factory=list)
     capacity: dict[str, Any] | None = None
-    """Set if a part of a device's capacity is asked for, not a whole device."""
+    """Set if the request is for a part of a device's capacity, not for a whole device."""
 
 
 class DeviceRequest(Wire):

@@ -102,7 +102,7 @@ class LocalReference(Wire):
 
 
 class TemplateMeta(Wire):
-    """metadata of a template, for the objects that are made of it."""
+    """metadata of a template, for the objects that are created from it."""
 
     labels: dict[str, str] = field(default_factory=dict)
     """Labels."""
@@ -199,4 +199,4 @@ SecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "Se
 PodSecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "PodSecurityContext"})]
 
 IntOrString = Annotated[int | str, Meta(extra_json_schema={"x-muster-schema": "IntOrString"})]
-"""A number, or a word that stands for one."""
+"""A number, or a text that represents a number or a name."""

@@ -39,7 +39,7 @@ def problem(pod: Pod) -> PodProblem | None:
     """Return the problem of a pod; None if it runs, starts, ended by itself, or is being deleted.
 
     The pod's own reason comes first: kubelet refused it (`OutOfcpu`, `SysctlForbidden`, …) or ended it (`Evicted`, …).
-    Else it is the first container that waits, in the order in which they start.
+    Otherwise it is the problem of the first waiting container, in start order.
     """
     status = pod.status
     if pod.metadata.deletion_timestamp or status.phase == "Succeeded":

@@ -14,17 +14,17 @@ from muster.api.kubernetes.meta import Condition, Object
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 """Condition of a PodGroup: its pods have had nodes, as many as it needs. Once True it stays so."""
 UNSCHEDULABLE = "Unschedulable"
-"""Reason of that condition while the PodGroup waits for room."""
+"""Reason of that condition while the PodGroup waits for free capacity."""
 SCHEDULED = "Scheduled"
 """Reason of that condition once the PodGroup has had its nodes; kube-scheduler's word for it."""
 DISRUPTION_TARGET = "DisruptionTarget"
-"""Condition of a PodGroup whose pods are about to be ended to make room."""
+"""Condition of a PodGroup whose pods are about to be evicted for others."""
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 """Reason of that condition."""
 
 
 class Policy(Wire):
-    """The policy `basic`, or a mode of disruption: its presence says all there is to say."""
+    """The policy `basic`, or a mode of disruption: its presence is its only content."""
 
 
 class GangPolicy(Wire):
@@ -155,7 +155,7 @@ class PodGroupTemplate(Wire):
 
 
 class CompositePodGroupTemplate(CompositePodGroupSpec):
-    """A template of composite groups in a Workload, with those of its parts; further composite ones stay plain JSON."""
+    """A template of composite groups in a Workload, with its parts; nested composite groups stay plain JSON."""
 
     name: str = ""
     pod_group_templates: list[PodGroupTemplate] = field(default_factory=list)
@@ -177,7 +177,7 @@ class Workload(Object):
 
 
 class PodSchedulingGroup(Wire):
-    """The native PodGroup of a pod. Immutable, so what it says may be believed."""
+    """The native PodGroup of a pod. Immutable, so it can be trusted."""
 
     pod_group_name: str | None = None
 

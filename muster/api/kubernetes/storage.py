@@ -65,7 +65,7 @@ class PersistentVolume(meta.Object):
 
 
 class StorageClass(meta.Object):
-    """A storage class, which says when its claims are bound."""
+    """A storage class, which determines when its claims are bound."""
 
     volume_binding_mode: str = "Immediate"
 

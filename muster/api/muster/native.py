@@ -155,8 +155,8 @@ def pool_of_group(native: scheduling.NativePodGroup) -> str:
 def counted_in(native: scheduling.NativePodGroup) -> str:
     """Return the queue whose status counts the group; empty while it is not a Muster gang.
 
-    While it waits that is the queue that it names itself, else the one that stands with its phase, which only the
-    planner finds out.
+    While the group waits, it is the queue that the group names, else the queue recorded with its phase, which the
+    planner determines.
     """
     condition = next((each for each in native.status.conditions if each.type == PHASE), None)
     if condition is None:

@@ -87,7 +87,7 @@ DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
 
 
 def rules_in(published: Mapping[str, Suspects], pool: str) -> FaultRules:
-    """Return the rules of a node pool from those that extenders publish; by default the built-in ones."""
+    """Return the rules of a node pool from the rules that extenders publish; by default the built-in rules."""
     suspects = published.get(pool)
     return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 

@@ -183,7 +183,7 @@ class PlacementStatus(Wire):
     attempts: NonNegative = 0
     """Number of successive placements that were abandoned because the gang's pods were not created in time."""
     not_before: str = ""
-    """Time before which no placement is tried (RFC 3339), unless the gang's pods exist by then."""
+    """Time of the next attempt to place the gang (RFC 3339), unless the gang's pods exist earlier."""
     evictions_in_vain: NonNegative = 0
     """Number of successive placements that were abandoned because pods could not be evicted for them."""
     no_evictions_before: str = ""
@@ -366,7 +366,7 @@ def noted(group: PodGroup) -> Placement | None:
 
 
 def current(group: PodGroup, placement: Placement | None) -> Placement | None:
-    """Return the later of a gang's Placement and its annotation; ignore those of another PodGroup of the same name."""
+    """Return the later of a gang's Placement and its annotation; ignore another PodGroup of the same name."""
     known = [each for each in (placement, noted(group)) if each and each.spec.pod_group_uid == group.metadata.uid]
     return max(known, key=lambda each: each.spec.epoch, default=None)
 

@@ -30,7 +30,7 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return self._sentence
 
     @cached_property
-    def _sentence(self) -> str:  # many gangs wait for one reason, and each cycle compares what they say
+    def _sentence(self) -> str:  # many gangs wait for one reason, and each cycle compares the texts
         return _SENTENCES[self.code](**self.params)
 
     def __bool__(self) -> bool:

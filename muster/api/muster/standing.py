@@ -1,4 +1,4 @@
-"""Queue position and expected start of a waiting gang, rounded as they are written.
+"""Queue position and expected start of a waiting gang, rounded as in its status.
 
 Both change whenever another gang moves, and each change costs a write of a PodGroup. So positions are exact up to ten,
 and then rounded to tens and hundreds. If one start moves a hundred gangs, only twenty writes change.

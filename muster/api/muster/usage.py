@@ -13,7 +13,9 @@ KEY: Final = "usage.json"
 MOST_CHARS: Final = 900_000
 """Of the document; the API server takes ConfigMaps of 1 MiB."""
 RESOURCES_KEPT: Final = 16
-"""Resources of a queue that are counted besides those of its budgets: users may invent any number of names."""
+"""Maximum number of a queue's counted resources in addition to its budgets' resources: users may invent any number of
+names.
+"""
 AHEAD_S: Final = 600.0
 """Maximum accepted time in the future, in seconds; clocks differ less."""
 AGAIN_S: Final = 300.0
@@ -87,7 +89,7 @@ class PublishedUsage(msgspec.Struct, frozen=True):
     periods: tuple[str, ...] = ("month",)
     """The periods that are counted: a recorder of an earlier version knows months only."""
     left_out: tuple[str, ...] = ()
-    """Queues whose usage is missing, as all of it together is too long; an empty name stands for all queues."""
+    """Queues whose usage is missing because the data would be too long; an empty name means all queues."""
 
 
 _USAGE: Final = msgspec.json.Decoder(PublishedUsage)
@@ -100,10 +102,10 @@ def silent_s(usage: PublishedUsage, now: float) -> float:
 
 
 def read_usage(data: Mapping[str, Any]) -> PublishedUsage:
-    """Return the usage in the data of a ConfigMap; ValueError says why there is none."""
+    """Return the usage in the data of a ConfigMap; ValueError has the reason if there is none."""
     text = data.get(KEY)
     if not isinstance(text, str):
-        raise ValueError(f"it has no key {KEY}")  # noqa: TRY004 - what was read is wrong, not an argument's type
+        raise ValueError(f"it has no key {KEY}")  # noqa: TRY004 - the data is wrong, not an argument's type
     if len(text) > MOST_CHARS:
         raise ValueError(f"its {KEY} has more than {MOST_CHARS} characters")
     try:

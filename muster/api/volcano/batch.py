@@ -1,4 +1,4 @@
-"""Job (batch.volcano.sh/v1alpha1) with the quirks of Volcano that it may ask for, and Command (bus.volcano.sh)."""
+"""Job (batch.volcano.sh/v1alpha1) with optional quirks of Volcano, and Command (bus.volcano.sh)."""
 
 from typing import Annotated, Any, Literal
 
@@ -271,5 +271,5 @@ QUIRKS = (RESUME_COUNTS, TTL_SPARES_ABORTED)
 
 
 def compat(meta: ObjectMeta) -> frozenset[str]:
-    """Return the quirks that the object asks for, also unknown ones."""
+    """Return the quirks that the object requests, including unknown ones."""
     return frozenset(filter(None, (word.strip() for word in meta.annotations.get(names.COMPAT, "").split(","))))

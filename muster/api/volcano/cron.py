@@ -32,7 +32,7 @@ class CronJobSpec(Wire):
     starting_deadline_seconds: Annotated[int, Meta(ge=0, le=2**62)] | None = None
     """Seconds after a time of the schedule until which its Job may still be made; without limit if unset."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
-    """While a Job of it runs: make the next one too, `Forbid` it for so long, or `Replace` the one that runs."""
+    """While an earlier Job runs: start the next one too (`Allow`), skip it (`Forbid`), or `Replace` the running Job."""
     suspend: bool = False
     """No Jobs are made while this is true."""
     job_template: CronJobTemplate = field(default_factory=CronJobTemplate)

@@ -1,4 +1,4 @@
-"""JobFlow, Jobs that follow each other, and JobTemplate, what they are made of (flow.volcano.sh/v1alpha1)."""
+"""JobFlow, Jobs that run in order, and JobTemplate, the templates of these Jobs (flow.volcano.sh/v1alpha1)."""
 
 from typing import Annotated, Literal
 
@@ -71,7 +71,7 @@ class Probe(Wire):
 
 
 class FlowDependsOn(Wire):
-    """Steps that come before this one."""
+    """Steps that run before this one."""
 
     targets: list[str] = field(default_factory=list)
     """Steps of the same JobFlow; their Jobs must be completed before this one is made."""
@@ -116,7 +116,7 @@ class JobPatch(Wire):
     policies: list[batch.LifecyclePolicy] = field(default_factory=list)
     """Instead of the Job's policies."""
     plugins: dict[str, list[str]] = field(default_factory=dict)
-    """Plugins more, and arguments more of those that are there."""
+    """Additional plugins, and additional arguments of existing plugins."""
     running_estimate: Duration | None = None
     """Stored; Muster does nothing with it."""
     queue: str = ""
@@ -141,12 +141,12 @@ class FlowPatch(Wire):
 
 
 class Flow(Wire):
-    """One step: a Job, made of the JobTemplate with the step's name."""
+    """One step: a Job, created from the JobTemplate with the step's name."""
 
     name: Annotated[str, Meta(min_length=1)] = ""
     """The JobTemplate, in the namespace of the JobFlow. The Job is `<JobFlow>-<name>`."""
     depends_on: FlowDependsOn | None = None
-    """Steps that come before."""
+    """Steps that run before it."""
     patch: FlowPatch | None = None
     """Changes of the JobTemplate."""
 
@@ -211,7 +211,7 @@ class FlowState(Wire):
 
 
 class JobFlowStatus(Wire):
-    """status of a JobFlow. The lists name its Jobs that exist, and those that are gone by their last phase."""
+    """status of a JobFlow. The lists name its Jobs by phase: existing Jobs, and deleted ones by their last phase."""
 
     pending_jobs: list[str] = field(default_factory=list)
     """Jobs that wait."""
@@ -249,7 +249,7 @@ class JobTemplateStatus(Wire):
     """status of a JobTemplate."""
 
     job_depends_on_list: list[str] = field(default_factory=list)
-    """Jobs that exist and were made of it; of very many, the first by name."""
+    """Existing Jobs that were created from it; of very many, the first by name."""
 
 
 class JobTemplate(Object):

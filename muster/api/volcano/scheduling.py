@@ -55,8 +55,9 @@ class PodGroupSpec(Wire):
     priority_class_name: str = ""
     """PriorityClass; of one queue, gangs with a higher value go first."""
     min_resources: Quantities | None = None
-    """Resources that the gang needs at least; it enters the queue once they seem available. The capability must hold
-    them, and what a running gang does not use of them counts as used."""
+    """Minimum resources of the gang; it enters the queue once they seem available. They count against the capability,
+    even the part that a running gang does not use.
+    """
     network_topology: NetworkTopology | None = None
     """Required nearness of all pods."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)
@@ -64,9 +65,9 @@ class PodGroupSpec(Wire):
 
 
 NO_ROOM = "NotEnoughResources"
-"""Reason of the condition Unschedulable of a gang for which there is too little room."""
+"""Reason of the condition Unschedulable of a gang for which free capacity is insufficient."""
 EVICTED = "Evicted"
-"""Reason of the condition Unschedulable of a gang whose pods went to make room for another one."""
+"""Reason of the condition Unschedulable of a gang whose pods were evicted for another gang."""
 PLACED = "Placed"
 """Reason of that condition, which is False then, of a gang that has waited and has its nodes planned."""
 TOO_FEW_PODS = "NotEnoughPods"
@@ -96,7 +97,7 @@ class PodGroupStatus(Wire):
     """status of a gang; the scheduler side writes it."""
 
     phase: PodGroupPhase = ""
-    """Pending waits for its turn; Inqueue may create pods; Unknown fell under its minimum."""
+    """Pending waits in its queue; Inqueue may create pods; Unknown has fewer members than its minimum."""
     conditions: list[PodGroupCondition] = field(default_factory=list)
     """Reason why the gang waits, or that it is scheduled."""
     running: NonNegative = 0
@@ -111,7 +112,7 @@ class PodGroupStatus(Wire):
     """Place among the gangs that wait in its queue, from 1: exact to 10, then the first of ten (21: 21 to 30), of a
     hundred and so on. Left out if it does not wait, and for a moment afterwards. Written once a minute at most."""
     expected_start: Time | None = None
-    """Expected start, to the minute, where nodes are reserved for it and it is known when they come free."""
+    """Expected start, to the minute, if nodes are reserved for the gang and the time when they become free is known."""
 
     def true_condition(self, kind: ConditionType) -> PodGroupCondition | None:
         """Return the condition of this type if it is True; None otherwise."""
@@ -180,7 +181,7 @@ class QueueSpec(Wire):
     """spec of a queue."""
 
     weight: Annotated[int, Meta(ge=1, le=65535)] = 1
-    """Part of the resources that are left when every queue has what it deserves, relative to its siblings."""
+    """Share of the resources beyond all deserved amounts, relative to its siblings."""
     capability: Quantities = field(default_factory=dict)
     """The most the queue may use; no limit for resources not named."""
     deserved: Quantities = field(default_factory=dict)
@@ -220,7 +221,7 @@ class QueueStatus(Wire):
     allocated: Quantities = field(default_factory=dict)
     """Requests of the queue's pods now."""
     pending: int = 0
-    """Gangs that wait for their turn."""
+    """Gangs that wait for admission to the queue."""
     running: int = 0
     """Gangs that run."""
     inqueue: int = 0
@@ -242,12 +243,13 @@ class QueueStatus(Wire):
     usage_time: Time | None = None
     """Time of that usage."""
     waiting: NonNegative = 0
-    """Gangs that wait in the queue itself, for their turn or for nodes."""
+    """Gangs that wait in the queue itself, for admission or for nodes."""
     spares: Quantities = field(default_factory=dict)
     """Amounts that gangs of the queue keep for members that they lose; they count as used beside `allocated`."""
     largest_node: Quantities = field(default_factory=dict)
-    """Of the root queue: what a single node has for pods at most, of each resource; admission warns of pods that ask
-    for more."""
+    """On the root queue: the largest amount of each resource on a single node; admission warns about pods that request
+    more.
+    """
 
 
 class Queue(Object):

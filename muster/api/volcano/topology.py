@@ -171,7 +171,7 @@ def _terms(selector: LabelSelector) -> int:
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be used; the message says why."""
+    """A pattern that cannot be used; the message has the reason."""
 
 
 def steps_of(pattern: str) -> int:
@@ -201,6 +201,6 @@ def options(memory_bytes: int) -> Any:
 
 
 def _text(error: Exception) -> str:
-    """Return RE2's message, which comes as bytes."""
+    """Return RE2's message, which RE2 raises as bytes."""
     text = error.args[0] if error.args else ""
     return text.decode(errors="replace") if isinstance(text, bytes) else str(text)

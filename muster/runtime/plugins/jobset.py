@@ -2,7 +2,7 @@
 
 If TrainJobs run as Muster's Jobs, every field of a runtime's JobSet template is either carried out or refused; none is
 ignored. `unmapped` runs when a runtime, or a TrainJob on it, is submitted, the other functions when the Job is made.
-Claims that pods share (`volumeClaimPolicies`) are the same as those of JobSet's controller: `<name>-<TrainJob>`, and
+Claims that pods share (`volumeClaimPolicies`) are the same as with JobSet's controller: `<name>-<TrainJob>`, and
 a volume in each pod of which a container mounts `<name>`.
 """
 

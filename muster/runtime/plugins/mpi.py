@@ -1,9 +1,9 @@
-"""MPI: a launcher that reaches its nodes by ssh, its key, and the list of nodes.
+"""MPI: a launcher that connects to its nodes by ssh, its key, and the list of nodes.
 
-A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap and the key a Secret of its own. Where an
-owner makes its pods itself, all pods are of one shape: rank 0 launches and computes, and the controller makes the
-Secret when it sees the first pod. A short hostfile is an annotation of each pod. A long hostfile, which would be stored
-once per pod, is a ConfigMap that the controller makes together with the Secret.
+A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap, and the key is a Secret. If the owner
+creates its pods itself, all pods are of one shape: rank 0 launches and computes, and the controller makes the Secret
+when it sees the first pod. A short hostfile is an annotation of each pod. A long hostfile, which would be stored once
+per pod, is a ConfigMap that the controller makes together with the Secret.
 """
 
 from collections.abc import Iterable, Iterator

@@ -4,7 +4,7 @@ Also the launcher's wait for hosts.
 
 Pods of one workload mount one Secret. It is made once, is immutable, and is deleted with the workload, so running pods
 and later ones have the same key. The pods of a gang become reachable at different times, and mpirun ends if one does
-not answer. So an init container of the launcher tries until all answer, in the launcher's image, which has ssh.
+not answer. So an init container of the launcher retries until all answer, in the launcher's image, which has ssh.
 """
 
 import re
@@ -82,7 +82,7 @@ def config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Co
 
 
 def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
-    """Return the hostfile of pods that all look alike: the first of them launches."""
+    """Return the hostfile of identical pods: the first of them launches."""
     kind = implementation(info.settings)
     _fits(info, launcher, len(launcher.endpoints))  # before the list is made: its length is user-supplied
     hosts = list(launcher.endpoints)
@@ -109,7 +109,7 @@ def _fits(info: Info, launcher: PodSet, size: int) -> None:
 WAIT_NAME = "wait-for-mpi-hosts"
 _AT_ONCE = 32
 
-# One try must not take long, and must not ask for a password; of each option ssh takes the first that it is given.
+# One attempt must be short, and must not prompt for a password; of each option ssh takes the first that it is given.
 _SSH = f"ssh -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 {SSH_ARGUMENTS}"
 
 _MARKS = {"@SSH@": _SSH, "@AT_ONCE@": str(_AT_ONCE), "@HOSTFILE@": HOSTFILE, "@ANNOTATION@": annotation(MPI_WAIT)}

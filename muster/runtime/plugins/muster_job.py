@@ -170,7 +170,7 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
         "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
     }
     # maxRetry also counts the restart that fails the Job. Without restarts only evictions are retried: a gang that
-    # makes room for other gangs, or whose node is drained, has not failed. A budget limits them by itself.
+    # is evicted for other gangs, or whose node is drained, has not failed. A budget limits them by itself.
     spec["maxRetry"] = restarts + 1 if restarts else EVICTIONS
     for key in ("networkTopology", "priorityClassName"):
         if details.get(key):

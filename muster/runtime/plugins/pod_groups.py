@@ -59,7 +59,7 @@ class Volcano:
             _mark(info, str(details["queue"]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the PodGroup; the controller makes that of a Job."""
+        """Yield the PodGroup, except for a Job, whose PodGroup the controller creates."""
         if plan.target != JOBSET or plan.gang is None or plan.gang.plugin != self.name:
             return
         details = {key: value for key, value in plan.gang.details.items() if value}
@@ -154,7 +154,7 @@ def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> G
     """Return the gang of a workload.
 
     A pod that waits until others are ready does not exist while the gang is placed; if it counted in the minimum, the
-    gang would never start. For elastic pods, the minimum counts. Limits stand in for missing requests.
+    gang would never start. For elastic pods, the minimum counts. Limits replace missing requests.
     """
     inside, elastic = members(info), info.setting(ELASTIC)
     there = {pod_set.name for pod_set in inside}

@@ -35,7 +35,7 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """Return the variables without those that a TrainJob sets itself.
+    """Return the variables without variables that the TrainJob itself sets.
 
     The user's value counts unless an error forbids it.
     """

@@ -87,7 +87,7 @@ class XGBoost:
 class TensorFlowRuntime:
     """TF_CONFIG, for MultiWorkerMirroredStrategy: all pods are workers, worker 0 is the chief.
 
-    The index comes from the pod, and Kubernetes puts it into the text of TF_CONFIG.
+    The index is a variable of the pod, which Kubernetes expands in the text of TF_CONFIG.
     """
 
     name = "TensorFlow"

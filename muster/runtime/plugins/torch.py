@@ -4,7 +4,7 @@ There are three shapes: the usual one (a fixed number of pods), elastic (`minNod
 and `python`. The last one is for containers that run their script without torchrun and need each process's own
 variables.
 
-TorchTune runs as `tune run` with the recipe and the configuration that fit model, nodes and devices. The model follows
+TorchTune runs as `tune run` with the recipe and the configuration for the model, nodes and devices. The model follows
 from the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. The numbers of nodes and processes come from
 the plan, so validation and result cannot disagree.
 """
@@ -60,7 +60,7 @@ class Torch:
 
     def enforce_ml_policy(self, info: Info) -> None:
         """Add the variables, in the order of the reference, and the rendezvous port."""
-        form(info)  # pods whose owner was not validated come here without it
+        form(info)  # missing in pods whose owner was not validated
         restarts(info)
         if info.train_job and (elastic := info.setting(ELASTIC)):
             info.annotations[names.ELASTIC] = elastic.text  # the planner and the controller of Jobs read it

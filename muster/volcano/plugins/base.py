@@ -79,7 +79,7 @@ def _shown(default: Default) -> str:
 
 
 class PluginError(ValueError):
-    """A Job asks for a plugin that is missing or cannot work; the message is for the user."""
+    """A Job names a plugin that is missing or cannot work; the message is for the user."""
 
 
 class SSHKeyFiles(Protocol):
@@ -167,7 +167,7 @@ class JobPlugin:
 
 
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
-    """Yield an error, for `check`, if the Job's name is no name of a Service.
+    """Yield an error, for `check`, if the Job's name is not valid for a Service.
 
     Names of Services are stricter than those of pods (RFC 1035) in all but the newest Kubernetes.
     """

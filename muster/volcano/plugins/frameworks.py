@@ -18,7 +18,7 @@ WAIT_NAME = "wait-for-master"
 class PyTorch(JobPlugin):
     """Flags: master, worker (task names), port (23456), and wait-master-* for an init container that waits.
 
-    The names come from plugin svc. A Job without a master task is left alone.
+    The host names are plugin svc's. A Job without a master task is left alone.
     """
 
     name = "pytorch"
@@ -69,7 +69,7 @@ class PyTorch(JobPlugin):
         return variables(found)
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Open the port, and add the wait to workers if the flags ask for it."""
+        """Open the port, and add the wait to workers if the flags request it."""
         for name, port in self.ports(job, slot.task).items():
             open_port(manifest, name, port)
         master = self._master(job)
@@ -105,7 +105,7 @@ ROLES = ("ps", "worker", "chief", "evaluator")
 
 
 class TensorFlowJobPlugin(JobPlugin):
-    """Flags: ps, worker, chief, evaluator (task names), port (2222). The names come from plugin svc."""
+    """Flags: ps, worker, chief, evaluator (task names), port (2222). The host names are plugin svc's."""
 
     name = "tensorflow"
     flags: ClassVar[Flags] = {"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": 2222}
@@ -171,7 +171,7 @@ HOSTFILE = "MPI_HOSTFILE"
 
 
 class MPIJobPlugin(JobPlugin):
-    """Flags: master, worker (task names), port (22). The names come from plugin svc, the keys from plugin ssh."""
+    """Flags: master, worker (task names), port (22). The host names are plugin svc's, the keys plugin ssh's."""
 
     name = "mpi"
     flags: ClassVar[Flags] = {"master": "master", "worker": "worker", "port": 22}

@@ -30,7 +30,7 @@ class HCCLRank(JobPlugin):
     flags: ClassVar[Flags] = {"master": "master", "worker": "worker"}
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Annotate the pod, unless the template has done so; RANK of a container (pytorch sets it) comes first."""
+        """Annotate the pod, unless the template does; a container's variable RANK (set by pytorch) takes precedence."""
         variables = [each for container in containers(manifest, init=False) for each in container.get("env") or []]
         named = (each["value"] for each in variables if each.get("name") == _RANK and each.get("value"))
         if value := next(named, "") or self._rank(job, slot):

@@ -1,4 +1,4 @@
-"""The plugins in the order in which they run: the built-in ones, then those of other packages by name.
+"""The plugins in execution order: built-in plugins, then plugins of other packages by name.
 
 A package names its plugin in its metadata, and Muster finds it when both are installed (docs/jobs.md):
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ThirdParty:
-    """The plugin of an entry point; it is imported when a Job first asks for it."""
+    """The plugin of an entry point; it is imported when a Job first names it."""
 
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry

@@ -15,7 +15,7 @@ from muster.volcano.plugins.base import Flags, JobPlugin, KeyMaker, Owned, Plugi
 from muster.volcano.tasks import PodSlot, task_hosts
 
 PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
-"""The names of the files for every kind of key: ssh and users' programs look for them."""
+"""The file names for every kind of key, as ssh and users' programs expect them."""
 
 _FOLDER = ".ssh"
 _DEFAULT_PATH = "/root/.ssh"
@@ -90,7 +90,7 @@ def config(job: Job, port: int) -> str:
 
 
 def _patterns(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield each task's pattern of short names for ssh_config, and the full name; %h stands for the short one."""
+    """Yield each task's pattern of short names for ssh_config, and the full name, in which %h is the short one."""
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
         if isinstance(hosts, endpoints.NumberedNames):

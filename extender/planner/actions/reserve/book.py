@@ -1,12 +1,14 @@
-"""The reservations of one cycle: the heads of queues, the capacity that other gangs leave them, and changes to write.
+"""The reservations of one cycle: the heads of queues, their reserved capacity, and changes to write.
 
-The head of a queue is the first of its gangs, in the session's order, that waits for room. It has a reservation if its
-start can be predicted, or if it has waited for long. Another gang may use the nodes of a reservation if it ends before,
-or as far as there is room for both. The head's need less the amounts that will have been freed is left free.
+The head of a queue is its first gang, in the session's order, that waits for capacity. It has a reservation if its
+start can be predicted, or if it has waited for long. Another gang may use the nodes of a reservation if it ends
+earlier, or if the capacity suffices for both. Reserved is the head's demand minus the amounts that will be free by
+then.
 
-A reservation binds all queues as far as its own is entitled to it (`judged`), else its own only, so that no queue keeps
-from others what it may not have. A reservation of an earlier cycle counts from the beginning of the cycle, so that its
-freed room does not go to the first gang that is tried. Gangs of the same queue that come before the head are exempt.
+A reservation binds all queues if its own queue is entitled to the amounts (`judged`), else only its own queue. So no
+queue withholds capacity that it may not use. A reservation of an earlier cycle counts from the beginning of the cycle,
+so that the first gang in order does not get freed capacity. Gangs of the same queue that come before the head are
+exempt.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,14 +44,14 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.reason import NOTHING, Reason
 
 SEARCHES_A_CYCLE = 4
-"""Maximum number of searches for reservations per cycle; each tries a whole gang a dozen times."""
+"""Maximum number of searches for reservations per cycle; each places a whole gang a dozen times."""
 MOST_LIVE = 4
 """Maximum number of reservations per `heads`, including those that only bind their own queue."""
 _MODES = get_args(ReservationMode)
 
 
 class Book:
-    """Reservations while `allocate` tries one gang after the other. `looked` is kept from one cycle to the next."""
+    """Reservations while `allocate` processes one gang after the other. `looked` lasts from cycle to cycle."""
 
     def __init__(self, session: Session, gangs: Sequence[GangView], searched: ReservationSearches) -> None:
         self._session = session
@@ -60,7 +62,7 @@ class Book:
         self._releases: Releases | None = None
         self._placed: list[End] = []
         self._heads: dict[str, GangView] = {}
-        """Queue → its head, once it was tried."""
+        """Queue → its head, once `allocate` has reached it."""
         self._live: dict[str, Reservation] = {}
         """By queue."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
@@ -112,10 +114,10 @@ class Book:
         text = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
         return text if text in _MODES else self._rules.mode  # type: ignore[return-value]  # it is one of them
 
-    # -- a gang that is tried ---------------------------------------------------------------------------------------
+    # -- the gang that is being placed ------------------------------------------------------------------------------
 
     def behind(self, gang: GangView) -> GangView | None:
-        """Return the head of a strict queue, behind which this gang must wait; None if it may be tried."""
+        """Return the head of a strict queue, behind which this gang must wait; None if the gang need not wait."""
         head = self._heads.get(gang.queue)
         return head if head is not None and not gang.started and self.mode(gang.queue) == "strict" else None
 
@@ -174,7 +176,7 @@ class Book:
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
     def waits(self, gang: GangView) -> Reason:
-        """Reserve nodes for a gang without room if it is the first of its queue; return the reason."""
+        """Reserve nodes for a gang that does not fit, if it is the first of its queue; return the reason."""
         if gang.queue in self._heads:
             return NOTHING
         self._heads[gang.queue] = gang
@@ -192,7 +194,7 @@ class Book:
         return self._why(own) if self._session.inputs.names_others else own.why
 
     def stays(self, gang: GangView) -> None:
-        """Keep the place of a gang that is not tried in this cycle: others of its queue are behind it."""
+        """Keep the queue position of a gang that is skipped in this cycle: others of its queue stay behind it."""
         self._heads.setdefault(gang.queue, gang)
         self._asked.add(gang.uid)
 
@@ -259,7 +261,7 @@ class Book:
             nodes, reservation.at, ending, self._rules.patience_s, reservation.suspended, named=named
         )
 
-    # -- room that is left ------------------------------------------------------------------------------------------
+    # -- capacity that is left free ---------------------------------------------------------------------------------
 
     @property
     def rooms(self) -> Sequence[Reservation]:

@@ -159,7 +159,7 @@ def used_by_gangs(
 def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
     """Return the amounts of a queue on each node, of its gangs and of its pods whose end is expected.
 
-    Those of pods that are being deleted are left out: nothing that the queue does keeps them.
+    Pods that are being deleted do not count: they end independently of the queue.
     """
     gangs = (gang for gang in snapshot.gangs if gang.queue == queue)
     used = used_by_gangs(snapshot, gangs, without=snapshot.leaving)

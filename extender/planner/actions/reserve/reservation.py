@@ -1,14 +1,14 @@
-"""Reservations of nodes for one gang: those in its placement, new ones, and the queues that they bind.
+"""Reservations of nodes for one gang: recorded and new ones, and the queues that they bind.
 
-A reservation is found by trials of the gang's whole minimum on the room that will be free, as `allocate` would place
-it. The more is freed the more fits, so the earliest time is found by halving: a dozen trials. Affinity between pods is
-tried as pods are now.
+A reservation is found by trial placements of the gang's whole minimum on the capacity that will be free, as in
+`allocate`. Capacity only grows with time, so a binary search finds the earliest time in a dozen trials. Affinity
+between pods is evaluated against the present pods.
 
-A reservation counts for all queues as far as the head's queue is entitled to it, else for its own. A queue may keep
-room from others up to its fair share (or what it deserves or is guaranteed, if that is more), less what it uses. And
-while the head cannot start before pods of its own queue have ended, it keeps nothing from others, who could not shorten
-that wait. Nor does it after a long time without success (`expiry_s`), for as long as `patience_s`. Gangs of its own
-queue behind it leave the room free all the same. Pure.
+A reservation binds all queues if the head's queue is entitled to the amounts, else only its own queue. A queue may
+reserve up to its fair share (or its deserved or guaranteed amount, if that is more), minus its usage. While the head
+must wait for pods of its own queue, other queues are not bound, because they cannot shorten that wait. The same holds
+after a long time without success (`expiry_s`), for as long as `patience_s`. Gangs of its own queue behind it always
+leave the capacity free. Pure.
 """
 
 from collections import Counter
@@ -272,7 +272,7 @@ def _within_share(session: Session, queue: str, need: Amounts) -> bool:
 
 
 def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
-    """Return True if on some node the head does not fit next to the usage of its own queue."""
+    """Return True if, on some node, the head does not fit beside the usage of its own queue."""
     columns, snapshot = reservation.columns, session.snapshot
     own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
     return bool((reservation.need > snapshot.allocatable[:, columns] - own)[np.nonzero(reservation.need)].any())
