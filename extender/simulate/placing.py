@@ -1,6 +1,7 @@
 """Trial placement: cycles of the planner at one moment, until nothing more is placed."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -9,8 +10,33 @@ from extender.explain.members import gang_text, where
 from extender.explain.report import GangReport
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
+from extender.planner.victims.notices import last_saved, unsaved_s
 from extender.simulate.effects import placement_after
+from gangs.words import short
+from muster.api.grammar import many
 from muster.api.muster.placement import PodSetPlacement
+
+
+class SimulatedVictim(Struct, frozen=True, rename="camel"):
+    """A gang with pods that would be evicted for another gang."""
+
+    gang: str
+    workload: str
+    pods: int
+    lost_s: float | None = None
+    """Work of each pod that would be lost, in seconds: since its last checkpoint, or else its start. None: unknown."""
+    saved: bool = False
+    """True if it has reported a checkpoint since its start."""
+    moved: bool = False
+    """True if it gets other nodes at once."""
+
+    @property
+    def text(self) -> str:
+        """The gang with the cost of its eviction: `Job ns/base (2 pods, 41m since its checkpoint)`."""
+        last = "checkpoint" if self.saved else "start"
+        since = "" if self.lost_s is None else f", {short(self.lost_s)} since its {last}"
+        return f"{self.workload} ({many(self.pods, 'pod')}{since})"
 
 
 class SimulatedGang(Struct, frozen=True, rename="camel"):
@@ -25,6 +51,8 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
     nodes: list[str] = []
     """Nodes in rank order, one line for each pod set."""
     pod_sets: list[PodSetPlacement] = []
+    evicts: list[SimulatedVictim] = []
+    """Gangs that lose pods to it."""
     why: GangReport | None = None
     """The report of a gang that is not placed."""
 
@@ -42,7 +70,7 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
         if not places:
             break
         for place in places:
-            placed.append(_placed(place, new))
+            placed.append(_placed(place, new, session))
             known = what_if.state.placement_of(place.gang.key)
             what_if.state.on_placement(known, placement_after(known, place, session))
         what_if.continue_planning()
@@ -53,7 +81,7 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
     return placed
 
 
-def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
+def _placed(place: decisions.Place, new: set[str], session: Session) -> SimulatedGang:
     return SimulatedGang(
         gang=place.gang.key,
         workload=gang_text(place.gang),
@@ -62,4 +90,16 @@ def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
         slots=place.new_slots,
         nodes=where(place.gang, place.pod_sets),
         pod_sets=place.pod_sets,
+        evicts=list(_evicted(place, session)),
     )
+
+
+def _evicted(place: decisions.Place, session: Session) -> Iterator[SimulatedVictim]:
+    """Yield the other gangs whose pods make way for a placement, in the order in which they were chosen."""
+    gangs = {victim.key: victim for victim, _ in place.victims if victim.key != place.gang.key}
+    pods = Counter(victim.key for victim, _ in place.victims)
+    moved = {each.gang.key for each in session.decided(decisions.Place)}
+    for key, victim in gangs.items():
+        saved = last_saved(victim, session.now) is not None
+        lost_s = unsaved_s(victim, session.now) if saved or victim.started_s else None
+        yield SimulatedVictim(key, gang_text(victim), pods[key], lost_s, saved, moved=key in moved)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, ReplicaSet, StatefulSet
@@ -12,7 +14,7 @@ from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
 from muster.workloads.kind import TEMPLATE, Admission, GangRules, Ranks, WorkloadKind, replicated
 from muster.workloads.leader_worker_set import place_of_pod
-from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
+from muster.workloads.sample import JSON, SamplePod, count, mapping, name_of, part_of, pod_of
 
 
 class StatefulSetAdapter(Adapter):
@@ -73,19 +75,21 @@ def _replicas(owner: StatefulSet | ReplicaSet) -> int:
     return max(1, 1 if owner.spec.replicas is None else owner.spec.replicas)
 
 
-def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
-    """Yield the first pod.
+def _samples(stateful_set: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
+    """Yield the first pod, or all.
 
     For a LeaderWorkerSet's StatefulSet, with the labels that LeaderWorkerSet's webhook writes first.
     """
     spec = mapping(stateful_set.get("spec"))
-    start = str(mapping(spec.get("ordinals")).get("start", 0))
+    start = msgspec.convert(mapping(spec.get("ordinals")).get("start", 0), int)
     template = mapping(spec.get("template"))
-    labels = {names.POD_INDEX: start, **place_of_pod(mapping(mapping(template.get("metadata")).get("labels")), start)}
-    name = f"{name_of(stateful_set)}-{start}"
-    place = {"hostname": name, "subdomain": spec.get("serviceName", "")}
-    pod = pod_of(stateful_set, template, name, labels, place)
-    yield SamplePod(pod, f"the first pod of StatefulSet {name_of(stateful_set)}")
+    given = mapping(mapping(template.get("metadata")).get("labels"))
+    for ordinal in map(str, range(start, start + (count(spec, "replicas") if every else 1))):
+        labels = {names.POD_INDEX: ordinal, **place_of_pod(given, ordinal)}
+        name = f"{name_of(stateful_set)}-{ordinal}"
+        place = {"hostname": name, "subdomain": spec.get("serviceName", "")}
+        pod = pod_of(stateful_set, template, name, labels, place)
+        yield SamplePod(pod, f"the first pod of StatefulSet {name_of(stateful_set)}")
 
 
 STATEFUL_SET = WorkloadKind(
@@ -102,12 +106,15 @@ STATEFUL_SET = WorkloadKind(
 )
 
 
-def _of_deployment(deployment: JSON) -> Iterator[SamplePod]:
-    """Yield a pod of the ReplicaSet that the controller creates."""
+def _of_deployment(deployment: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
+    """Yield a pod of the ReplicaSet that the controller creates, or all; it copies the annotations."""
     replica_set = part_of(deployment, REPLICA_SETS, f"{name_of(deployment)}-1", mapping(deployment.get("spec")))
-    template = mapping(replica_set["spec"].get("template"))
+    replica_set["metadata"]["annotations"] = mapping(deployment["metadata"].get("annotations"))
+    spec = replica_set["spec"]
     about = f"a pod of Deployment {name_of(deployment)}"
-    yield SamplePod(pod_of(replica_set, template, f"{name_of(replica_set)}-1", {}, {}), about, replica_set)
+    for number in range(1, 1 + (count(spec, "replicas") if every else 1)):
+        pod = pod_of(replica_set, mapping(spec.get("template")), f"{name_of(replica_set)}-{number}", {}, {})
+        yield SamplePod(pod, about, replica_set)
 
 
 DEPLOYMENT = WorkloadKind(

@@ -116,24 +116,19 @@ def fill_in(spec: JSON) -> None:
         spec |= {"completions": 1, "parallelism": 1}
 
 
-def samples(job: JSON) -> Iterator[SamplePod]:
-    """Yield the pod with index 0."""
-    for pod in job_pods(job, [0]):
+def samples(job: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
+    """Yield the pod with index 0, or all pods that run at once."""
+    for pod in job_pods(job, range(_at_once(msgspec.convert(job, IndexedJob), least=0)) if every else [0]):
         yield SamplePod(pod, f"the first pod of Job {name_of(job)}")
 
 
-def _cron_samples(cron_job: JSON) -> Iterator[SamplePod]:
+def _cron_samples(cron_job: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
     template = mapping(mapping(cron_job.get("spec")).get("jobTemplate"))
     job = part_of(cron_job, INDEXED_JOBS, f"{name_of(cron_job)}-1", mapping(template.get("spec")))
     job["metadata"]["labels"] = mapping(mapping(template.get("metadata")).get("labels"))
     fill_in(job["spec"])
-    for first in samples(job):
+    for first in samples(job, every=every):
         yield SamplePod(first.pod, f"the first pod of each Job of CronJob {name_of(cron_job)}", job)
-
-
-def _running(job: JSON) -> Iterator[JSON]:
-    """Yield all pods that run at once, with their indexes in an indexed Job."""
-    return job_pods(job, range(_at_once(msgspec.convert(job, IndexedJob), least=0)))
 
 
 def _resized(job: JSON, size: int, _task: str) -> JSON:
@@ -183,7 +178,6 @@ BATCH_JOB = WorkloadKind(
         count=("spec", "parallelism"),
     ),
     samples=samples,
-    running=_running,
     verbs=Verbs(
         stop=("spec", "suspend"),
         stopped=_stopped,

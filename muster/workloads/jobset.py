@@ -32,7 +32,7 @@ from muster.workloads.kind import (
     again,
     dotted,
 )
-from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of
+from muster.workloads.sample import JSON, SamplePod, count, holds, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 REPLICATED_JOB = names.REPLICATED_JOB
@@ -166,8 +166,8 @@ def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:
         yield where, mapping(value_at(jobset, where))
 
 
-def _samples(document: JSON) -> Iterator[SamplePod]:
-    """Yield the first pod of each replicated job, labelled, with a subdomain unless names are switched off."""
+def _samples(document: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
+    """Yield the first pod of each replicated job, or all, with a subdomain unless names are switched off."""
     spec = mapping(document.get("spec"))
     network = mapping(spec.get("network"))
     for replicated in msgspec.convert(spec.get("replicatedJobs") or [], list[JSON]):
@@ -176,21 +176,22 @@ def _samples(document: JSON) -> Iterator[SamplePod]:
             JOBSET_NAME: name_of(document),
             REPLICATED_JOB: str(replicated.get("name", "")),
             REPLICAS: str(replicated.get("replicas", 1)),
-            JOB_INDEX: "0",
         }
         pods = mapping(template.get("template"))
         metadata, pod_spec = mapping(pods.get("metadata")), mapping(pods.get("spec"))
         if network.get("enableDNSHostnames") is not False:
             pod_spec = {"subdomain": network.get("subdomain") or name_of(document), **pod_spec}
-        metadata = {**metadata, "labels": {**mapping(metadata.get("labels")), **labels}}
-        template["template"] = {**pods, "metadata": metadata, "spec": pod_spec}
-        job = part_of(document, INDEXED_JOBS, f"{name_of(document)}-{replicated.get('name', '')}-0", template)
-        job["spec"].setdefault("completionMode", "Indexed")
-        batch_job.fill_in(job["spec"])
-        job["metadata"]["labels"] = labels
-        for first in batch_job.samples(job):
-            about = f"the first pod of {replicated.get('name')} of JobSet {name_of(document)}"
-            yield SamplePod(first.pod, about, job)
+        about = f"the first pod of {replicated.get('name')} of JobSet {name_of(document)}"
+        for index in range(count(replicated, "replicas") if every else 1):
+            labelled = {**labels, JOB_INDEX: str(index)}
+            given = {**metadata, "labels": {**mapping(metadata.get("labels")), **labelled}}
+            template["template"] = {**pods, "metadata": given, "spec": pod_spec}
+            job = part_of(document, INDEXED_JOBS, f"{name_of(document)}-{labels[REPLICATED_JOB]}-{index}", template)
+            job["spec"].setdefault("completionMode", "Indexed")
+            batch_job.fill_in(job["spec"])
+            job["metadata"]["labels"] = labelled
+            for each in batch_job.samples(job, every=every):
+                yield SamplePod(each.pod, about, job)
 
 
 JOB_SET = WorkloadKind(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from muster.api.base import Resource
 from muster.api.fields import FieldError
@@ -120,6 +120,14 @@ class Admission:
     """The place of the name of the headless Service that its user makes; empty if they make none."""
 
 
+class Samples(Protocol):
+    """The pods of a manifest: the first one of each shape or, with `every`, all that run at once."""
+
+    def __call__(self, workload: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
+        """Yield the pods, each with its owner if that is an object that the manifest does not contain."""
+        ...
+
+
 def _no(_: JSON) -> bool:
     return False
 
@@ -192,10 +200,8 @@ class WorkloadKind:
     """Pods that form one world of a framework; None if the world is the pods of one controller."""
     admission: Admission = Admission()
     """Its special admission."""
-    running: Callable[[JSON], Iterator[JSON]] | None = None
-    """All pods of such a manifest that run at once, for what-if. None: its pods are not simulated."""
-    samples: Callable[[JSON], Iterator[SamplePod]] | None = None
-    """The first pods of such a manifest, one of each shape, as its controller makes them. None: none are shown."""
+    samples: Samples | None = None
+    """The pods of such a manifest, as its controller makes them. None: none are shown."""
     verbs: Verbs | None = None
     """Changes that its user can make later; None for a kind whose objects others make."""
 

@@ -1,8 +1,7 @@
 """LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a separate world."""
 
 from collections.abc import Iterator, Mapping
-
-import msgspec
+from itertools import product
 
 from muster.api import names
 from muster.api.base import Resource
@@ -13,7 +12,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
 from muster.workloads.kind import Admission, AskedPod, FrameworkWorld, GangRules, Place, Ranks, WorkloadKind, replicated
-from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
+from muster.workloads.sample import JSON, SamplePod, count, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-index"
@@ -119,20 +118,21 @@ def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]
     return result
 
 
-def _samples(workload: JSON) -> Iterator[SamplePod]:
-    """Yield the leader of the first group, and a worker if workers have a template of their own."""
-    template = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
-    size = msgspec.convert(template.get("size", 1), int)
+def _samples(workload: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
+    """Yield the leader of the first group, and a worker if workers have a template of their own; or all."""
+    spec = mapping(workload.get("spec"))
+    template = mapping(spec.get("leaderWorkerTemplate"))
+    size = count(template, "size")
     worker = mapping(template.get("workerTemplate"))
     leader = mapping(template.get("leaderTemplate")) or worker
     name = name_of(workload)
-    for index, pods in enumerate((leader, worker)[: min(size, 2)]):
-        if index and not template.get("leaderTemplate"):
-            return
-        owner = part_of(workload, STATEFUL_SETS, f"{name}-0" if index else name, {"template": pods})
+    shown = size if every else min(size, 2 if template.get("leaderTemplate") else 1)
+    for group, index in product(range(count(spec, "replicas") if every else 1), range(shown)):
+        pods = worker if index else leader
+        owner = part_of(workload, STATEFUL_SETS, f"{name}-{group}" if index else name, {"template": pods})
         owner["spec"]["serviceName"] = name
-        labels = {LWS_NAME: name, LWS_GROUP: "0", LWS_WORKER: str(index)}
-        host = f"{name}-0-1" if index else f"{name}-0"
+        labels = {LWS_NAME: name, LWS_GROUP: str(group), LWS_WORKER: str(index)}
+        host = f"{name}-{group}-{index}" if index else f"{name}-{group}"
         pod = pod_of(owner, pods, host, labels, {"hostname": host, "subdomain": name})
         pod["metadata"]["annotations"] = {**mapping(pod["metadata"].get("annotations")), LWS_SIZE: str(size)}
         what = "first worker" if index else "leader"

@@ -7,7 +7,7 @@ pods of its shape, so there is one pod for each pod template.
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -41,7 +41,8 @@ def name_of(document: Mapping[str, Any]) -> str:
 
 def part_of(owner: JSON, resource: Resource[Any], name: str, spec: Mapping[str, Any]) -> JSON:
     """Return an object between the workload and its pods, as the workload's controller makes it."""
-    metadata = {"name": name, "ownerReferences": [_reference(owner)], "uid": uid_of(name)}
+    uid = owner["metadata"].get("uid")
+    metadata = {"name": name, "ownerReferences": [_reference(owner)], "uid": f"{uid}-{name}" if uid else uid_of(name)}
     if owner["metadata"].get("namespace"):
         metadata["namespace"] = owner["metadata"]["namespace"]
     kind = {"apiVersion": resource.api_version, "kind": resource.kind}
@@ -69,6 +70,12 @@ def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], pl
 def mapping(value: Any) -> JSON:
     """Return a map, empty if there is none; msgspec.ValidationError for any other value."""
     return msgspec.convert(value or {}, JSON)
+
+
+def count(spec: Mapping[str, Any], key: str) -> int:
+    """Return a number of pods or of their makers, 1 if it is left out; msgspec.ValidationError for any other value."""
+    value = spec.get(key)
+    return 1 if value is None else msgspec.convert(value, Annotated[int, msgspec.Meta(ge=0)])
 
 
 def holds(conditions: Iterable[Mapping[str, Any]], *types: str) -> bool:

@@ -73,8 +73,8 @@ def _shaped(task: TaskSpec) -> bool:
     return names.FRAMEWORK in labels
 
 
-def _samples(document: JSON) -> Iterator[SamplePod]:
-    """Yield the first pod of each task, complete but for the pin or gate of its gang.
+def _samples(document: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
+    """Yield the first pod of each task, or all pods, complete but for the pin or gate of its gang.
 
     PluginError if a plugin of the Job is not installed.
     """
@@ -82,8 +82,8 @@ def _samples(document: JSON) -> Iterator[SamplePod]:
     job = msgspec.convert({**document, "metadata": metadata}, Job)
     plugins = plugins_for(job.spec.plugins)
     for task in job.spec.tasks:
-        if task.replicas:
-            pod = complete_pod(job, slot(job, task, 0), plugins)
+        for index in range(task.replicas if every else min(task.replicas, 1)):
+            pod = complete_pod(job, slot(job, task, index), plugins)
             pod["metadata"] = {key: value for key, value in pod["metadata"].items() if value}
             about = f"the first pod of task {task.name} of Job {job.metadata.name}, with what its plugins add"
             yield SamplePod(pod, about, always=True)

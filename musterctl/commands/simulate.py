@@ -1,8 +1,11 @@
 """`muster simulate`: the effect of changes without making them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from typing import Any
 
 import click
+import msgspec
 
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.own import demands
@@ -12,17 +15,23 @@ from extender.explain.report import UnknownNameError
 from extender.explain.text import TextLine
 from extender.explain.whatif import DumpChange, WhatIf, changed
 from extender.simulate.placing import simulate as run
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES
+from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.scheduling import QUEUES
+from muster.kube.client import Client
+from muster.kube.errors import Forbidden, NotFound
 from musterctl import completion
 from musterctl.allowed import dump_for, user_of
 from musterctl.options import admission_config_option, documents
 from musterctl.output.report import demand_lines, print_report, simulated_lines
 from musterctl.planningoptions import planned_namespace_option, recovery_option, report_options
 from musterctl.reader import ClusterReader
-from webhook.config import ResourceGroup, parse
-from webhook.offline.manifests import ManifestError
+from webhook.config import parse
+from webhook.offline.manifests import JSON, ManifestError
 from webhook.offline.submission import Submission
 
 _NODES = completion.names_of(NODES)
@@ -71,7 +80,7 @@ def simulate(
     dump = dump_for(read, space)
     if not dump.whole and (add_nodes or cordon or without or queues):
         raise click.UsageError("these changes can be tried by those who may list the whole cluster; you may use -f")
-    submission = _read(files, dump, space, parse(admission_config or ""), user_of(read.client()) if files else "")
+    submission = _read(files, dump, read, space, admission_config or "")
     change = DumpChange(
         space,
         without=list(without),
@@ -80,10 +89,9 @@ def simulate(
         added={like: add_nodes} if like and add_nodes else {},
         new=submission.items,
     )
-    new = [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS]
     if not dump.whole:
         known = {report.queue: report for report in queue_reports_of(dump.objects_of(QUEUES))}
-        asked = demands(WhatIf(changed(dump, change)), new, known)
+        asked = demands(WhatIf(changed(dump, change)), submission.gangs, known)
         report = {"ignored": submission.ignored, "demands": asked}
         print_report(report, demand_lines(asked, submission.ignored), output)
         return
@@ -96,29 +104,46 @@ def simulate(
         raise click.ClickException(str(error)) from error
     olds = [WhatIf(in_pool(dump, pool)) for pool in pools] if queues else []
     before = [report for each in olds for report in queue_reports(each)]
-    gangs_after = [gang for each in worlds for gang in run(each, new)]
+    gangs_after = [gang for each in worlds for gang in run(each, submission.gangs)]
     more = {"queues": shares} if queues else {}
     lines: list[TextLine | str] = [*changed_shares(before, shares), *simulated_lines(gangs_after, submission.ignored)]
     print_report({"ignored": submission.ignored, "gangs": gangs_after} | more, lines, output)
 
 
-def _read(
-    files: tuple[str, ...], dump: ClusterDump, namespace: str, groups: Sequence[ResourceGroup], user: str
-) -> Submission:
-    priorities = {item.metadata.name: item.value for item in dump.objects_of(PRIORITY_CLASSES)}
-    submission = Submission(
-        namespace,
-        dump.taken_at,
-        priorities,
-        dump.objects_of(NAMESPACES),
-        dump.objects_of(QUEUES),
-        groups=groups,
-        user=user,
-    )
+def _read(files: tuple[str, ...], dump: ClusterDump, read: ClusterReader, namespace: str, config: str) -> Submission:
+    """Return the submission of these files; `config` is the webhook's."""
     try:
-        for file in files:
-            submission.add(documents(file), file)
+        found = [(file, list(documents(file))) for file in files]
+        submission = Submission(
+            namespace,
+            dump.taken_at,
+            {item.metadata.name: item.value for item in dump.objects_of(PRIORITY_CLASSES)},
+            dump.objects_of(NAMESPACES),
+            dump.objects_of(QUEUES),
+            groups=parse(config),
+            user=user_of(read.client()) if files else "",
+            runtimes=_runtimes([each for _, objects in found for each in objects], read.client, namespace),
+        )
+        for file, objects in found:
+            submission.add(objects, file)
         submission.finish()
     except ManifestError as error:
         raise click.ClickException(str(error)) from error
     return submission
+
+
+def _runtimes(objects: Sequence[JSON], connect: Callable[[], Client | None], namespace: str) -> Iterator[JSON]:
+    """Yield the runtimes of TrainJobs that the cluster has; others are Muster's own, or in the files."""
+    train_jobs = [each for each in objects if each.get("kind") == TRAIN_JOBS.kind]
+    client = connect() if train_jobs else None
+    if client is None:
+        return
+    with closing(client):
+        for each in train_jobs:
+            asked = mapping(value_at(each, ("spec", "runtimeRef")))
+            own = asked.get("kind") == TRAINING_RUNTIMES.kind
+            resource: Resource[Any] = TRAINING_RUNTIMES if own else CLUSTER_TRAINING_RUNTIMES
+            space = mapping(each.get("metadata")).get("namespace") or namespace
+            with suppress(NotFound, Forbidden):
+                runtime = client.get(resource, str(asked.get("name")), space if own else None)
+                yield {**msgspec.to_builtins(runtime), "apiVersion": resource.api_version, "kind": resource.kind}

@@ -80,6 +80,8 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
             yield TextLine("", f"{who} would start: {pods}", "good")
             for nodes in outcome.nodes:
                 yield TextLine("on", nodes)
+            for victim in outcome.evicts:
+                yield TextLine("moves" if victim.moved else "evicts", victim.text)
         elif outcome.why:
             yield TextLine("", f"{who} would wait", "bad")
             yield TextLine("why", outcome.why.message)

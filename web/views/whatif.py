@@ -18,7 +18,7 @@ from extender.simulate.placing import SimulatedGang, simulate
 from gangs.words import plain
 from history.model import Scope
 from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.scheduling import QUEUES
 from webhook.offline.manifests import JSON, ManifestError, documents_in
 from webhook.offline.submission import Submission
 
@@ -27,7 +27,7 @@ YAML_BYTES = 64 * 1024
 OBJECTS = 20
 """Maximum number of objects in one simulation."""
 JOB_PODS = 5_000
-"""Maximum number of pods of batch Jobs in one simulation, each of which admission reviews."""
+"""Maximum number of pods of all workloads but Volcano Jobs in one simulation, each of which admission reviews."""
 NEW_NODES = 1_000
 CHANGES = 20
 """Maximum number of queue changes, and of nodes to cordon."""
@@ -67,6 +67,8 @@ class GangOutcome(Struct, frozen=True):
     why: str
     queue: str
     """Its queue and position, if it waits."""
+    evicts: list[str] = []
+    """The gangs that lose pods to it, with the work that this costs."""
 
 
 class TrialResult(Struct, frozen=True):
@@ -125,16 +127,10 @@ def words(text: str) -> list[str]:
 def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
     if len(objects) > OBJECTS:
         raise ManifestError(f"there are {len(objects)} objects, and at most {OBJECTS} are tried at once")
-    pods = 0
     for each in objects:
         given = (each.get("metadata") or {}).get("namespace")
         if given is not None and not (isinstance(given, str) and given in namespaces):
             raise ManifestError(f"metadata.namespace: you see no namespace {str(given)[:_NAME_CHARS]!r}")
-        spec = each.get("spec")
-        number = spec.get("parallelism") if isinstance(spec, dict) else None
-        pods += number if isinstance(number, int) and number > 0 else 1
-    if pods > JOB_PODS:
-        raise ManifestError(f"spec.parallelism: {pods} pods in all, and at most {JOB_PODS} are tried at once")
 
 
 def tried(
@@ -155,7 +151,6 @@ def tried(
     except ManifestError as error:
         asked.errors["manifests"] = str(error)
         return None
-    new = [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS]
     try:
         after = changed(dump, _change(asked, submission))
     except (UnknownNameError, ValueError) as error:
@@ -163,11 +158,11 @@ def tried(
         return None
     if not whole:
         known = {report.queue: report for report in queue_reports_of(dump.objects_of(QUEUES))}
-        return TrialResult([], 0, demands(WhatIf(after), new, known), [], submission.ignored)
+        return TrialResult([], 0, demands(WhatIf(after), submission.gangs, known), [], submission.ignored)
     try:
         worlds = [WhatIf(in_pool(after, pool)) for pool in pools_of(after)]
         shares = list(changed_shares(_reports(dump), _reports(after))) if asked.queues else []
-        outcomes = [outcome for each in worlds for outcome in simulate(each, new)]
+        outcomes = [outcome for each in worlds for outcome in simulate(each, submission.gangs)]
     except (UnknownNameError, ValueError) as error:
         asked.errors["form"] = str(error)
         return None
@@ -184,7 +179,8 @@ def _reports(dump: ClusterDump) -> list[QueueReport]:
 
 def _submission(namespace: str, objects: Sequence[JSON], dump: ClusterDump) -> Submission:
     priorities = {item.metadata.name: item.value for item in dump.objects_of(PRIORITY_CLASSES)}
-    submission = Submission(namespace, dump.taken_at, priorities, dump.objects_of(NAMESPACES), dump.objects_of(QUEUES))
+    known = dump.objects_of(NAMESPACES), dump.objects_of(QUEUES)
+    submission = Submission(namespace, dump.taken_at, priorities, *known, most_pods=JOB_PODS)
     submission.add(objects, _NAME)
     submission.finish()
     return submission
@@ -215,4 +211,5 @@ def _outcome(gang: SimulatedGang) -> GangOutcome:
     if gang.why is not None:
         why = plain(gang.why.message)
         queue = f"{gang.why.queue.name}, place {gang.why.queue.place} of {gang.why.queue.waiting} in it"
-    return GangOutcome(gang.workload, gang.submitted, gang.placed, gang.slots, gang.nodes, why, queue)
+    evicts = [f"{'moves' if each.moved else 'evicts'} {each.text}" for each in gang.evicts]
+    return GangOutcome(gang.workload, gang.submitted, gang.placed, gang.slots, gang.nodes, why, queue, evicts)

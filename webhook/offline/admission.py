@@ -156,7 +156,7 @@ def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterato
         admitted = admission.admit(document)
         yield admitted
         if not admitted.errors:
-            yield from _components(admission, admitted.after)
+            yield from components(admission, admitted.after)
             pods = list(_pods(admission, admitted.after))
             yield from pods
             if admission.native:
@@ -211,7 +211,7 @@ def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
         yield Admitted(workload, workload, errors=[refused])
 
 
-def _components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
+def components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
     """Yield the objects of a TrainJob, with a reason for each variable that the plan sets; nothing for other kinds."""
     if (document.get("apiVersion"), document.get("kind")) != (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
         return

@@ -4,26 +4,31 @@
 unique names and UIDs, so that they can be combined with existing objects.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, islice
 from typing import Any
 
 import msgspec
 
 from muster.api import names
 from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import PODS, Namespace, Pod
-from muster.api.kubernetes.meta import Object, format_time
+from muster.api.kubernetes.meta import Object, ObjectMeta, format_time
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
+from muster.api.limits import PODS as PODS_LIMIT
+from muster.api.muster.gang import native_gang
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus, Queue
 from muster.runtime import registry
 from muster.volcano.podgroup import pod_group as group_of_job
-from muster.workloads.kind import WorkloadKind, pod_templates
-from muster.workloads.podgroup import group_to_make
+from muster.workloads.kind import Samples, WorkloadKind, pod_templates
+from muster.workloads.podgroup import group_to_make, inherited
 from muster.workloads.podgroup import pod_group as group_of_pod
-from muster.workloads.table import gang_of, kind_of
+from muster.workloads.table import gang_of, gang_rules, kind_of, world_of
+from muster.workloads.verbs import is_held
 from webhook.config import ResourceGroup
-from webhook.offline.admission import OfflineAdmission
+from webhook.offline.admission import OfflineAdmission, components
 from webhook.offline.lookups import Documents
 from webhook.offline.manifests import JSON, ManifestError
 
@@ -35,7 +40,8 @@ class Submission:
     """Submitted manifests: `items` are the resulting objects, `ignored` the ones that are not placed.
 
     `now` is seconds since the epoch. The namespaces may opt in to Muster. The queues name their node pools. `groups`
-    are those of the webhook, and `user` is who submits them.
+    are those of the webhook, and `user` is who submits them. The runtimes are those of TrainJobs, besides Muster's own.
+    `most_pods` limits the pods of all workloads but Volcano Jobs, each of which admission reviews.
     """
 
     def __init__(
@@ -48,6 +54,8 @@ class Submission:
         *,
         groups: Sequence[ResourceGroup] = (),
         user: str = "",
+        runtimes: Iterable[JSON] = (),
+        most_pods: int = PODS_LIMIT.value,
     ) -> None:
         self.items: list[Item] = []
         self.ignored: list[str] = []
@@ -57,7 +65,9 @@ class Submission:
         self._now = now
         self._priorities = priorities
         self._numbers: Iterator[int] = count(1)
-        known = [{"kind": "Namespace", "metadata": msgspec.to_builtins(each.metadata)} for each in namespaces]
+        self._most = self._left = most_pods
+        known = [*runtimes]
+        known += [{"kind": "Namespace", "metadata": msgspec.to_builtins(each.metadata)} for each in namespaces]
         known += [
             {"kind": "Queue", "metadata": msgspec.to_builtins(each.metadata), "spec": {"parent": each.spec.parent}}
             for each in queues
@@ -69,6 +79,13 @@ class Submission:
         for document in objects:
             self._read_one(file, document)
 
+    @property
+    def gangs(self) -> list[str]:
+        """The keys of the submitted gangs."""
+        own = [item.metadata.key for resource, item in self.items if resource is POD_GROUPS]
+        native = (item.metadata for resource, item in self.items if resource is NATIVE_POD_GROUPS)
+        return [*own, *(f"{meta.namespace}/{native_gang(meta.name)}" for meta in native)]
+
     def finish(self) -> None:
         """Add the missing PodGroups of pods, as the controller would create them."""
         there = {item.metadata.key for resource, item in self.items if resource is POD_GROUPS}
@@ -77,7 +94,7 @@ class Submission:
                 continue
             name = group_to_make(pod)
             if name and f"{pod.metadata.namespace}/{name}" not in there:
-                self._group(msgspec.to_builtins(group_of_pod(pod, self._owner(pod))))
+                self._group(msgspec.to_builtins(self._group_of(pod)))
                 there.add(f"{pod.metadata.namespace}/{name}")
                 if gang_of(pod) is None:
                     pod.metadata.annotations[names.GROUP_NAME] = name
@@ -92,9 +109,14 @@ class Submission:
                 self._group(content)
             elif kind == (PODS.api_version, PODS.kind):
                 self._pod(content)
-            elif (row := kind_of(*kind)) and row.running:
-                self._workload(content, row, row.running)
+            elif kind == (NATIVE_POD_GROUPS.api_version, NATIVE_POD_GROUPS.kind):
+                self._native_group(content)
+            elif kind == (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
+                self._train_job(content)
+            elif (row := kind_of(*kind)) and row.samples:
+                self._workload(content, row, row.samples)
             else:
+                self._admission.documents.add(content)  # a TrainJob may name it as its runtime
                 self.ignored.append(f"{kind[1] or 'object without a kind'} {meta['name']}")
         except ValueError as error:  # msgspec.ValidationError is one
             raise ManifestError(f"{file}: {kind[1]} {meta['name']}: {error}") from error
@@ -113,7 +135,18 @@ class Submission:
         self.items.append((JOBS, job))
         self._group(msgspec.to_builtins(group_of_job(job, self._priorities)))
 
-    def _workload(self, content: JSON, kind: WorkloadKind, running: Callable[[JSON], Iterator[JSON]]) -> None:
+    def _train_job(self, content: JSON) -> None:
+        """Add the Job that a TrainJob becomes."""
+        for made in components(self._admission, self._admitted(content)):
+            if (made.after["apiVersion"], made.after["kind"]) == (JOBS.api_version, JOBS.kind):
+                self._metadata(made.after)
+                self._job(made.after)
+
+    def _native_group(self, content: JSON) -> None:
+        group = msgspec.convert(self._admitted(content), NativePodGroup)
+        self.items.append((NATIVE_POD_GROUPS, group))
+
+    def _workload(self, content: JSON, kind: WorkloadKind, samples: Samples) -> None:
         """Add a workload, and all of its pods that run at the same time."""
         content = self._admitted(content)
         workload: Object = msgspec.convert(content, kind.resource.type)
@@ -122,11 +155,26 @@ class Submission:
             what = f"{kind.resource.kind} {workload.metadata.name}"
             self.ignored.append(f"{what} (neither it nor its namespace has the label {names.QUEUE})")
             return
+        if is_held(kind, content):
+            self.ignored.append(f"{kind.resource.kind} {workload.metadata.name} (it is suspended, or scaled to 0)")
+            return
+        self._own(workload, content)
+        pods = list(islice(samples(content, every=True), self._left + 1))
+        self._left -= len(pods)
+        if self._left < 0:
+            raise ValueError(f"there are more pods in all than the {self._most} that are tried at once")
+        for each in pods:
+            if each.owner and each.owner["metadata"]["uid"] not in self._workloads:
+                made = kind_of(each.owner["apiVersion"], each.owner["kind"])
+                assert made is not None  # noqa: S101 # the table has all kinds that its kinds make
+                self._own(msgspec.convert(each.owner, made.resource.type), each.owner)
+            self._metadata(each.pod)
+            self._pod(each.pod)
+
+    def _own(self, workload: Object, content: JSON) -> None:
+        """Remember an owner of pods."""
         self._workloads[workload.metadata.uid] = workload
         self._admission.documents.add(content)
-        for pod in running(content):
-            self._metadata(pod)
-            self._pod(pod)
 
     def _pod(self, content: JSON) -> None:
         pod = msgspec.convert(self._admitted(content), Pod)
@@ -147,5 +195,13 @@ class Submission:
             raise ValueError("; ".join(f"{error.path}: {error.message}" for error in admitted.errors))
         return admitted.after
 
-    def _owner(self, pod: Pod) -> Object | None:
-        return self._workloads.get(pod.metadata.controller.uid) if pod.metadata.controller else None
+    def _group_of(self, pod: Pod) -> PodGroup:
+        """Return the PodGroup of a pod, as the controller makes it."""
+        owner = self._owner(pod.metadata)
+        above = self._owner(owner.metadata) if owner else None
+        world = above if world_of(pod.metadata) else None
+        given = world or (above if owner and gang_rules(owner.metadata.controller) else None)
+        return group_of_pod(pod, inherited(owner, given) if owner else None, world)
+
+    def _owner(self, meta: ObjectMeta) -> Object | None:
+        return self._workloads.get(meta.controller.uid) if meta.controller else None

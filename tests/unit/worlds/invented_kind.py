@@ -5,6 +5,7 @@ A Swarm has as many pods as `spec.bees` says. Its controller numbers them in a l
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -74,8 +75,9 @@ def pods(swarm: JSON) -> Iterator[JSON]:
         yield pod_of(swarm, mapping(spec.get("template")), name, {BEE: str(bee)}, {"hostname": name})
 
 
-def _samples(swarm: JSON) -> Iterator[SamplePod]:
-    yield SamplePod(next(pods(swarm)), f"the first pod of Swarm {name_of(swarm)}")
+def _samples(swarm: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
+    for pod in islice(pods(swarm), None if every else 1):
+        yield SamplePod(pod, f"the first pod of Swarm {name_of(swarm)}")
 
 
 def _mistakes(swarm: JSON, together: Mapping[Place, str]) -> Iterator[FieldError]:
@@ -99,5 +101,4 @@ SWARM = WorkloadKind(
         count=("spec", "bees"),
     ),
     samples=_samples,
-    running=pods,
 )

@@ -13,8 +13,8 @@ from explain_world import ExplainWorld
 from extender_world import GPU8
 
 from extender.explain.clusterdump import save
-from muster.api.kubernetes.core import Namespace
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.core import Namespace, PriorityClass
+from muster.api.kubernetes.meta import ObjectMeta, format_time
 from musterctl.app import main
 
 PODS = {"image": "i", "requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 8}, "restart_policy": "Never"}
@@ -173,4 +173,113 @@ def test_people_read_lines(simulate: Simulate) -> None:
         f"why            {why}",
         "queue          default, place 1 of 1 in it",
         "left out       Service s: there is nothing to place",
+    ]
+
+
+TORCH = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
+TEMPLATE = {"metadata": {"labels": TORCH}, "spec": {**manifests.pod_spec(**PODS), "restartPolicy": "Always"}}
+
+
+def replicated(api_version: str, kind: str, **spec: Any) -> dict[str, Any]:
+    """A workload named `new` whose pods take a node each."""
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "new", "labels": TORCH}, "spec": spec}
+
+
+STATEFUL_SET = replicated(
+    "apps/v1", "StatefulSet", replicas=2, serviceName="new", podManagementPolicy="Parallel", template=TEMPLATE
+)
+DEPLOYMENT = {
+    **replicated("apps/v1", "Deployment", replicas=2, template={"spec": TEMPLATE["spec"]}),
+    "metadata": {
+        "name": "new", "labels": {"muster.dev/queue": "default"}, "annotations": {"muster.dev/min-member": "2"},
+    },
+}  # fmt: skip
+JOB_POD = {"metadata": {"labels": TORCH}, "spec": manifests.pod_spec(**PODS)}
+JOB_SET = replicated(
+    "jobset.x-k8s.io/v1alpha2",
+    "JobSet",
+    replicatedJobs=[
+        {"name": "w", "replicas": 2, "template": {"spec": {"completions": 1, "parallelism": 1, "template": JOB_POD}}}
+    ],
+)
+LEADER_WORKER_SET = replicated(
+    "leaderworkerset.x-k8s.io/v1",
+    "LeaderWorkerSet",
+    replicas=1,
+    leaderWorkerTemplate={"size": 2, "workerTemplate": TEMPLATE},
+)
+TRAIN_JOB = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "TrainJob",
+    "metadata": {"name": "new"},
+    "spec": {
+        "runtimeRef": {"name": "torch-distributed"},
+        "trainer": {"numNodes": 2, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8}}},
+    },
+}
+CRON_JOB = {
+    **replicated("batch/v1", "CronJob", schedule="@daily"),
+    "metadata": {"name": "new"},
+}
+CRON_JOB["spec"]["jobTemplate"] = {
+    "spec": {"completions": 2, "parallelism": 2, "completionMode": "Indexed", "template": JOB_POD}
+}
+
+
+@pytest.mark.parametrize(("manifest", "title"), [
+    (STATEFUL_SET, "StatefulSet ns/new"),
+    (DEPLOYMENT, "ReplicaSet ns/new-1"),
+    (JOB_SET, "JobSet ns/new"),
+    (LEADER_WORKER_SET, "LeaderWorkerSet ns/new"),
+    (TRAIN_JOB, "Job ns/new"),
+    (CRON_JOB, "Job ns/new-1"),
+], ids=lambda each: each["kind"] if isinstance(each, dict) else "")  # fmt: skip
+def test_every_kind_is_one_gang_on_the_nodes_of_its_pods(
+    simulate: Simulate, manifest: dict[str, Any], title: str
+) -> None:
+    """Two pods on the two free nodes, which start together: with one node less, none starts."""
+    gangs = simulate(manifest)
+    assert list(gangs) == [title]
+    assert (gangs[title]["placed"], gangs[title]["slots"]) == (True, 2)
+    [gang] = simulate(manifest, options=("--cordon", "node-3")).values()
+    assert not gang["placed"]
+
+
+def test_a_native_group_and_its_pods_are_a_gang(simulate: Simulate) -> None:
+    """Its minimum is its own."""
+    group = manifests.manifest("scheduling.k8s.io/v1beta1", "PodGroup", "g", schedulingPolicy={"gang": {"minCount": 2}})
+    pods = [
+        {**BARE, "metadata": {"name": f"g-{index}"}, "spec": BARE["spec"] | {"schedulingGroup": {"podGroupName": "g"}}}
+        for index in range(2)
+    ]
+    [gang] = simulate(group, *pods).values()
+    assert (gang["placed"], gang["submitted"], gang["slots"]) == (True, True, 2)
+
+
+def test_what_wants_no_pods_is_left_out(simulate: Simulate) -> None:
+    """A suspended Job, and what is scaled to 0."""
+    none = {**STATEFUL_SET, "spec": {**STATEFUL_SET["spec"], "replicas": 0}}
+    output = simulate(none, raw=True).output
+    assert "left out       StatefulSet new (it is suspended, or scaled to 0): there is nothing to place" in output
+
+
+def test_victims_are_named_with_the_work_that_they_lose(world: ExplainWorld, simulate: Simulate) -> None:
+    """In the preemptor's entry: their pods, and the time since the last checkpoint, or else since the start."""
+    for name, value in (("low", 1), ("high", 10)):
+        world.state.on_priority_class(None, PriorityClass(metadata=ObjectMeta(name=name), value=value))
+    for node, saved in ((2, ""), (3, f"step=9,at={format_time(world.now - 2460)}")):
+        key = world.gang(f"low-{node}", {"worker": (1, GPU8)}, phase="Running", priority_class="low")
+        world.change(world.state.groups[key], annotations={"muster.dev/checkpoint": saved} if saved else {})
+        world.pod(key, "worker", 0, GPU8, node=f"node-{node}", phase="Running", bound=world.now - 7200)
+    urgent, elsewhere = job("urgent", 2, priorityClassName="high"), ("--cordon", "node-0", "--cordon", "node-1")
+    [gang] = simulate(urgent, options=elsewhere).values()
+    assert [(each["gang"], each["pods"], each["lostS"], each["saved"]) for each in gang["evicts"]] == [
+        ("ns/low-3", 1, 2460.0, True),
+        ("ns/low-2", 1, 7200.0, False),
+    ]
+    lines = simulate(urgent, options=elsewhere, raw=True).output.splitlines()
+    assert lines[0] == "Job ns/urgent (submitted) would start: 2 pods"
+    assert lines[2:] == [
+        "evicts         Job ns/low-3 (1 pod, 41m since its checkpoint)",
+        "evicts         Job ns/low-2 (1 pod, 120m since its start)",
     ]

@@ -33,6 +33,15 @@ spec:
         - {name: main, image: none, resources: {limits: {nvidia.com/gpu: "8"}}}
 """
 
+MANY = f"""
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: many, labels: {{muster.dev/queue: default}}}}
+spec:
+  parallelism: {JOB_PODS + 1}
+  template: {{spec: {{restartPolicy: Never, containers: [{{name: main, image: none}}]}}}}
+"""
+
 
 @pytest.fixture
 def world() -> ExplainWorld:
@@ -117,7 +126,7 @@ def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str,
     ({"manifests": "---\nkind: Pod\n" * (OBJECTS + 1)}, "manifests", "objects"),
     ({"manifests": JOB.replace("asked", "asked, namespace: theirs")}, "manifests", "you see no namespace"),
     ({"manifests": JOB.replace("asked", "asked, namespace: [ns]")}, "manifests", "you see no namespace"),
-    ({"manifests": f"kind: Job\nspec: {{parallelism: {JOB_PODS + 1}}}"}, "manifests", "pods in all"),
+    ({"manifests": MANY}, "manifests", f"more pods in all than the {JOB_PODS}"),
     *(({"manifests": f"{JOB}\na: {odd}"}, "manifests", "cannot read") for odd in (
         "!!timestamp 99999-99-99", "!!set [1]", "!!omap 3", "!!pairs [3]", "!!map [1]", "!!seq 1", "!!binary \u00e4",
         "!!python/name:os.system", "{[1]: 2}",
@@ -154,3 +163,11 @@ def test_who_may_see_a_part_tries_with_that_part(world: ExplainWorld, *, everyth
     }  # fmt: skip
     assert [each.metadata.name for each in found.objects_of(NAMESPACES)] == ["ns"]
     assert found.unread == {kind_name(POD_GROUPS)}
+
+
+def test_a_preemptor_names_what_it_evicts(world: ExplainWorld) -> None:
+    """With the work that is lost."""
+    world.state.on_priority_class(None, PriorityClass(metadata=ObjectMeta(name="high"), value=10))
+    _, answer = ask(world, manifests=JOB.replace("minAvailable", "priorityClassName: high\n  minAvailable"))
+    assert answer is not None
+    assert [each.evicts for each in answer.gangs] == [["evicts Job ns/busy (1 pod)"]]
