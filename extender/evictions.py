@@ -108,8 +108,7 @@ class EvictionWriter(Evictor):
                         evict(room, victim, pod)
                     except TooManyRequests as error:
                         refused.add(room.gang.key)
-                        name, asker = f"{pod.namespace}/{pod.name}", room.gang.key
-                        log.info("not evicted", pod=name, uid=pod.uid, asker=asker, why=error.message)
+                        log.info("not evicted", pod=pod.key, uid=pod.uid, asker=room.gang.key, why=error.message)
                         self._give_way(session, room, reasons.placements.BUDGET)
                         return
 
@@ -151,12 +150,12 @@ class EvictionWriter(Evictor):
         except NotFound:
             return False
         except Conflict:  # it has just changed, maybe ended: the next cycle decides again
-            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
+            log.info("not evicted yet, as it has just changed", pod=pod.key, uid=pod.uid)
             return False
         self._note(pod)
         EVICTED.labels(room.action).inc()
-        name, by = f"{pod.namespace}/{pod.name}", room.gang.key
-        log.info("evicted", pod=name, uid=pod.uid, gang=victim.key, reason=str(room.reason), asker=by, epoch=room.epoch)
+        why, by = str(room.reason), room.gang.key
+        log.info("evicted", pod=pod.key, uid=pod.uid, gang=victim.key, reason=why, asker=by, epoch=room.epoch)
         self._events.evicts(victim, pod, room.reason_for(victim))
         return True
 
@@ -195,12 +194,10 @@ class EvictionWriter(Evictor):
             self._note(pod)
             return True
         if not deleted:
-            log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
+            log.info("not evicted yet, as it has just changed", pod=pod.key, uid=pod.uid)
             return False
         self._note(pod)
-        log.info(
-            "evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=str(evict.reason), started=evict.started
-        )
+        log.info("evicted", pod=pod.key, uid=pod.uid, reason=str(evict.reason), started=evict.started)
         if evict.started:
             EVICTED.labels(BELOW_MINIMUM).inc()
             self._events.evicts_own(evict.gang, pod, evict.reason)

@@ -97,7 +97,7 @@ class NoticeWriter(Writer):
             body = {"metadata": {"uid": pod.uid, "annotations": annotations}}
             new = self._client.merge_patch(core.PODS, pod.name, body, pod.namespace)
         except (Conflict, NotFound) as error:
-            log.debug("the pod is gone", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, error=str(error))
+            log.debug("the pod is gone", pod=pod.key, uid=pod.uid, error=str(error))
             return
         self._cluster.ask(lambda state: state.on_pod_written(new))
 

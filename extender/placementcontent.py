@@ -129,8 +129,7 @@ def with_spares(keep: KeepSpares, known: Placement) -> PlacementContent:
 
 def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> PlacementContent:
     """Return a placement whose victims are gone, with a new deadline; it still lists the victims' gangs."""
-    home = known.metadata.namespace
-    gangs = dict.fromkeys(f"{victim.namespace or home}/{victim.gang}" for victim in known.spec.victims)
+    gangs = dict.fromkeys(map(known.gang_key, known.spec.victims))
     why = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else NOTHING
     spec = replace(known.spec, deadline=format_time(deadline_s), pod_sets=there.pod_sets)
     spec = replace(spec, victims=[], victims_reason="", victims_why=None, notices=[])

@@ -102,7 +102,7 @@ class PoolFeed:
             record = self._state.pods.get(str(uid))
             if record is not None and not record.ours and not record.gang and self.pods is not None:
                 self._note(name)
-                self.pods.remove(f"{record.namespace}/{record.name}")
+                self.pods.remove(record.key)
 
     async def _bring(self, name: str) -> None:
         """List the pods of a node and then report it; retry until this succeeds or the node has left."""

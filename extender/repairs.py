@@ -117,7 +117,6 @@ class Repairs(Evictor):
         latest = self._victim(pod)
         if latest is None:
             return False
-        name = f"{pod.namespace}/{pod.name}"
         try:
             self._send(repair, latest, force=member.force)
         except NotFound:
@@ -126,12 +125,12 @@ class Repairs(Evictor):
         except (Conflict, TooManyRequests) as error:
             if not isinstance(error, Conflict):  # it has just changed: the next cycle decides again
                 self._note(pod)
-            log.info("not evicted yet", pod=name, uid=pod.uid, why=error.message)
+            log.info("not evicted yet", pod=pod.key, uid=pod.uid, why=error.message)
             return False
         self._note(pod)
         EVICTED.labels(REPAIR).inc()
         who, why, forced = member.gang.key, str(repair.reason), member.force
-        log.info("evicted", pod=name, uid=pod.uid, gang=who, reason=why, epoch=repair.epoch, force=forced)
+        log.info("evicted", pod=pod.key, uid=pod.uid, gang=who, reason=why, epoch=repair.epoch, force=forced)
         return True
 
     def _send(self, repair: decisions.EvictForFaults, pod: PodRecord, *, force: bool) -> None:

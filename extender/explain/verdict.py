@@ -8,7 +8,7 @@ from extender.explain.report import GangCause
 from extender.explain.whatif import WhatIf, written_reason
 from extender.planner import reasons
 from extender.planner.actions.allocate import wants_nodes
-from extender.planner.actions.makeroom import awaits_room, victims_there
+from extender.planner.actions.makeroom import awaiting_placement, victims_there
 from extender.planner.actions.progress import longest_partial_s
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import Decision
@@ -94,8 +94,7 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
 def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
     """Return the reason of an eviction with the name of the gang that got the capacity, if the dump has that gang."""
     for key, placement in what_if.state.placements.items():
-        home, by = placement.metadata.namespace, what_if.state.gang(key)
-        victims = (f"{victim.namespace or home}/{victim.gang}" for victim in placement.spec.victims)
+        by, victims = what_if.state.gang(key), map(placement.gang_key, placement.spec.victims)
         if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
             return reasons.placements.named(reason, reader.gang(by))
     return reason
@@ -148,9 +147,9 @@ def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Deci
     epoch = gang.placement.spec.epoch if gang.placement else 0
     text = reasons.gangs.starts(epoch=epoch, members=reasons.gangs.members(gang.taken))
     text = also(text, str(message_of(gang.placement, reader)) if gang.placement else "")
-    if awaits_room(gang) and gang.placement is not None:
-        there, victims = len(victims_there(session, gang, gang.placement)), len(gang.placement.spec.victims)
-        until = latest_end(gang.placement.spec.notices)
+    if placement := awaiting_placement(gang):
+        there, victims = len(victims_there(session, placement)), len(placement.spec.victims)
+        until = latest_end(placement.spec.notices)
         ends_at = format_time(until) if until > what_if.now else ""
         text = reasons.gangs.awaits_room(epoch, there, victims, ends_at)
     return Verdict("starting", text, "", None, steps)
@@ -192,11 +191,11 @@ def notice_text(session: Session, gang: GangView, reader: Viewer) -> str:
     A reader who may not see the other gang still sees the time on the gang's own pods.
     """
     for asker in session.snapshot.gangs:
-        if awaits_room(asker) and asker.placement is not None:
-            notice = notices_of(asker.placement).get(gang.key)
-            if notice is not None:
-                why = reader.reason(decisions.asked_by(asker, victims_reason(asker.placement), gang))
-                return also(reasons.placements.to_be_evicted(notice.evict_at, why), _saved(gang, session.now))
+        placement = awaiting_placement(asker)
+        notice = notices_of(placement).get(gang.key) if placement else None
+        if placement and notice:
+            why = reader.reason(decisions.asked_by(asker, victims_reason(placement), gang))
+            return also(reasons.placements.to_be_evicted(notice.evict_at, why), _saved(gang, session.now))
     until = pending_notice_text(pod for pod in gang.pods if pod.alive)
     return also(reasons.placements.to_be_evicted(until), _saved(gang, session.now)) if until else ""
 

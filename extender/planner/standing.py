@@ -22,7 +22,7 @@ def waits(session: Session, gang: GangView) -> bool:
     """Return True for a gang that has not started and has no placed slots."""
     if gang.started or gang.active or gang.group.status.phase == "Completed":
         return False
-    return gang.group.status.phase in {"", "Pending"} or wants_nodes(session, gang)
+    return gang.pending or wants_nodes(session, gang)
 
 
 def waiting(session: Session) -> list[GangView]:

@@ -6,7 +6,6 @@ from typing import Any
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import Decision
 from extender.planner.framework.session import Session
-from extender.planner.state.pods import PodRecord
 from muster.api.muster.placement import PodSetPlacement
 
 Words = tuple[str, ...]
@@ -31,12 +30,8 @@ def nodes_text(pod_sets: list[PodSetPlacement]) -> str:
     )
 
 
-def _pod(pod: PodRecord) -> str:
-    return f"{pod.namespace}/{pod.name}"
-
-
 def _victims(decision: Any) -> Iterator[Words]:
-    return ((victim.key, _pod(pod)) for victim, pod in decision.victims)
+    return ((victim.key, pod.key) for victim, pod in decision.victims)
 
 
 def _placed(place: decisions.Place) -> Iterator[Words]:
@@ -49,11 +44,11 @@ _DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Words]
     decisions.ClosePlacement: ("close", lambda close: [(close.phase,)]),
     decisions.Reserve: ("reserve", lambda reserve: [(nodes_text(reserve.pod_sets),)]),
     decisions.Unreserve: ("unreserve", lambda _: [()]),
-    decisions.Evict: ("evict", lambda evict: [(_pod(evict.pod),)]),
-    decisions.EvictForFaults: ("repair", lambda repair: [(_pod(pod),) for pod in repair.pods]),
+    decisions.Evict: ("evict", lambda evict: [(evict.pod.key,)]),
+    decisions.EvictForFaults: ("repair", lambda repair: [(pod.key,) for pod in repair.pods]),
     decisions.MakeRoom: ("make-room", _victims),
     decisions.RoomIsThere: ("room-is-there", lambda _: [()]),
-    decisions.Release: ("release", lambda release: [(_pod(release.pod), release.node)]),
+    decisions.Release: ("release", lambda release: [(release.pod.key, release.node)]),
     decisions.RequestNodes: ("request-nodes", lambda request: [(request.name,)]),
 }
 """Type of a decision → its verb, and a function to the further details of its lines."""

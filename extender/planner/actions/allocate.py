@@ -23,7 +23,7 @@ from extender.planner.actions.growth import grow, report_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
 from extender.planner.actions.reserve.book import Book
 from extender.planner.actions.reserve.reservation import ReservationSearches
-from extender.planner.actions.search import SlotSearch, reservations_kept
+from extender.planner.actions.search import SlotSearch, place_whole
 from extender.planner.actions.spares import Spares, after_use, as_spare_runs, lendable_room, own_room, place_together
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
@@ -164,7 +164,7 @@ class Allocate:
         self._limited[gang.uid] = since
         if session.now - since >= LIMIT_REPORTED_AFTER_S:
             session.decide(decisions.Unschedulable(gang, reasons.pods.SLOT_LIMIT, reasons.pods.slot_limit(limit=LIMIT)))
-        if session.now - since < HELD_BACK_S and gang.group.status.phase in {"", "Pending"}:
+        if session.now - since < HELD_BACK_S and gang.pending:
             session.enqueued.discard(gang.key)
 
     # -- the search -------------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
     """Return True for an admitted gang with an open slot that was not evicted a moment ago, and may use its queue."""
     if gang.key in session.evicted:
         return False
-    let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}
+    let_in = gang.key in session.enqueued or not (gang.pending or gang.group.status.phase == "Completed")
     barred = gang.key in session.snapshot.barred
     return let_in and not barred and not gang.active and (not gang.started or any(gang.open_slots.values()))
 
@@ -299,14 +299,4 @@ def _best_effort(gang: GangView) -> bool:
 
 
 def _placed(session: Session, gang: GangView) -> bool:
-    if not wants_nodes(session, gang) or obstacle(session, gang) is not None:
-        return False
-    statement = Statement(session)
-    search = SlotSearch(session, statement, session.ask(gang))
-    with undone(statement), reservations_kept(session, gang):
-        fits = search.minimum() is None
-    if fits:
-        search.decide()
-    else:
-        statement.discard()
-    return fits
+    return wants_nodes(session, gang) and obstacle(session, gang) is None and place_whole(session, gang)

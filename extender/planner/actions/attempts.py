@@ -145,7 +145,7 @@ class _Changes:
                 before = self._running.get(gang.uid)
                 if before is not gang and (before is None or _victim(before) != _victim(gang)):
                     new += gang.pods
-            gained[[snapshot.index[pod.node] for pod in new if pod.node in snapshot.index]] = True
+            gained[snapshot.columns_of(pod.node for pod in new)] = True
             self._gained[gained] = number
         self._remember(session, running)
 

@@ -8,11 +8,11 @@ Placements decide: a pod whose notice no active placement refers to stays, and i
 last, so that a gang that selects the same victims again does not restart their notice time.
 """
 
-from extender.planner.actions.makeroom import awaits_room, victims_there
-from extender.planner.actions.search import SlotSearch, reservations_kept
+from extender.planner.actions.makeroom import awaiting_placement, victims_there
+from extender.planner.actions.search import place_whole
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.framework.statement import Statement, counted_free, undone
+from extender.planner.framework.statement import counted_free
 from extender.planner.state.gangs import GangView
 
 ATTEMPTS = 4
@@ -37,7 +37,7 @@ class Elsewhere:
         decided = {each.gang.key for each in session.decisions if isinstance(each, kinds)}
         left = ATTEMPTS
         for gang in filter(None, map(session.gang, session.snapshot.placed)):
-            placement = gang.placement if awaits_room(gang) else None
+            placement = awaiting_placement(gang)
             if placement is None or not placement.spec.notices:
                 continue
             self._seen[gang.uid] = before.get(gang.uid)
@@ -51,7 +51,7 @@ class Elsewhere:
 def _try(session: Session, gang: GangView) -> None:
     """Place the gang as if its slots were free, while all victims stay."""
     snapshot, placement = session.snapshot, gang.placement
-    there = victims_there(session, gang, placement) if placement else []
+    there = victims_there(session, placement) if placement else []
     if all(pod.terminating for _, pod in there):
         return  # no victim can be spared any more, and its capacity is free in a moment
     if gang.taken or any(
@@ -63,14 +63,8 @@ def _try(session: Session, gang: GangView) -> None:
         for _, node, pod_set in gang.placed_slots()
         if pod_set is not None and pod_set.cls is not None and (column := snapshot.index.get(node)) is not None
     ]
-    statement = Statement(session)
-    search = SlotSearch(session, statement, session.ask(gang))
-    with undone(statement), counted_free(session, slots), reservations_kept(session, gang):
-        fits = search.ask.least > 0 and search.minimum() is None
-    if fits:
-        search.decide()
-    else:
-        statement.discard()
+    with counted_free(session, slots):
+        place_whole(session, gang)
 
 
 class WithdrawNotices:
@@ -84,8 +78,8 @@ class WithdrawNotices:
             return
         asked = {pod.uid for place in session.decided(decisions.Place) for _, pod in place.victims}
         for gang in session.snapshot.gangs:
-            if awaits_room(gang) and gang.placement is not None:
-                asked.update(victim.uid for victim in gang.placement.spec.victims)
+            if placement := awaiting_placement(gang):
+                asked.update(victim.uid for victim in placement.spec.victims)
         stays = (pod for pod in session.snapshot.reported.values() if pod.uid not in asked)
         for pod, _ in zip(stays, range(AT_ONCE), strict=False):
             gang_of_pod = session.gang(pod.gang or "")

@@ -46,11 +46,7 @@ class Enqueue:
             self._version = session.snapshot.version
         self._updated = None
         barred = session.snapshot.barred
-        waiting = [
-            gang
-            for gang in session.snapshot.gangs
-            if gang.group.status.phase in {"", "Pending"} and gang.key not in barred
-        ]
+        waiting = [gang for gang in session.snapshot.gangs if gang.pending and gang.key not in barred]
         for gang in session.ordered_gangs(waiting):
             session.attempt(gang, self._check)
 
@@ -59,9 +55,8 @@ class Enqueue:
         if why is not None:
             session.decide(why)
             return
-        session.enqueued.add(gang.key)
         session.hooks.job_enqueued.call(gang)
-        session.decide(decisions.AdmitGang(gang))
+        session.admit(gang)
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
         """Return the refusal because of a closed queue, a too small cluster, full queues, or a plugin's vote."""

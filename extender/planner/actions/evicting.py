@@ -173,8 +173,7 @@ class Evicting:
             return False
         if gang.active or failed_to_evict(gang, session.now):
             return False
-        admitted = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
-        return admitted and session.hooks.job_ready.call(gang)
+        return (gang.pending or wants_nodes(session, gang)) and session.hooks.job_ready.call(gang)
 
     # -- the differences of the actions -----------------------------------------------------------------------------
 
@@ -285,9 +284,7 @@ class Evicting:
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[EvictableUnit]) -> None:
         operations = statement.commit_victims()
-        if gang.key not in session.enqueued and gang.group.status.phase in {"", "Pending"}:
-            session.enqueued.add(gang.key)
-            session.decide(decisions.AdmitGang(gang))
+        session.admit(gang)
         session.withdraw(gang, decisions.Unschedulable, decisions.Reserve, decisions.Unreserve)
         if session.kept is not None:
             session.kept.over(gang)

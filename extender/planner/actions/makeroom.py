@@ -41,7 +41,7 @@ with it. If it were given up, its victims would need a second notice."""
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason | None:
     """Decide the next step of such a placement; return why it must be abandoned, or None."""
-    there = victims_there(session, gang, placement)
+    there = victims_there(session, placement)
     own = [pod for victim, pod in there if victim is gang and not (pod.terminating and _on_dead_node(session, pod))]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
         pod_sets = gated_until_others(gang, placement.spec.pod_sets)
@@ -56,7 +56,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
     remaining = sum(not pod.terminating for pod in own)
     if remaining:
         return _own_stay(session, gang, placement, remaining, late=session.now > last)
-    columns = {session.snapshot.index[node] for node in missing.values() if node in session.snapshot.index}
+    columns = set(session.snapshot.columns_of(missing.values()))
     leaving = [
         pod
         for pod in session.snapshot.leaving.values()
@@ -71,7 +71,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
 def _victims_stay(session: Session, gang: GangView, pod: PodRecord) -> Reason:
     """Return that a pod does not end; its name is for its own namespace, and for the readers of a dump."""
     seen = session.inputs.names_others or pod.namespace == gang.group.metadata.namespace
-    return reasons.placements.victims_stay(pod=f"{pod.namespace}/{pod.name}" if seen else "", node=pod.node)
+    return reasons.placements.victims_stay(pod=pod.key if seen else "", node=pod.node)
 
 
 def _devices_left(session: Session, columns: set[int]) -> bool:
@@ -217,25 +217,14 @@ def is_repair(placement: Placement) -> bool:
 
 def _asked_to_move(session: Session, gang: GangView) -> bool:
     """Return True if the placement of another gang still waits for pods of this one."""
-    home = gang.group.metadata
-    for other in session.snapshot.gangs:
-        if other is gang or not awaits_room(other) or other.placement is None:
-            continue
-        theirs = other.placement.metadata.namespace
-        if any(
-            victim.gang == home.name and (victim.namespace or theirs) == home.namespace
-            for victim in other.placement.spec.victims
-        ):
-            return True
-    return False
+    waiting = filter(None, (awaiting_placement(other) for other in session.snapshot.gangs if other is not gang))
+    return any(placement.gang_key(victim) == gang.key for placement in waiting for victim in placement.spec.victims)
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
     """Return True if no node of a missing slot is overfull, nor has victims if pods have rules about other pods."""
-    index = session.snapshot.index
-    nodes = set(missing.values())
-    columns = [index[node] for node in nodes if node in index]
-    snapshot = session.snapshot
+    snapshot, nodes = session.snapshot, set(missing.values())
+    columns = snapshot.columns_of(nodes)
     free = snapshot.free[:, columns]
     if bool((free < 0).any()) or bool(snapshot.devices.at(columns).overfull(free, snapshot.axis).any()):
         return False
@@ -243,20 +232,19 @@ def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victim
     classes = {cls for slot in missing if (owner := sets.get(slot.pod_set)) and (cls := owner.class_of(slot.rank))}
     if not any(cls.marks or cls.neighbours or cls.claims for cls in classes):
         return True
-    return not victims and nodes.isdisjoint(pod.node for pod in session.snapshot.leaving.values())
+    return not victims and nodes.isdisjoint(pod.node for pod in snapshot.leaving.values())
 
 
-def awaits_room(gang: GangView) -> bool:
-    """Return True if the gang has an active placement with victims."""
-    return gang.active and gang.placement is not None and bool(gang.placement.spec.victims)
+def awaiting_placement(gang: GangView) -> Placement | None:
+    """Return the gang's active placement if it has victims; None otherwise."""
+    return gang.placement if gang.active and gang.placement and gang.placement.spec.victims else None
 
 
-def victims_there(session: Session, gang: GangView, placement: Placement) -> list[tuple[GangView, PodRecord]]:
+def victims_there(session: Session, placement: Placement) -> list[tuple[GangView, PodRecord]]:
     """Return the victims of a placement that still use their node, each with its gang."""
-    namespace = gang.group.metadata.namespace
     wanted: dict[str, list[Victim]] = {}
     for victim in placement.spec.victims:
-        wanted.setdefault(f"{victim.namespace or namespace}/{victim.gang}", []).append(victim)
+        wanted.setdefault(placement.gang_key(victim), []).append(victim)
     found = []
     for key, victims in wanted.items():
         view = session.gang(key)

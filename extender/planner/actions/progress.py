@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from extender.planner import reasons
 from extender.planner.actions.avoidance import note_failures
-from extender.planner.actions.makeroom import awaits_room, make_room, remade_s
+from extender.planner.actions.makeroom import awaiting_placement, make_room, remade_s
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -101,7 +101,7 @@ class TrackPlacements:
             _follow(session, gang)
         elif gang.outgrew_minimum and gang.placement:
             session.decide(decisions.ClosePlacement(gang, "Bound", reason_of(gang.placement.status.message)))
-        if gang.incomplete and not awaits_room(gang):
+        if gang.incomplete and not awaiting_placement(gang):
             self._limit(session, gang)
 
     def _limit(self, session: Session, gang: GangView) -> None:

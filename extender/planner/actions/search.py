@@ -21,7 +21,7 @@ from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.decisions import Place
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import closed_nodes, near, shortage
-from extender.planner.framework.statement import Statement
+from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.room import UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
@@ -269,6 +269,19 @@ def _all_placed(
         )
 
     return PartSearch(session, statement, gang, fill_slots).place(part)
+
+
+def place_whole(session: Session, gang: GangView) -> bool:
+    """Decide Place for a gang whose minimum fits beside the reservations of others; return False if it does not fit."""
+    statement = Statement(session)
+    search = SlotSearch(session, statement, session.ask(gang))
+    with undone(statement), reservations_kept(session, gang):
+        fits = search.ask.least > 0 and search.minimum() is None
+    if fits:
+        search.decide()
+    else:
+        statement.discard()
+    return fits
 
 
 @contextmanager

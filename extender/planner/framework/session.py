@@ -12,7 +12,7 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.ask import Ask, Members, amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
-from extender.planner.framework.decisions import Decision
+from extender.planner.framework.decisions import AdmitGang, Decision
 from extender.planner.framework.freecapacity import ClaimUsers, FreeCapacity
 from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.nodelabels import NodeLabels
@@ -149,6 +149,12 @@ class Session(FreeCapacity):
         """Add a decision."""
         self.decisions.append(decision)
 
+    def admit(self, gang: GangView) -> None:
+        """Let the pods of a gang be created, unless they may be already."""
+        if gang.pending and gang.key not in self.enqueued:
+            self.enqueued.add(gang.key)
+            self.decide(AdmitGang(gang))
+
     def withdraw(self, gang: GangView, *kinds: type[Decision]) -> None:
         """Remove the decisions of these kinds about a gang, for which a later action has found better."""
         self.decisions = [each for each in self.decisions if not (isinstance(each, kinds) and each.gang is gang)]
@@ -223,10 +229,10 @@ class Session(FreeCapacity):
             codes = codes if by_gang is None else np.where(codes == 0, by_gang, codes)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
-            codes, index = codes.copy(), self.snapshot.index
+            codes = codes.copy()
             failed = self.failed_on.get(gang.key, ()) if gang else ()
             for names, cause in (avoided, reasons.cause.REFUSED_A_MEMBER), (failed, reasons.cause.FAILED_A_MEMBER):
-                codes[[index[name] for name in names if name in index]] = self.causes.code(cause)
+                codes[self.snapshot.columns_of(names)] = self.causes.code(cause)
         return codes
 
     def counts_nodes_of(self, gang: GangView, cls: PodClass) -> bool:

@@ -157,6 +157,10 @@ class Snapshot:
         node = self.nodes[column]
         return node.metadata.name if node else ""
 
+    def columns_of(self, names: Iterable[str]) -> list[int]:
+        """Return the columns of the known ones of these nodes."""
+        return [self.index[name] for name in names if name in self.index]
+
     def row_of(self, cls: PodClass) -> Amounts:
         """Return the amounts of one pod of this class along the axis, int64 of shape (resources,); read-only.
 

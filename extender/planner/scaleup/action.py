@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from extender.planner import reasons
-from extender.planner.actions.makeroom import awaits_room
-from extender.planner.framework.decisions import AdmitGang, Place, Unschedulable, WithdrawRequest
+from extender.planner.actions.makeroom import awaiting_placement
+from extender.planner.framework.decisions import Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage, Wanted
 from extender.planner.scaleup.limits import ExistingNodes, ScaleUpAttempts, refusal
@@ -69,7 +69,7 @@ class AskForNodes:
     def execute(self, session: Session) -> None:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
         waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
-        given = [gang for gang in placed if gang is not None and awaits_room(gang)]
+        given = [gang for gang in placed if gang is not None and awaiting_placement(gang)]
         attempt = _Attempt(ScaleUpPreferences(session.snapshot.queues), ExistingNodes(session))
         self._attempts.forget_all_but({*waits, *(gang.uid for gang in given)})
         asks = [each for each in waits.values() if not self._rests(session, each.gang, attempt)]
@@ -111,9 +111,7 @@ class AskForNodes:
                 self._attempts.give_up(gang.uid, session.now)
             turn.notes[gang.uid] = note
             return False
-        if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
-            session.enqueued.add(gang.key)  # autoscalers see pods, so they must exist
-            session.decide(AdmitGang(gang))
+        session.admit(gang)  # autoscalers see pods, so they must exist
         if wish.mode == "condition":
             if gang.started or gang.has_pods:
                 turn.asks[gang.uid] = wanted
@@ -241,7 +239,7 @@ def _withdraw(session: Session, waits: Mapping[str, Unschedulable], turn: _Attem
         request = session.inputs.provisioning.get(gang.uid)
         if request is None or gang.uid in turn.needed:
             continue
-        if gang.uid in waits or awaits_room(gang):
+        if gang.uid in waits or awaiting_placement(gang):
             stays = provisioned(request) and turn.preferences.of(gang).mode == "provisioning-request"
         else:
             stays = not gang.started and gang.group.status.phase != "Completed"  # it is about to start

@@ -206,6 +206,11 @@ class GangView:
         return self.active or any(pod.runtime.expected_s(declared) is not None for pod in there)
 
     @property
+    def pending(self) -> bool:
+        """True if its pods may not be created yet, by the phase of its PodGroup."""
+        return self.group.status.phase in {"", "Pending"}
+
+    @property
     def active(self) -> bool:
         """True if a placement of this gang is active."""
         return self.phase in _ACTIVE

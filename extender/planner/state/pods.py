@@ -139,6 +139,11 @@ class PodRecord(Struct, eq=False, gc=False):
         self.uses_node = bool(self.node) and self.phase not in {"Succeeded", "Failed"}
 
     @property
+    def key(self) -> str:
+        """Namespace and name, as in `ns/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def shares_claims(self) -> bool:
         """True if it uses a device claim that other pods may use too.
 

@@ -84,8 +84,7 @@ def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Not
 
 def notices_of(placement: Placement) -> dict[str, Notice]:
     """Return the notices of a placement by the key of the notified gang."""
-    home = placement.metadata.namespace
-    return {f"{each.namespace or home}/{each.gang}": each for each in placement.spec.notices}
+    return {placement.gang_key(each): each for each in placement.spec.notices}
 
 
 def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:

@@ -50,9 +50,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
             if cls is None:
                 return None
             pods[cls.key] = cls, pods.get(cls.key, (cls, 0))[1] + 1
-    avoided = [
-        session.snapshot.index[name] for name in session.avoided.get(gang.key, ()) if name in session.snapshot.index
-    ]
+    avoided = session.snapshot.columns_of(session.avoided.get(gang.key, ()))
     needs = []
     for cls, count in pods.values():
         usable: Mask = session.node_codes(cls) == 0

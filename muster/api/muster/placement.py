@@ -201,6 +201,10 @@ class Placement(Object):
     status: PlacementStatus = field(default_factory=PlacementStatus)
     """Progress; the planner writes it."""
 
+    def gang_key(self, named: Victim | Notice) -> str:
+        """Return the key of the gang that a victim or a notice of this placement names."""
+        return f"{named.namespace or self.metadata.namespace}/{named.gang}"
+
 
 def victims_reason(placement: Placement) -> Reason:
     """Return the reason why the victims of a placement are evicted."""

@@ -109,7 +109,7 @@ def _pods(session: Session) -> Iterator[tuple[float, str, PodRecord]]:
     """Yield the pods on known nodes that are expected to end, with the time and their owner."""
     snapshot, now = session.snapshot, session.now
     of_gangs = ((pod, gang.declared_s, gang.key) for gang in snapshot.gangs if gang.ends for pod in gang.pods)
-    single = ((pod, None, f"{pod.namespace}/{pod.name}") for pod in snapshot.ending)
+    single = ((pod, None, pod.key) for pod in snapshot.ending)
     for pod, declared_s, owner in chain(of_gangs, single):
         if pod.uses_node and pod.node in snapshot.index and pod.uid not in snapshot.leaving:
             end = expected_end(pod.since, pod.runtime.expected_s(declared_s), now)
@@ -117,7 +117,7 @@ def _pods(session: Session) -> Iterator[tuple[float, str, PodRecord]]:
                 yield end, owner, pod
     for pod in snapshot.leaving.values():
         if pod.gone_by and pod.node in snapshot.index and expected_to_go(session, pod):
-            yield max(now, readable_time(pod.gone_by) or now), pod.gang or f"{pod.namespace}/{pod.name}", pod
+            yield max(now, readable_time(pod.gone_by) or now), pod.gang or pod.key, pod
 
 
 def _slots(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
