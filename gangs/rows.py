@@ -5,25 +5,27 @@ nodes from the placement.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct, structs
 
-from gangs.states import message_of, needs_room, nodes_of, reason_of
+from gangs.states import failed_text, message_of, needs_room, nodes_of, reason_of
 from gangs.words import brief
 from muster.api.base import Resource
 from muster.api.grammar import be, many
-from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainer import JOB_FAILURES, TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.pod_problems import first_failure
 from muster.api.muster.placement import Placement, current
 from muster.api.muster.pools import is_musters
 from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
 from muster.api.names import DEFAULT_QUEUE, QUEUE
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
+from muster.volcano import podgroup
 from muster.workloads.owners import as_kubectl_takes, job_workload, workload_of
 from muster.workloads.table import gang_of, group_name
 
@@ -114,12 +116,14 @@ def rows(objects: RowSources) -> list[GangRow]:
             continue
         ganged |= {workload_of(group).uid, above.uid if above else ""}
         row = _row(group, members, current(group, placements.get(meta.key)), job)
-        found.append(_as_refused(row, job, trainings.get(workload_of(group).uid)))
+        training = trainings.get(workload_of(group).uid)
+        found.append(_with_train_job(_as_refused(row, job, training), training, members or ()))
     for job in objects.jobs or ():
         if job.metadata.uid not in ganged:
             owner = job_workload(job)
             ganged.add(owner.uid)
-            found.append(_with_train_job(_without_gang(job), trainings.get(owner.uid)))
+            mine = pods[job.metadata.namespace, podgroup.group_name(job)]
+            found.append(_with_train_job(_without_gang(job, mine), trainings.get(owner.uid), mine))
     found += [_without_job(each) for each in objects.train_jobs or () if each.metadata.uid not in ganged]
     return sorted(found, key=lambda row: (row.namespace, row.queue, row.created, row.kind, row.name))
 
@@ -161,7 +165,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
     running = status.running if pods is None else sum(pod.status.phase == "Running" for pod in living)
     tasks = sum(task.replicas for task in job.spec.tasks) if job else 0
     state = state_of(facts_of(group, placement, pods))
-    message = message_of(group, state, placement, living)
+    message = message_of(group, state, placement, living, pods or ())
     leaving = [pod for pod in pods or () if pod.metadata.deletion_timestamp and not pod.finished]
     if leaving and not living and state not in ENDED:
         message = f"all of its {many(len(leaving), 'pod')} {be(len(leaving))} being deleted"
@@ -179,7 +183,9 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
         priority=max((pod.spec.priority or 0 for pod in alive), default=None),
         priority_class=spec.priority_class_name,
         created=(job.metadata if job else group.metadata).creation_timestamp or "",
-        reason=brief(message) if leaving and not living else reason_of(group, state, message, placement, living),
+        reason=brief(message)
+        if leaving and not living
+        else reason_of(group, state, message, placement, living, pods or ()),
         message=message,
         needs_room=state in WAITING and needs_room(group),
         expected_start=_expected(group, placement) if state == "Reserved" else "",
@@ -191,16 +197,16 @@ def _expected(group: PodGroup, placement: Placement | None) -> str:
     return (placement.status.expected_at if placement else "") or group.status.expected_start or ""
 
 
-def _without_gang(job: Job) -> GangRow:
+def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
     """Return the row of a Volcano Job without a PodGroup: it is new, suspended or finished."""
     state, spec = job.status.state, job.spec
-    called = without_gang(state.phase)
+    called = without_gang(state.phase, job.metadata)
     owner = job_workload(job)
     why = state.message or ("its gang is not made yet" if called == "Waiting" else "")
     if called == "Suspended":
         why = f"`muster {'train' if owner.kind == TRAIN_JOBS.kind else 'job'} resume {owner.name}` starts it again"
     return structs.replace(
-        _bare(owner, job.metadata, called, "" if called == "Completed" else why),
+        _bare(owner, job.metadata, called, "" if called == "Completed" else why, pods),
         queue=spec.queue or DEFAULT_QUEUE,
         minimum=spec.min_available,
         wanted=sum(task.replicas for task in spec.tasks),
@@ -216,9 +222,9 @@ def _as_refused(row: GangRow, job: Job | None, train_job: TrainJob | None) -> Ga
     )
 
 
-def _with_train_job(row: GangRow, train_job: TrainJob | None) -> GangRow:
-    """Return the row of a Job, ended like its TrainJob: if the TrainJob fails, the Job is Terminated."""
-    result = _without_job(train_job) if train_job else row
+def _with_train_job(row: GangRow, train_job: TrainJob | None, pods: Sequence[Pod]) -> GangRow:
+    """Return the row of a gang or Job, ended like its TrainJob."""
+    result = _without_job(train_job, pods) if train_job else row
     return (
         structs.replace(row, state=result.state, reason=result.reason, message=result.message)
         if result.state in ENDED
@@ -226,14 +232,14 @@ def _with_train_job(row: GangRow, train_job: TrainJob | None) -> GangRow:
     )
 
 
-def _without_job(train_job: TrainJob) -> GangRow:
+def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
     """Return the row of a TrainJob whose Job does not exist yet, or was deleted."""
     meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
     owner = OwnerReference.to(TRAIN_JOBS, meta)
     ends: dict[str, State] = {"Complete": "Completed", "Failed": "Failed", "Blocked": "Waiting"}
     for kind, state in ends.items():
         if kind in held:
-            return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message)
+            return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message, pods)
     if train_job.spec.suspend:
         return _bare(owner, meta, "Suspended", f"`muster train resume {meta.name}` starts it again")
     for each in train_job.status.jobs_status:
@@ -242,7 +248,9 @@ def _without_job(train_job: TrainJob) -> GangRow:
     return _bare(owner, meta, "Waiting", "its Job is not made yet")
 
 
-def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str) -> GangRow:
+def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, pods: Sequence[Pod] = ()) -> GangRow:
+    """Return a row without numbers; `pods` are the pods that are left, of which the first failed one is a reason."""
+    first = first_failure(pods) if state == "Failed" else None
     return GangRow(
         namespace=meta.namespace,
         kind=owner.kind,
@@ -251,6 +259,6 @@ def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str) -
         queue=meta.labels.get(QUEUE, ""),
         state=state,
         created=meta.creation_timestamp or "",
-        reason=brief(message),
-        message=message,
+        reason=brief(first[1] if first else message.removeprefix(JOB_FAILURES)),
+        message=failed_text(pods, message) if first else message,
     )

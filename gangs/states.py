@@ -6,7 +6,7 @@ from typing import Any
 from gangs.words import brief, nodes_text
 from muster.api.grammar import many
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.pod_problems import problems
+from muster.api.kubernetes.pod_problems import first_failure, problems
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.states import ENDED, WAITING, State
 from muster.api.volcano.scheduling import NO_ROOM, PodGroup, PodGroupCondition
@@ -21,8 +21,10 @@ def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Place
     return sorted(there)
 
 
-def message_of(group: PodGroup, state: State, placement: Placement | None, living: Sequence[Pod]) -> str:
-    """Return a sentence on why it waits or which problem it has; empty if there is none."""
+def message_of(
+    group: PodGroup, state: State, placement: Placement | None, living: Sequence[Pod], pods: Sequence[Pod] = ()
+) -> str:
+    """Return a sentence on why it waits, failed or which problem it has; empty if there is none."""
     if state == "Reserved" and placement is not None and placement.status.message:
         return placement.status.message
     if group.why_waiting:
@@ -36,8 +38,17 @@ def message_of(group: PodGroup, state: State, placement: Placement | None, livin
     return {
         "Starting": f"it has its nodes; {bound} of {many(wanted, 'pod')} bound",
         "Waiting": "the planner has not looked at it yet",
-        "Failed": group.status.ending or str(group.evicted) or f"{many(group.status.failed, 'pod')} failed",
+        "Failed": failed_text(pods, group.status.ending or str(group.evicted))
+        or f"{many(group.status.failed, 'pod')} failed",
     }.get(state, "")
+
+
+def failed_text(pods: Sequence[Pod], ending: str) -> str:
+    """Return why a gang failed: its first failed pod, and its owner's message unless this names the pod, too."""
+    first = first_failure(pods)
+    if first is None or f"pod {first[0].metadata.name} " in ending:
+        return ending
+    return f"{first[2]}; {ending}" if ending else first[2]
 
 
 def needs_room(group: PodGroup) -> bool:
@@ -46,8 +57,13 @@ def needs_room(group: PodGroup) -> bool:
     return waits is not None and _lacks(waits).get("kind") != "ever"
 
 
-def reason_of(group: PodGroup, state: State, message: str, placement: Placement | None, living: Sequence[Pod]) -> str:
+def reason_of(
+    group: PodGroup, state: State, message: str, placement: Placement | None, living: Sequence[Pod],
+    pods: Sequence[Pod] = (),
+) -> str:  # fmt: skip
     """Return the reason in at most ten words."""
+    if state == "Failed" and (first := first_failure(pods)):
+        return brief(first[1])
     if state == "Reserved" and placement is not None:
         return f"room is reserved on {nodes_text(node for _, node in slots_of(placement))}"
     if waits := _waits_for_room(group):

@@ -13,7 +13,7 @@ from muster.api.grammar import many
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import RESOURCES
 from muster.api.muster.placement import Placement, slots_of
-from muster.api.muster.states import PLANNED, STOPPED, facts_of
+from muster.api.muster.states import PLANNED, facts_of, stopped
 from muster.api.volcano.batch import JOBS, JobStatus, is_job
 from muster.api.volcano.scheduling import EVICTED, TOO_FEW_PODS, PodGroup
 from muster.resources.vector import Vector, vector
@@ -117,14 +117,14 @@ def _planned(placement: Placement, nodes: Sequence[str]) -> str:
     return f"{words}, after {victims} {'pod goes' if victims == 1 else 'pods go'}" if victims else words
 
 
-def of_job(status: JobStatus, moment: ObservationTime) -> Iterator[NewGangEvent]:
+def of_job(job: RecordedJob, moment: ObservationTime) -> Iterator[NewGangEvent]:
     """Yield the events in a Volcano Job's status: its last restart, suspension and end, each with its name."""
-    phase = status.state
+    status, phase = job.status, job.status.state
     at = moment.time_of(phase.last_transition_time)
     if status.retry_count > 0:
         yield NewGangEvent(What.RESTARTED, at, 0, phase.message, str(status.retry_count))
     if phase.phase == "Aborted":
         yield NewGangEvent(What.SUSPENDED, at, 0, phase.message, phase.last_transition_time or "")
-    elif phase.phase in STOPPED:
-        words = STOPPED[phase.phase].lower()
+    elif (state := stopped(phase.phase, job.metadata)) is not None:
+        words = state.lower()
         yield NewGangEvent(What.ENDED, at, 0, f"{words}: {phase.message}" if phase.message else words, phase.phase)

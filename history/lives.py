@@ -10,7 +10,7 @@ from history.pods import ObservationTime
 from muster.api import names
 from muster.api.kubernetes.meta import Object
 from muster.api.muster.placement import Placement, noted
-from muster.api.muster.states import STOPPED, State, facts_of, state_of
+from muster.api.muster.states import State, facts_of, state_of, stopped
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.vector import maximum
 from muster.workloads.owners import workload_of
@@ -187,11 +187,11 @@ def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
         return
     before = gang.state, gang.ended, gang.user
     gang.user = gang.user or user_of(meta)
-    for news in groups.of_job(status, moment):
+    for news in groups.of_job(new, moment):
         if news.what is What.ENDED and news.subject == "Completed":
             _has_started(entries, gang, _alone(gang, meta.uid), news.at)
         entries.happens(_alone(gang, meta.uid), news)
-    if (state := STOPPED.get(status.state.phase)) is not None:
+    if (state := stopped(status.state.phase, meta)) is not None:
         gang.state, gang.ended = state, gang.ended or moment.time_of(status.state.last_transition_time)
     if (gang.state, gang.ended, gang.user) != before:
         entries.touch(gang)

@@ -19,7 +19,7 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.api.kubernetes.pod_problems import problem
+from muster.api.kubernetes.pod_problems import failure, problem
 from muster.api.muster.gang import native_gang
 from muster.api.muster.native import subject
 from muster.api.muster.placement import node_of
@@ -28,7 +28,8 @@ from muster.api.muster.states import without_gang
 from muster.api.names import GATES
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.tasks import queue_of
+from muster.volcano.tasks import queue_of, restarts
+from muster.workloads.owners import job_workload
 
 NEAR = 5
 CUTOFF = 0.5
@@ -91,24 +92,30 @@ def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
 
 def _without_group(job: Job) -> GangReport:
     """Return the report of a Volcano Job without a PodGroup."""
-    state = job.status.state
+    state, owner = job.status.state, job_workload(job)
+    called = without_gang(state.phase, job.metadata)
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     why = ": ".join(word for word in (state.reason, state.message) if word)
     comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message gives the time, or the reason
     return GangReport(
         gang="",
-        workload=f"Job {job.metadata.key}",
-        state=without_gang(state.phase),
+        workload=f"{owner.kind} {job.metadata.namespace}/{owner.name}",
+        state=called,
         phase="",
         job_phase=state.phase,
-        cause="finished" if state.phase in FINISHED else "no-pod-group",
+        cause="failed" if called == "Failed" else "finished" if state.phase in FINISHED else "no-pod-group",
         reason=state.reason,
-        summary=reasons.gangs.without_group(state.phase, why, comes=comes),
+        summary=reasons.gangs.failed(0, "", state.message or state.reason)
+        if called == "Failed"
+        else reasons.gangs.without_group(state.phase, why, comes=comes),
         since=state.last_transition_time or job.metadata.creation_timestamp or "",
         min_member=job.spec.min_available,
         members=0,
         queue=GangQueueReport(queue_of(job.spec), "", 0, 0, 0, 0, ()),
         pod_sets=[],
+        details=[reasons.gangs.restarts(*restarts(job.status.retry_count, job.spec.max_retry))]
+        if called == "Failed"
+        else [],
     )
 
 
@@ -205,7 +212,7 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
     if record.terminating:
         return "terminating", reasons.members.told(pod="it", what=deletion(what_if, pod))
     if pod.finished:
-        why = problem(pod)
+        why = problem(pod) or failure(pod)
         ended = reasons.members.ended(pod.status.phase, record.node, why.words if why else "")
         return "failed" if why else "finished", ended
     return _placed(what_if, pod, record) if record.node else None

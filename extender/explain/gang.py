@@ -19,7 +19,7 @@ from muster.api.grammar import also
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.standing import place_text
-from muster.api.muster.states import STOPPED, facts_of, state_of
+from muster.api.muster.states import facts_of, state_of, stopped
 from muster.api.volcano.scheduling import Queue
 
 AHEAD = 3
@@ -47,7 +47,7 @@ class GangExplainer:
         report = GangReport(
             gang=gang.key,
             workload=gang_text(gang) if owner else "",
-            state=STOPPED.get(job.status.state.phase if job else "") or state_of(facts),
+            state=(stopped(job.status.state.phase, job.metadata) if job else None) or state_of(facts),
             phase=gang.group.status.phase,
             job_phase=job.status.state.phase if job else "",
             cause=verdict.cause,

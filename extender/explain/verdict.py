@@ -16,6 +16,7 @@ from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.notices import last_saved, latest_end, notices_of, pending_notice_text
+from gangs.states import failed_text
 from muster.api.grammar import also, listed
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import Placement, victims_reason
@@ -87,7 +88,8 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
     evicted = reasons.placements.eviction(_for_whom(what_if, gang, reader.reason(gang.group.evicted), reader))
     status = gang.group.status
     if facts_of(gang.group).failed:
-        return Verdict("failed", reasons.gangs.failed(status.failed, evicted, status.ending))
+        ending = failed_text(what_if.pods_of(gang.key), status.ending)
+        return Verdict("failed", reasons.gangs.failed(status.failed, evicted, ending))
     return Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
 
 

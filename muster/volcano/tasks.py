@@ -66,6 +66,12 @@ def max_retry(spec: JobSpec) -> int:
     return spec.max_retry or DEFAULT_MAX_RETRY
 
 
+def restarts(retry_count: int, max_retry: int | None) -> tuple[int, int]:
+    """Return the restarts of a Job and their maximum: `maxRetry` counts the failure that ends the Job, too."""
+    most = max(0, (max_retry or DEFAULT_MAX_RETRY) - 1)
+    return min(retry_count, most), most
+
+
 def task_max_retry(task: TaskSpec) -> int:
     """Return the number of container restarts that fails a task; -1 if none does."""
     return task.max_retry or DEFAULT_MAX_RETRY

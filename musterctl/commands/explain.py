@@ -3,18 +3,18 @@
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from extender.explain.clusterdump import save
+from extender.explain.clusterdump import ClusterDump, save
 from extender.explain.find import explain as explain_in
 from extender.explain.find import gang_named
 from extender.explain.own import places
 from extender.explain.pools import in_pool, pool_of_object
-from extender.explain.report import UnknownNameError
+from extender.explain.report import GangReport, UnknownNameError
 from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
@@ -25,10 +25,11 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
 from muster.workloads.kind import WorkloadKind, pod_templates
-from muster.workloads.table import KINDS
+from muster.workloads.table import KINDS, gang_of
 from musterctl import completion
 from musterctl.allowed import dump_for
 from musterctl.cluster import whole
+from musterctl.lastlog import last_line
 from musterctl.options import server_options
 from musterctl.output.report import NONE_LINES, place_lines, print_report, topology_lines
 from musterctl.planningoptions import dump_options, planned_namespace_option, recovery_option, report_options
@@ -72,7 +73,28 @@ def explain(
         raise click.ClickException(str(error)) from error
     pod = dump.pod(space, object_name) if kind == "pod" else None
     hints = [TextLine("", text, "hint") for text in _slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
-    print_report(report, [*lines_of(report, dump.taken_at), *hints], output)
+    gang = report.gang if isinstance(report, GangReport) else ""
+    log = _log(read, dump, gang, object_name, space) if report.cause == "failed" and output == "text" else []
+    print_report(report, [*lines_of(report, dump.taken_at), *log, *hints], output)
+
+
+def _log(read: ClusterReader, dump: ClusterDump, gang: str, name: str, namespace: str) -> list[TextLine]:
+    """Return the last line of the log of the first failed pod of a gang, or else of the Job or pod of this name."""
+    client = read.client()
+    if client is None:
+        return []
+    pods = [
+        pod
+        for pod in dump.objects_of(core.PODS)
+        if pod.metadata.namespace == namespace
+        and (gang_of(pod) == gang.partition("/")[2] if gang else name in _names(pod))
+    ]
+    with closing(client):
+        return [TextLine("members", line) for line in last_line(client, pods)]
+
+
+def _names(pod: core.Pod) -> set[str | None]:
+    return {pod.metadata.name, pod.metadata.labels.get(names.JOB_NAME)}
 
 
 def _explain_there(server: WebServer, read: ClusterReader, kind: str, name: str, namespace: str, output: str) -> bool:

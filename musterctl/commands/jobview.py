@@ -7,8 +7,9 @@ from muster.api.kubernetes import core, pod_problems
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
-from muster.volcano.tasks import DEFAULT_MAX_RETRY
+from muster.volcano.tasks import restarts
 from musterctl.cluster import JSON
+from musterctl.lastlog import last_line
 from musterctl.output.listing import age, since
 
 _COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
@@ -28,8 +29,7 @@ def view_lines(client: Client, job: JSON) -> Iterator[str]:
     yield f"Phase:      {state.get('phase') or 'not seen yet'}{held}{f' ({why})' if why else ''}"
     counts = ", ".join(f"{status[name]} {name}" for name in _COUNTERS if status.get(name))
     yield f"Pods:       {counts or 'none'}; at least {spec.get('minAvailable', 0)} start together"
-    most = max(0, (spec.get("maxRetry") or DEFAULT_MAX_RETRY) - 1)  # maxRetry counts the failure that ends the Job
-    yield f"Restarts:   {min(status.get('retryCount', 0), most)} of at most {most}"
+    yield "Restarts:   {} of at most {}".format(*restarts(status.get("retryCount", 0), spec.get("maxRetry")))
     yield f"Gang:       {_gang(client, job)}"
     yield "Tasks:"
     for index, task in enumerate(spec.get("tasks", [])):
@@ -73,6 +73,7 @@ def _pods(client: Client, job: JSON) -> Iterator[str]:
     for pod in sorted(pods, key=lambda pod: pod.metadata.name):
         began = pod_problems.deletion_began(pod.metadata)
         phase = f"Terminating for {since(began)}" if began else pod.status.phase
-        hindered = pod_problems.problem(pod)
+        hindered = pod_problems.problem(pod) or pod_problems.failure(pod)
         why = f" ({hindered.words})" if hindered else ""
         yield f"  {pod.metadata.name}: {phase}{f' on {pod.spec.node_name}' if pod.spec.node_name else ''}{why}"
+    yield from (f"  {line}" for line in last_line(client, pods))

@@ -82,7 +82,7 @@ def test_a_failure(train: Callable[..., subprocess.Popen[str]], file: Path) -> N
     ends = ("--annotation", f"{RUN}=1", "--annotation", "kwok.muster.dev/exit-code=3")
     _, err = said(train(f"{file}:fit", "--job=fit", "--no-logs", *ends, "--", "lr=0.1"), 1)
     assert err[-1].startswith("fit: failed: ")
-    assert "container node ended with exit code 3" in err[-1]
+    assert "container node: exit code 3" in err[-1]
 
 
 def test_it_goes_on_without_us(

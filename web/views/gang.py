@@ -16,7 +16,7 @@ from gangs.rows import GangRow
 from gangs.words import plain
 from muster.api.kubernetes.core import Event, Pod
 from muster.api.kubernetes.meta import readable_time
-from muster.api.kubernetes.pod_problems import deletion_began, problem
+from muster.api.kubernetes.pod_problems import deletion_began, failure, problem
 from muster.api.muster.placement import Placement
 from muster.api.muster.states import ENDED
 from muster.api.volcano.scheduling import PodGroup
@@ -197,7 +197,7 @@ def _ended(pods: Sequence[Pod], now: float) -> Moment | None:
 
 
 def _member(pod: Pod, rank: int, here: str, now: float, *, logs: bool) -> MemberLine:
-    slot, hindered, going = slot_of(pod.metadata), problem(pod), deletion_began(pod.metadata)
+    slot, hindered, going = slot_of(pod.metadata), problem(pod) or failure(pod), deletion_began(pod.metadata)
     return MemberLine(
         rank=f"{slot.pod_set} {slot.rank}" if slot else "",
         pod=pod.metadata.name,

@@ -23,7 +23,7 @@ from controller.job.rules.phases import (
 from controller.job.rules.timers import back_off, timers_of
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time, parse_time
-from muster.api.kubernetes.pod_problems import sentence
+from muster.api.kubernetes.pod_problems import first_failure, sentence
 from muster.api.muster.gang import gated, later_tasks
 from muster.api.volcano.batch import REFUSED, Job, JobCondition, JobState, JobStatus, Phase, TaskState
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
@@ -99,14 +99,14 @@ def and_more(sentence: str, count: int) -> str:
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:
-    """Return the message of a transition; for a failed Job, with the last failure and the kubelet's reason."""
+    """Return the message of a transition; for a failed Job, with the last failure and the first failed pod."""
     if transition.phase != "Failed":
         return transition.message
     last_event = work.status.state.message if transition.reason == MAX_RETRY else ""
     if last_event.startswith("event "):
         transition = transition._replace(message=f"{transition.message} ({last_event})")
-    ended, last = sentence(pod for pod in work.pods if pod.finished), back_off(work.status)
-    why = ended[1] if ended else last.refusal if last and transition.reason == MAX_RETRY else ""
+    first, last = first_failure(work.pods), back_off(work.status)
+    why = first[2] if first else last.refusal if last and transition.reason == MAX_RETRY else ""
     return f"{transition.message}; {why}" if why else transition.message
 
 

@@ -13,9 +13,10 @@ from controller.trainjob.rules.children import ENDS, OVER, Children, End, has
 from muster.api import names
 from muster.api.base import Wire
 from muster.api.kubeflow.jobset import JobSet, ReplicatedJobStatus
-from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainer import JOB_FAILURES, TrainJob
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Condition, readable_time
+from muster.api.kubernetes.pod_problems import first_failure
 from muster.api.volcano.batch import Job
 
 MAX_RETRY, SPENT = "MaxRetryReached", "RestartBudgetSpent"
@@ -32,7 +33,6 @@ class EndCondition(NamedTuple):
 
 COMPLETE = EndCondition("Complete", "AllJobsCompleted", "jobset completed successfully")
 DEADLINE = EndCondition("Failed", "DeadlineExceeded", "TrainJob exceeded its active deadline")
-_FAILED = "jobset failed due to one or more job failures"
 _NO_RESTART_LEFT = "jobset failed due to reaching max number of restarts"
 
 
@@ -42,7 +42,7 @@ def outcome(children: Children) -> EndCondition | None:
         if has(job, "Failed"):
             failed = next(each for each in job.status.get("conditions") or [] if each.get("type") == "Failed")
             why = failed.get("message") or failed.get("reason") or "its condition has no message"
-            return EndCondition("Failed", "FailedJobs", f"{_FAILED}: initializer {name}: {why}")
+            return EndCondition("Failed", "FailedJobs", f"{JOB_FAILURES}initializer {name}: {why}")
     return _of_job(children.job, children.pods) if children.job else None
 
 
@@ -52,27 +52,11 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> EndCondition | None:
         return COMPLETE
     if state.phase not in {"Failed", "Terminated"}:
         return None
-    why = _failures(pods) or state.message
+    first = first_failure(pods)
+    why = first[2] if first else state.message
     if state.reason in {MAX_RETRY, SPENT}:
         return EndCondition("Failed", "ReachedMaxRestarts", f"{_NO_RESTART_LEFT} ({state.message}): {why}")
-    return EndCondition("Failed", "FailedJobs", f"{_FAILED}: {why}")
-
-
-def _failures(pods: Iterable[Pod]) -> str:
-    """Return the first pod that has failed, its exit code or reason, and the number of the others."""
-    failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=lambda pod: pod.metadata.name)
-    if not failed:
-        return ""
-    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    return f"pod {failed[0].metadata.name} failed{_how(failed[0])}{more}"
-
-
-def _how(pod: Pod) -> str:
-    for status in pod.deciding_statuses:
-        ended = status.state.terminated
-        if ended and ended.exit_code:
-            return f": container {status.name} ended with exit code {ended.exit_code}"
-    return f": {pod.status.reason}" if pod.status.reason else ""
+    return EndCondition("Failed", "FailedJobs", f"{JOB_FAILURES}{why}")
 
 
 class Ending(Wire):

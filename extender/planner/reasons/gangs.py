@@ -57,6 +57,11 @@ def failed(count: int, evicted: str, ending: str) -> str:
     return f"it failed: {'; '.join(filter(None, (evicted, ending, pods)))}"
 
 
+def restarts(count: int, most: int) -> str:
+    """A Job with a limit of restarts has failed."""
+    return f"it was restarted {count} of at most {many(most, 'time')}"
+
+
 def lost(pods: int, nodes: str) -> str:
     """Some of the gang's pods are on nodes that do not answer."""
     return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"

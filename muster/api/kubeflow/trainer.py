@@ -163,4 +163,6 @@ class TrainJob(Object, kw_only=True):
         return next((each.message for each in held), "")
 
 
+JOB_FAILURES = "jobset failed due to one or more job failures: "
+"""Beginning of the message of a TrainJob whose Job has failed, as a JobSet has it."""
 TRAIN_JOBS = Resource(GROUP, VERSION, "trainjobs", "TrainJob", TrainJob)

@@ -5,14 +5,17 @@ Pure functions over a pod's status, for status messages, Events and the command 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from signal import Signals
 
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import ContainerStateTerminated, Pod
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, readable_time
 
 STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons for which every container waits for a while, which are not problems."""
 DISRUPTED = "DisruptionTarget"
 """The condition of a pod that is evicted or deleted otherwise; it is set before the deletion."""
+_SIGNALS = {128 + each: each.name for each in Signals}
+"""Exit code of a process that a signal ended → the signal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,55 @@ def problem(pod: Pod) -> PodProblem | None:
     return None
 
 
+def failure(pod: Pod) -> PodProblem | None:
+    """Return how a failed pod ended; None for other pods.
+
+    It is the pod's own reason, else its eviction, else the exit code of its first container that failed.
+    """
+    status = pod.status
+    if status.phase != "Failed":
+        return None
+    if status.reason:
+        return PodProblem(status.reason, status.message)
+    condition = status.condition(DISRUPTED)
+    if condition and being_evicted(pod):
+        return PodProblem(condition.reason or DISRUPTED, condition.message)
+    ends = ((each, each.state.terminated) for each in pod.deciding_statuses)
+    failed = next(((each, ended) for each, ended in ends if ended and ended.exit_code), None)
+    return PodProblem(_exit(failed[1]), container=failed[0].name) if failed else None
+
+
+def _exit(ended: ContainerStateTerminated) -> str:
+    """Return the exit code with its reason: `exit code 137 (OOMKilled)`, `exit code 139 (SIGSEGV)`."""
+    reason = ended.reason if ended.reason not in {"", "Error"} else _SIGNALS.get(ended.exit_code, "")
+    return f"exit code {ended.exit_code}{f' ({reason})' if reason else ''}"
+
+
+def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
+    """Return the pod that failed first, and how: in a few words, and with its node and the number of others.
+
+    None if none has failed. Later failures are often consequences of the first one.
+    """
+    failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=_ended)
+    if not failed:
+        return None
+    first, what = failed[0], failure(failed[0])
+    where = f" on {first.spec.node_name}" if first.spec.node_name else ""
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    who, brief, words = (
+        f"pod {first.metadata.name}",
+        what.brief if what else "failed",
+        f": {what.words}" if what else "",
+    )
+    return first, f"{who}: {brief}", f"{who}{where} failed{words}{more}"
+
+
+def _ended(pod: Pod) -> tuple[str, str]:
+    """Return when the first of a pod's containers failed, and its name; a pod whose containers never ran comes last."""
+    ends = (each.state.terminated for each in pod.deciding_statuses)
+    return min((each.finished_at or "" for each in ends if each and each.exit_code), default="~"), pod.metadata.name
+
+
 def deletion_began(meta: ObjectMeta) -> str | None:
     """Return the time when a pod's deletion was requested; its deletionTimestamp is later by the grace period."""
     over_s = parse_time(meta.deletion_timestamp)
@@ -87,7 +139,7 @@ def refused(pod: Pod) -> bool:
 
 def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
     """Return the pods that have a problem, in the order of their names, with the problem."""
-    found = [(pod, problem(pod)) for pod in sorted(pods, key=lambda pod: pod.metadata.name)]
+    found = [(pod, problem(pod)) for pod in sorted(pods, key=_ended)]
     return [(pod, what) for pod, what in found if what]
 
 

@@ -8,7 +8,9 @@ from typing import Literal
 
 import msgspec
 
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import Placement, PlacementPhase
 from muster.api.volcano.batch import Phase
 from muster.api.volcano.scheduling import PLACED, PodGroup, PodGroupPhase
@@ -55,9 +57,18 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """Empty without one; as the PodGroup reports if it may not be read."""
 
 
-def without_gang(job: Phase) -> State:
+def stopped(phase: Phase, job: ObjectMeta) -> State | None:
+    """Return the state of a Volcano Job in a phase in which its gang needs no nodes; None in another phase.
+
+    The Job of a TrainJob is only terminated because the TrainJob has failed.
+    """
+    state, owner = STOPPED.get(phase), job.controller
+    return "Failed" if state == "Terminated" and owner and owner.kind == TRAIN_JOBS.kind else state
+
+
+def without_gang(phase: Phase, job: ObjectMeta) -> State:
     """Return the state of a Volcano Job without a PodGroup: it is new, suspended or finished."""
-    return STOPPED.get(_STOPS.get(job, job), "Waiting")
+    return stopped(_STOPS.get(phase, phase), job) or "Waiting"
 
 
 def state_of(facts: Facts) -> State:

@@ -94,7 +94,7 @@ def test_without_a_policy_the_job_ends_and_says_why(cluster: Cluster) -> None:
     settle(cluster)
     state = job(cluster, "j").status.state
     assert (state.phase, state.reason) == ("Failed", "TaskFailed")
-    assert state.message.endswith("; pod j-w-0 on node-1: SysctlForbidden: forbidden sysctl")
+    assert state.message.endswith("; pod j-w-0 on node-1 failed: SysctlForbidden: forbidden sysctl")
 
 
 def containers(cluster: Cluster, name: str, phase: str, state: dict[str, Any]) -> None:

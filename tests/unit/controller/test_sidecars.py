@@ -45,4 +45,4 @@ def test_a_train_job_names_the_program_that_failed() -> None:
     """And not its sidecar, which comes first in the pod's status."""
     found = outcome(Children(job=job("j", {"w": 1}, status={"state": {"phase": "Failed"}}), pods=[failed(3)]))
     assert found is not None
-    assert found.message.endswith("pod j-w-0 failed: container main ended with exit code 3")
+    assert found.message.endswith("pod j-w-0 failed: container main: exit code 3")

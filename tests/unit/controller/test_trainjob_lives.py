@@ -107,7 +107,7 @@ def test_a_pod_that_fails_ends_it() -> None:
     world.settle()
     world.pods("Failed", 3)
     assert world.acts() == [STATUS]
-    why = "jobset failed due to one or more job failures: pod t-node-0 failed: container node ended with exit code 3"
+    why = "jobset failed due to one or more job failures: pod t-node-0 on node-1 failed: container node: exit code 3"
     assert (world.conditions, world.message) == (["Failed=True FailedJobs"], f"{why} (and 1 more)")
     assert world.counts == {"node": "1 failed"}
     assert f"Warning FailedJobs: {why} (and 1 more)" in world.told()

@@ -136,6 +136,35 @@ def test_why_a_gang_has_failed(status: JSON, message: str) -> None:
     assert (row.state, row.message, row.nodes) == ("Failed", message, [])
 
 
+def crashed(name: str, gang: str = "podgroup-1", code: int = 1) -> Pod:
+    """A pod whose container has failed."""
+    ended = {"name": "main", "state": {"terminated": {"exitCode": code, "finishedAt": "2026-11-21T05:38:34Z"}}}
+    return a_pod(name, node="n0", phase="Failed", gang=gang, status={"containerStatuses": [ended]})
+
+
+def test_the_first_failed_member_is_the_reason() -> None:
+    """Of every kind of workload; what its owner says comes behind it, unless it names the pod, too."""
+    pods = [crashed("b", code=137), pod("a", "Succeeded", "n1")]
+    row = only(groups=[group(phase="Completed", failed=1, ending="backoffLimit 0")], pods=pods)
+    assert (row.state, row.reason) == ("Failed", "pod b: container main: exit code 137 (SIGKILL)")
+    assert row.message == "pod b on n0 failed: container main: exit code 137 (SIGKILL); backoffLimit 0"
+    state = {"phase": "Failed", "reason": "PodsFailed", "message": "0 succeeded; pod t-0 on n0 failed: exit code 1"}
+    row = only(jobs=[a_job("t", uid="j", status={"state": state})], pods=[crashed("t-0", "t-j")])
+    assert (row.state, row.reason, row.message) == ("Failed", "pod t-0: container main: exit code 1", state["message"])
+
+
+def test_a_failed_train_job_is_failed_by_its_gang_and_by_its_job() -> None:
+    """Also one of a JobSet, whose pods may be gone, and one whose Job was terminated as it failed."""
+    over = {"type": "Failed", "status": "True", "lastTransitionTime": "", "reason": "x"}
+    status = {"conditions": [over | {"message": "jobset failed due to one or more job failures: pod f-0 failed"}]}
+    failed, of = train_job("f", "r", uid="f", status=status), owner("TrainJob", "f", TRAIN_JOBS.api_version)
+    row = only(groups=[group(phase="Completed", succeeded=1, metadata=of)], train_jobs=[failed], pods=[])
+    assert (row.state, row.reason) == ("Failed", "pod f-0 failed")
+    terminated = a_job("f", uid="j", status={"state": {"phase": "Terminated"}}, **of)
+    assert only(jobs=[terminated], train_jobs=None).state == "Failed"
+    assert only(jobs=[a_job("f", uid="j", status={"state": {"phase": "Terminated"}})]).state == "Terminated"
+
+
 def test_a_gang_with_a_reservation() -> None:
     """It has an expected start, and no nodes yet."""
     status = {"expectedAt": "2026-11-21T05:38:34Z", "message": "reserved: 1 node, n0, x"}

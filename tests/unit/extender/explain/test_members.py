@@ -4,12 +4,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import manifests
 from explain_world import ExplainWorld, report_of
 from extender_world import GPU8
+from msgspec.structs import replace
 
 from extender.explain.clusterdump import load, save
 from extender.explain.text import lines_of
 from muster.api.kubernetes.core import NodeCondition, PodStatus, Taint
+from muster.api.kubernetes.meta import OwnerReference
 
 DIED = "2027-01-15T08:00:10Z"
 DELETED = "2027-01-15T08:05:00Z"
@@ -216,6 +219,38 @@ def test_a_gang_whose_pods_are_refused() -> None:
     assert world.explain("a", "job").summary.endswith(f"; {refusal}")
     world.state.on_pod_group(world.state.groups["ns/a"], None)
     assert world.explain("a", "job").summary == f"it has no gang: the Job is Pending (FailedCreate: {refusal})"
+
+
+def test_a_failed_gang_names_its_first_failed_member() -> None:
+    """With its exit code, before what its owner says."""
+    world = ExplainWorld()
+    ended = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+    says(world, gang(world, 2), 1, msgspec.convert({"phase": "Failed", "containerStatuses": [ended]}, PodStatus))
+    known = world.state.groups["ns/a"]
+    status = replace(known.status, phase="Completed", failed=1, ending="backoffLimit 0")
+    world.state.on_pod_group(known, replace(known, status=status))
+    report = world.gang_report("a")
+    assert (report.cause, report.state) == ("failed", "Failed")
+    first = "pod a-worker-1 on node-1 failed: container main: exit code 137 (OOMKilled)"
+    assert report.summary == f"it failed: {first}; backoffLimit 0"
+
+
+def test_a_failed_job_without_a_gang() -> None:
+    """As its status says, with its restarts; a TrainJob's Job that was terminated has failed, too."""
+    world = ExplainWorld().nodes(1)
+    world.runs("a", 1, GPU8)
+    world.state.on_pod_group(world.state.groups["ns/a"], None)
+    [job] = world.state.jobs.values()
+    job.status.state.phase, job.status.state.message, job.status.retry_count = "Failed", "pod a-0 failed", 3
+    report = world.explain("a", "job")
+    assert (report.cause, report.summary) == ("failed", "it failed: pod a-0 failed")
+    assert report.details == ["it was restarted 2 of at most 2 times"]
+    job.status.state.phase = "Terminated"
+    assert world.explain("a", "job").state == "Terminated"
+    made = manifests.owner("fit", "TrainJob", "trainer.kubeflow.org/v1alpha1", "uid-fit")
+    job.metadata.owner_references = [msgspec.convert(made, OwnerReference)]
+    report = world.explain("a", "job")
+    assert (report.state, report.workload) == ("Failed", "TrainJob ns/fit")
 
 
 def test_that_all_members_are_being_deleted_is_said() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.pod_problems import problem, refused, sentence
+from muster.api.kubernetes.pod_problems import failure, first_failure, problem, refused, sentence
 
 
 def pod(name: str = "a-w-0", **status: Any) -> Pod:
@@ -19,9 +19,9 @@ def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
     return {"name": "main", "state": {"waiting": {"reason": reason, "message": message}}, **more}
 
 
-def ended(code: int) -> dict[str, Any]:
+def ended(code: int, reason: str = "", at: str | None = None) -> dict[str, Any]:
     """A container that has ended."""
-    return {"name": "main", "state": {"terminated": {"exitCode": code}}}
+    return {"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason, "finishedAt": at}}}
 
 
 WAITING = {
@@ -97,3 +97,37 @@ def test_of_many_pods_the_first_is_told() -> None:
     told = "pod a on node-1: container main: ErrImagePull: not found (and 1 more)"
     assert sentence([*bad, pod(phase="Running")]) == ("ErrImagePull", told)
     assert sentence([pod(phase="Running")]) is None
+
+
+EVICTION = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API"}
+
+
+@pytest.mark.parametrize(("status", "words"), [
+    ({"containerStatuses": [ended(1, "Error")]}, "container main: exit code 1"),
+    ({"containerStatuses": [ended(137, "OOMKilled")]}, "container main: exit code 137 (OOMKilled)"),
+    ({"containerStatuses": [ended(139, "Error")]}, "container main: exit code 139 (SIGSEGV)"),
+    ({"containerStatuses": [ended(0), ended(2)]}, "container main: exit code 2"),
+    ({"containerStatuses": [ended(143)], "conditions": [EVICTION]}, "EvictionByEvictionAPI: Eviction API"),
+    ({"containerStatuses": [ended(143)], "reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
+], ids=["code", "memory", "signal", "the first that failed", "evicted", "kubelet's reason"])  # fmt: skip
+def test_how_a_pod_failed(status: dict[str, Any], words: str) -> None:
+    """The pod's own reason, else its eviction, else the exit code, with a reason that says more than "Error"."""
+    found = failure(pod(phase="Failed", **status))
+    assert found is not None
+    assert found.words == words
+    assert failure(pod(phase="Running", **status)) is None
+
+
+def test_the_pod_that_failed_first_is_named() -> None:
+    """By the time of its end, whatever its name: the others often fail because of it."""
+    ends = {"a": "2026-11-21T05:38:40Z", "b": "2026-11-21T05:38:34Z", "c": "2026-11-21T05:38:40Z"}
+    pods = [pod(name, phase="Failed", containerStatuses=[ended(1, at=at)]) for name, at in ends.items()]
+    never = pod("0", phase="Failed", reason="OutOfcpu")
+    found = first_failure([never, *pods, pod("z", phase="Succeeded", containerStatuses=[ended(0)])])
+    assert found is not None
+    assert found[0].metadata.name == "b"
+    assert found[1:] == (
+        "pod b: container main: exit code 1",
+        "pod b on node-1 failed: container main: exit code 1 (and 3 more)",
+    )
+    assert first_failure([pod(phase="Running")]) is None

@@ -1,0 +1,24 @@
+"""The last line of the log of a failed gang."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from gangs.members import container_of
+from gangs.words import plain
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.pod_problems import failure, first_failure
+from muster.kube.client import Client
+from muster.kube.errors import APIError
+
+
+def last_line(client: Client, pods: Iterable[Pod]) -> Iterator[str]:
+    """Yield the last line of the log of the pod that failed first; nothing if there is none that the user may read."""
+    first = first_failure(pods)
+    if first is None:
+        return
+    pod, how = first[0], failure(first[0])
+    container = (how.container if how else "") or container_of(pod)
+    meta = pod.metadata
+    with suppress(APIError):
+        for line in client.log_lines(meta.name, meta.namespace, container, follow=False, last=1):
+            yield f"last line of the log of pod {meta.name}: {plain(line)}"
