@@ -16,6 +16,7 @@ from extender.planner.ask import amounts_of_claims
 from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.budgets import spent_budgets
+from extender.planner.fairshare.closing import ClosingSizes
 from extender.planner.fairshare.division import Rounding
 from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
@@ -73,6 +74,7 @@ class Proportion(PlainPlugin):
                 raise ValueError(f"plugin 'proportion': {HALF_LIFE} is {half_life_s:g} s; it must be more than 0")
             self.usage = UsageBook(half_life_s)
         self._accounts = Accounts()
+        self.closing = ClosingSizes()
 
     def _number(self, arguments: Mapping[str, Any], key: str) -> float:
         try:
@@ -115,6 +117,8 @@ class QueueShares:
         self.limited.spent = spent_budgets(session.snapshot, session.now, session.inputs.usage)
         self._resources = sorted(session.snapshot.axis.items(), key=itemgetter(1))
         self.models = ModelLimits(session.snapshot, session.causes)
+        self.closing = plugin.closing
+        self.closing.begin(session.snapshot)
         self._rules: ReclaimRules | None = None
         """Rules as of the last gang that was allowed to reclaim, before any trial for it."""
         self._fair: Shares | None = None
@@ -206,7 +210,9 @@ class QueueShares:
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal of the gang's queue, or one above it, that would exceed a limit or take a guarantee."""
+        """Return the refusal of the gang's queue, or one above it: it is closed, full, or would take a guarantee."""
+        if (closed := self.closing.refusal(gang, amounts)) is not None:
+            return closed
         session, row, new = self._session, self.row(gang.queue), self._new_claims(gang)
         asked, named = self._charge(gang, amounts, new), [each.claim for each in new]
         over = self.limited.over_capability(gang.queue, asked, named)
@@ -294,6 +300,7 @@ class QueueShares:
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Update the amounts by a step of a trial."""
         gang, minimums = entry.gang, self.limited.minimums
+        self.closing.count(gang, sign * entry.size)
         most = self._session.snapshot.chargeable[:, entry.column]
         amount = np.minimum(entry.row, most) * entry.size  # as the ledger charges it
         self._place(gang, amount, sign, minimums.count(gang.key, self._asked(gang, amount), sign))

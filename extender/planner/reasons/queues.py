@@ -28,6 +28,10 @@ OF_OTHER_POOL = "QueueOfOtherPool"
 ROOT = constant("queue-root", "queue 'root' holds other queues and takes no gangs")
 missing = Sentence("queue-missing", "queue {queue!r} does not exist")
 closed = Sentence("queue-closed", "queue {queue!r} is {state}")
+not_growing = Sentence(
+    "queue-not-growing",
+    "queue {queue!r} is {state}: pods that end are replaced, but no workload gets more than the {size} that it had",
+)
 not_for_namespace = Sentence("queue-not-for-namespace", "namespace {namespace} may not use queue {queue!r}: {why}")
 of_other_pool = Sentence(
     "queue-of-other-pool",

@@ -1,0 +1,70 @@
+"""Sizes of workloads in queues that are Closing or Closed: pods that end are replaced, but no workload grows.
+
+A workload's size is the number of its pods when the planner first sees its queue closed; the planner forgets it at a
+restart. While a workload is updated, pods of its next gang may start before those of the former one end.
+"""
+
+from collections import Counter
+
+from extender.planner import reasons
+from extender.planner.framework.answers import QueueRefusal
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.reasons.queues import NOT_OPEN
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
+from muster.api.muster.gang import workload_above
+from muster.resources.vector import PODS
+
+_Workload = tuple[str, str]
+"""Queue, and UID of a workload."""
+
+
+class ClosingSizes:
+    """The pods that workloads in closed queues may still get, which follow the trials of a cycle."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[_Workload, int] = {}
+        self._left: dict[_Workload, int] = {}
+        self._states: dict[str, str] = {}
+        """Closed queues."""
+        self._axis: dict[str, int] = {}
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Count the pods of a snapshot; forget workloads that are gone, or whose queue is open."""
+        self._axis = snapshot.axis
+        self._states = {name: queue.status.state for name, queue in snapshot.queues.items() if not queue.open}
+        sizes, running = Counter[_Workload](), Counter[_Workload]()
+        gangs: dict[_Workload, list[GangView]] = {}
+        for gang in snapshot.gangs if self._states else ():
+            if gang.queue in self._states:
+                key, ended = _workload(gang), sum(len(each.taken) - each.alive for each in gang.pod_sets)
+                running[key] += sum(each.alive for each in gang.pod_sets) + snapshot.placed.get(gang.key, 0)
+                if gang.group.status.phase not in {"", "Pending"}:  # it was admitted
+                    sizes[key] += sum(max(each.replicas, len(each.taken | each.waiting)) for each in gang.pod_sets)
+                    sizes[key] -= ended
+                if gang.has_pods:
+                    gangs.setdefault(key, []).append(gang)
+        self._sizes = {key: self._sizes.get(key, size) for key, size in sizes.items()}
+        extra = {key: max(each.min_member for each in found) for key, found in gangs.items() if len(found) > 1}
+        self._left = {key: size + extra.get(key, 0) - running[key] for key, size in self._sizes.items()}
+
+    def count(self, gang: GangView, pods: int) -> None:
+        """Count pods that a gang gets, or loses (negative), in a trial."""
+        if (key := _workload(gang)) in self._left:
+            self._left[key] -= pods
+
+    def refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
+        """Return the refusal of pods beyond the size of the gang's workload."""
+        state, key = self._states.get(gang.queue, ""), _workload(gang)
+        pods = int(amounts[self._axis[PODS]]) if PODS in self._axis else 0
+        if not state or key not in self._left or pods <= max(self._left[key], 0):
+            return None
+        size = self._sizes[key]
+        words = reasons.queues.not_growing(queue=gang.queue, state=state, size=size)
+        return QueueRefusal(NOT_OPEN, gang.queue, PODS, pods, size - self._left[key], size, words)
+
+
+def _workload(gang: GangView) -> _Workload:
+    meta = gang.group.metadata
+    owner = workload_above(meta) or meta.controller
+    return gang.queue, owner.uid if owner else meta.uid
