@@ -19,7 +19,7 @@ _SHOWN_CHARS = 12
 
 
 class UnreadableError(ValueError):
-    """A certificate or its key cannot be read; the message says which one, and never quotes it."""
+    """A certificate or its key cannot be read; the message names it, and never quotes its content."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,12 +127,12 @@ class Pair:
 
     @classmethod
     def read(cls, cert_pem: bytes, key_pem: bytes) -> Self:
-        """Return the pair; UnreadableError says which of the two is invalid, or that they do not match."""
+        """Return the pair; UnreadableError names the invalid part, or reports that the two do not match."""
         certificate = Certificate.read(cert_pem)
         try:
             key = serialization.load_pem_private_key(key_pem, password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
-            # Not even what the library says: it has seen the key.
+            # The library's message is left out: it may quote the key.
             raise UnreadableError("its key is not a private key (PEM, not encrypted)") from None
         form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         if key.public_key().public_bytes(*form) != certificate.parsed.public_key().public_bytes(*form):

@@ -1,7 +1,7 @@
 """The content of the Secret with Muster's certificates: its format, and its problems as sentences for users.
 
 ================  ====================================================================================================
-`ca.crt`          every authority that is trusted: the one that signs, the coming one, and old ones of which a
+`ca.crt`          every trusted authority: the signing one, the next one, and old ones of which a
                   replica may still show a certificate. The webhook configurations get it as `caBundle`
 `issuer.crt/key`  the authority that signs now
 `next.crt/key`    the authority that will sign as soon as every API server trusts it; usually there is none

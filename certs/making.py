@@ -35,7 +35,7 @@ def _after(content: Content, step: Step, at: Situation) -> Content:
 
 
 def _with_authority(content: Content, at: Situation) -> Content:
-    name = f"muster-ca-{secrets.token_hex(4)}"  # of this authority only: verifiers look for a signer by its name
+    name = f"muster-ca-{secrets.token_hex(4)}"  # unique to this authority: verifiers find a signer by its name
     life = timedelta(seconds=at.terms.authority_life_s)
     coming = Pair.from_pair(Authority.create(name, life=life, now=_time(at.now_s)).pair)
     request = "" if content.request == "authority" else content.request

@@ -148,10 +148,10 @@ class Keeper(KeyController):
             written = self._write(secret, content, bundles, at)
             failure = next((each for each in trusted if isinstance(each, APIError)), None)
             if failure is None and (written or any(trusted)):
-                self.worker.queue.add_after(_KEY, _SOON_S)  # the caches tell sooner
+                self.worker.queue.add_after(_KEY, _SOON_S)  # usually a cache event is earlier
                 return
         if isinstance(failure, Conflict):
-            raise failure  # the caches are behind, and would tell of what is right by now
+            raise failure  # the caches are stale, and would report errors that are already corrected
         self._complain(secret, content, bundles, at.now_s)
         if failure:
             raise failure

@@ -51,7 +51,7 @@ def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
     except NotFound:
         return False
     except Conflict:
-        if exists(client, resource, meta):  # a conflict alone does not say which
+        if exists(client, resource, meta):  # a conflict alone does not distinguish the two cases
             raise
         return False
     return True

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         client = Client.load(options.kubeconfig, user_agent="muster-controller", connections=_CONNECTIONS)
         shipped = read(Path(settings.shipped)) if settings.shipped else []
     except (ConfigurationError, ValueError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
     return ControllerProcess(client, options, shipped).run()
 
@@ -126,7 +126,7 @@ class ControllerProcess:
                 self._keeper.lead(lambda: self._elector.leading)
             self._controller.lead(lambda: self._elector.leading)
         if news is ThreadEvents.LOST:
-            # Not a moment longer than the lease: what is under way in other threads dies with the process.
+            # Exit at once: work in progress in other threads must end together with the lease.
             log.error("lease lost, ending so that a fresh process can stand for election")
             os._exit(LOST_LEASE)
         return self._end()
@@ -159,7 +159,7 @@ def _report_server(client: Client, options: ControllerOptions) -> ReportServer |
 
 
 def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
-    """Return the options from valid settings; None without a Secret, because certificates then come from elsewhere."""
+    """Return the options from valid settings; None without a Secret: another issuer provides the certificates."""
     if not settings.cert_secret:
         return None
     wanted = [

@@ -126,7 +126,7 @@ class ControllerOptions:
 
 
 def parse(argv: Sequence[str] | None = None) -> ControllerOptions:
-    """Parse the arguments, by default those of this process; errors end the process with code 2."""
+    """Parse the arguments, by default the process's own; errors end the process with code 2."""
     parser = settings.parser_of("controller", "Muster's controller: whether a pod exists.")
     add = parser.add_argument
     add("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")

@@ -1,6 +1,7 @@
 """Queues and runtimes that an installation ships: each leader applies them once, and never over a user's change.
 
-While the chart is installed their kinds and the webhook do not exist, so the leader tries until they are accepted.
+During the installation of the chart, their kinds and the webhook do not exist yet, so the leader retries until they are
+accepted.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,10 +1,11 @@
 """Threads that run passes over the keys of a queue, and repeat a failed pass later.
 
-Namespaces take turns: the work of one tenant delays the others by one pass at most. A long pass calls
-`queue.others_wait` in between, and leaves the rest for its next turn.
+Namespaces alternate: the work of one tenant delays the others by one pass at most. A long pass calls
+`queue.others_wait` in between, and leaves the rest for a later pass.
 
-Where a webhook does not answer, one key is tried for all, and all when it gets through. While Muster is installed, its
-own webhook waits for its certificate, which the controller makes: that is logged once, and all else waits meanwhile.
+If a webhook does not answer, a single key is retried, and the others follow once it succeeds. During installation,
+Muster's own webhook waits for the certificate that the controller creates. This is logged once, and all other keys
+wait.
 """
 
 import threading
@@ -42,10 +43,10 @@ class _Wait:
 
     since_s: float
     first: str
-    """The key that is tried for all."""
+    """The single key that is retried."""
     warned: bool
     keys: dict[str, None] = field(default_factory=dict)
-    """In the order in which they came."""
+    """In the order of arrival."""
 
 
 class Unanswered:
@@ -59,9 +60,9 @@ class Unanswered:
         self._waits: dict[str, _Wait] = {}
 
     def failed(self, key: str, error: Exception) -> float | None:
-        """Take in that a pass failed: the seconds until it is tried again, None for a failure of another kind.
+        """Record a failed pass; return the seconds until its retry, None for a failure of another kind.
 
-        A key that waits for the pass of another one gets 0: `passed` will give it back.
+        The result is 0 for a key that waits for the retried one: `passed` will return it.
         """
         webhook = silent_webhook(error) if isinstance(error, APIError) else ""
         if not webhook:
@@ -101,14 +102,14 @@ class Unanswered:
 
 
 class Retry(Exception):  # noqa: N818 - no defect: something outside has to change first
-    """The pass is incomplete, for the reason in the message. It is tried again, later each time."""
+    """The pass is incomplete, for the reason in the message. It is retried after growing delays."""
 
 
 class Worker:
-    """One work queue with its threads, which call `process` with each key, never twice at once with the same.
+    """One work queue with its threads, which call `process` with each key, never concurrently for the same key.
 
-    Where a webhook does not answer, one key is tried for all that need it (`Unanswered`).
-    `may_act` is called before each pass, as a frozen process may have lost its lease.
+    If a webhook does not answer, a single key is retried (`Unanswered`). `may_act` is called before each pass, because
+    a process may have lost its lease while it was suspended.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") ->
 
 
 def members(objects: RowSources, row: GangRow) -> list[Pod]:
-    """Return the pods of a gang by rank; if a Job has started several times, those of the last start.
+    """Return the pods of a gang by rank; if a Job has started several times, the pods of the last start.
 
     Initializers come last.
     """
@@ -71,7 +71,7 @@ def begun(pods: Iterable[Pod]) -> list[Pod]:
 def _is_of(pod: Pod, row: GangRow) -> bool:
     if row.gang:
         return gang_name(pod) == row.gang
-    return pod.metadata.labels.get(names.JOB_NAME) == row.name  # a Volcano Job, whose PodGroup goes when it ends
+    return pod.metadata.labels.get(names.JOB_NAME) == row.name  # a Volcano Job, whose PodGroup is deleted when it ends
 
 
 def _rank(pod: Pod) -> tuple[bool, bool, str, int, str]:

@@ -2,9 +2,9 @@
 
 A gang with a declared run time ends after it. For other gangs, each simulation draws one of the queue's past run times
 that is longer than the gang has run so far. Without past run times, the gang never ends. Whenever a gang ends, the
-waiting gangs are tried in order: gangs that fit take their capacity, and the others hold the capacity that is free for
-them. Queue shares, topology and affinity are not simulated, so the start of a gang that already fits but still waits is
-unknown.
+waiting gangs are processed in order: gangs that fit use their capacity, and the others hold the capacity that is free
+for them. Queue shares, topology and affinity are not simulated, so the start of a gang that already fits but still
+waits is unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -160,7 +160,7 @@ class _Play:
         return found
 
     def _pods(self, count: int, each: Vector) -> _Pods | None:
-        """Return pods as rows; None if no node has a resource that they ask for."""
+        """Return pods as rows; None if no node has a resource that they request."""
         asked = {name: amount for name, amount in each.items() if amount > 0}
         if not asked.keys() <= self._row.keys():
             return None

@@ -87,7 +87,8 @@ def _drop(connection: Connection, end: int, namespace: str | None = None) -> Non
     connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.run.in_(runs)))
     connection.execute(delete(RUNS).where(over[0], *of_mine(RUNS)))
     connection.execute(delete(HOLDINGS).where(over[1], *of_mine(HOLDINGS)))
-    # What happened to a Job itself has no run. Its last restart is told at each look: that stays, to stand once.
+    # Events of a Job itself have no run. Its last restart is observed in each pass, so its event stays, to be recorded
+    # once.
     later = HAPPENINGS.alias()
     last = select(func.max(later.c.id)).where(later.c.run == HAPPENINGS.c.run, later.c.what == HAPPENINGS.c.what)
     of_jobs = HAPPENINGS.c.run.not_in(select(RUNS.c.uid)) & (HAPPENINGS.c.at <= end)

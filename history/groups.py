@@ -71,7 +71,7 @@ def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[N
     condition = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
     if condition is not None and condition.status == "True":
         since = condition.last_transition_time or ""
-        # Waiting goes on while its reason changes, so the time since when it waits says little of what was seen live.
+        # The gang keeps waiting while its reason changes, so a live event's time is the time of the observation.
         at = moment.at if moment.live else moment.time_of(since)
         if condition.reason == EVICTED:
             if since != seen.evicted_at:
@@ -106,7 +106,7 @@ def placed(seen: LastSeen, placement: Placement, moment: ObservationTime) -> Ite
         yield NewGangEvent(What.RESERVED, moment.time_of(status.reserved_at), spec.epoch, status.message, nodes=nodes)
     if status.started and status.started_at != seen.started_at:
         seen.started_at = status.started_at
-        # The time is the next full second: what was seen before it is nearer.
+        # The status has the next full second; an earlier observation is more exact.
         at = min(moment.time_of(status.started_at), moment.at) if moment.live else moment.time_of(status.started_at)
         yield NewGangEvent(What.STARTED, at, spec.epoch, ALL_THERE)
 

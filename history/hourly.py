@@ -13,7 +13,7 @@ HOUR_MS: Final = 3_600_000
 OF_GANG: Final = 200
 """Maximum number of events per gang in an hour; the end of each member may be an event."""
 OF_NAMESPACE: Final = 10_000
-"""Events of one namespace in an hour: those of a thousand gangs, and some 10 MB."""
+"""Maximum number of one namespace's events in an hour: enough for a thousand gangs, and some 10 MB."""
 COUNTED: Final = 200
 """Gangs of one namespace whose events beyond the limits are counted in an hour, so that a tenant fills no memory."""
 _KEPT_LONGER: Final = frozenset({What.STARTED, What.ENDED})

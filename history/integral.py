@@ -19,7 +19,7 @@ FOREVER: Final = 2**62
 
 
 class Amounts(msgspec.Struct):
-    """Amounts of one resource over time; or durations for which equal amounts were asked for and held."""
+    """Amounts of one resource over time; or durations for which equal amounts were requested and held."""
 
     asked: int = 0
     held: int = 0
@@ -35,7 +35,7 @@ class Amounts(msgspec.Struct):
 
 
 class TimeSpan(NamedTuple, Generic[K]):
-    """A period for which resources were asked for, or held."""
+    """A period for which resources were requested, or held."""
 
     key: K
     """Spans of equal keys are summed."""
@@ -44,7 +44,7 @@ class TimeSpan(NamedTuple, Generic[K]):
     end: int | None
     """None if it has not ended."""
     held: bool = False
-    """True if held; otherwise asked for."""
+    """True if held; otherwise requested."""
     used_from: int | None = None
     lost_from: int | None = None
     """Start of the used, and of the lost, part of the held time; None if there is none."""

@@ -41,7 +41,7 @@ def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
 def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun | None:
     """Return the run of a new PodGroup; None if it has already ended."""
     meta = new.metadata
-    over = new.status.phase == "Completed" and not moment.live  # before anybody looked, or recorded and closed
+    over = new.status.phase == "Completed" and not moment.live  # before the first pass, or recorded and closed
     if not meta.uid or meta.uid in entries.closed or over:
         return None
     workload, owner = workload_of(new), clean(groups.owner_uid(new), UID_CHARS)
@@ -171,7 +171,7 @@ def _placed(entries: Entries, run: GangRun, placement: Placement, moment: Observ
     spares.follow(entries, run, placement, moment.at)
 
 
-# Volcano Jobs: their PodGroup goes at each restart, and with the end
+# Volcano Jobs: their PodGroup is deleted at each restart, and at the end
 
 
 def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
@@ -215,5 +215,5 @@ def job_gone(entries: Entries, key: str, moment: ObservationTime) -> None:
 
 
 def _alone(gang: RecordedGang, uid: str) -> GangRun:
-    """Return a stand-in for the run of a Job, which holds the events of the Job itself."""
+    """Return a placeholder for the run of a Job, for the events of the Job itself."""
     return GangRun(uid=uid, gang=gang.id, submitted=gang.submitted)

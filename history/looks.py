@@ -73,7 +73,7 @@ def apply(entries: Entries, observation: Observation) -> None:
 
 
 class Following:
-    """Reflectors of all kinds, which put observations into a queue, and of nodes, for what they offer alone."""
+    """Reflectors of all kinds, which put observations into a queue, and of nodes, only for allocatable amounts."""
 
     def __init__(
         self,

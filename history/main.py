@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         client = Client.load(options.kubeconfig, user_agent="muster-history")
         store = HistoryStore.for_writing(url)
     except (ConfigurationError, StoreError, OSError, ValueError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
     if url == MEMORY:
         log.warning("the history is kept in memory only and ends with this process: set `database` to keep it")
@@ -92,7 +92,7 @@ class RecorderProcess:
         while (news := self._news.get()) == "leading":
             self._thread.start()
         if news == "lost":
-            # Another recorder may write from now on; what is half done here is in no transaction.
+            # Another recorder may write from now on; incomplete work of this one is in no transaction.
             log.error("lease lost, ending so that a fresh process can stand for election")
             os._exit(LOST_LEASE)
         log.info("ending")

@@ -57,7 +57,7 @@ def clean(text: str, most: int) -> str:
 
 
 class What(StrEnum):
-    """All kinds of events of a gang, with the words that users see."""
+    """All kinds of events of a gang, with the text that users see."""
 
     SUBMITTED = "submitted"
     WAITS = "waits"
@@ -170,7 +170,7 @@ class Charge(msgspec.Struct, kw_only=True):
 
 
 class GangRun(Charge, kw_only=True):
-    """One PodGroup from its creation to its end: the period for which a gang asks for resources."""
+    """One PodGroup from its creation to its end: the period for which a gang requests resources."""
 
     uid: str
     gang: str
@@ -241,7 +241,7 @@ class RowChanges(msgspec.Struct):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """The namespaces whose gangs a caller may see; None: those of the whole cluster."""
+    """The namespaces whose gangs a caller may see; None: all namespaces."""
 
     namespaces: frozenset[str] | None = None
     born: frozenset[tuple[str, int]] = frozenset()

@@ -124,7 +124,7 @@ class KnownObjects(NamedTuple):
 
 
 def known_of(entries: Entries) -> KnownObjects:
-    """Return what is believed alive now."""
+    """Return the gangs and pods that count as alive now."""
     return KnownObjects(
         {key for key, each in entries.holdings.items() if each.node}, set(entries.runs), set(entries.of_owner)
     )

@@ -62,7 +62,7 @@ def _by_room(store: HistoryStore, now: int, megabytes: float) -> int:
         pieces, fixed = weigh(store, now)
         total = sum(each.size for each in pieces) + sum(fixed.values())
         room = megabytes * _BYTES
-        if store.engine.dialect.name == "sqlite":  # its size is known; PostgreSQL keeps room that has come free
+        if store.engine.dialect.name == "sqlite":  # its size is known; PostgreSQL does not return freed space
             room *= total / (store.megabytes() * _BYTES)
         wanted = to_fold(pieces, fixed, round(room))
         if not wanted:
@@ -98,7 +98,7 @@ class Piece(NamedTuple):
 def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dict[str, int]:
     """Return until when which namespaces must be folded, so that the store fits into `room` bytes.
 
-    `fixed` are the bytes of each namespace that cannot be folded. The oldest piece of the largest namespace is always
+    `fixed` are the bytes of each namespace that cannot be folded. The oldest part of the largest namespace is always
     folded first. Nothing of a namespace within its equal share is folded, even if the store then does not fit.
     """
     past: dict[str, deque[Piece]] = defaultdict(deque)
@@ -121,10 +121,10 @@ def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dic
 
 
 def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
-    """Return the foldable pieces, and the bytes of each namespace that cannot be folded.
+    """Return the foldable parts, and the bytes of each namespace that cannot be folded.
 
     The past is divided into days, and today into slices. The last slice is never folded, because some of its data may
-    not be written yet. The workload names in folded days are the oldest piece.
+    not be written yet. The workload names in folded days are the oldest part.
     """
     pieces, fixed = list[Piece](), Counter[str]()
     today = now // DAY_MS * DAY_MS

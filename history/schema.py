@@ -94,7 +94,7 @@ HAPPENINGS: Final = Table(
     Index("happenings_by_gang", "gang", "at"),
     Index("happenings_by_time", "at"),
 )
-"""Turns at-least-once into exactly-once: a second row with the same run, epoch, kind and subject is ignored."""
+"""Exactly-once on top of at-least-once delivery: a second row with the same run, epoch, kind and subject is ignored."""
 
 GAPS: Final = Table(
     "gaps",

@@ -1,4 +1,4 @@
-"""Usage in the store: spans of time in which gangs asked for or held resources, and folded days."""
+"""Usage in the store: time spans in which gangs requested or held resources, and folded days."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -141,7 +141,7 @@ def _asked(connection: Connection, window: ReadWindow, owners: _Owners, charged:
     chosen = select(table.gang, table.asked, table.submitted, table.ended, table.queue, table.user, table.moves)
     chosen = chosen.where(*_overlap(RUNS, table.submitted, window))
     for gang, amounts, begin, end, queue, user, moves in connection.execute(chosen):
-        if gang in owners:  # it may have come between two statements
+        if gang in owners:  # it may have been added between two statements
             key, floor = owners[gang]
             yield from charged.spans(TimeSpan(key, vector_of(amounts), max(begin, floor), end), queue, user, moves)
 

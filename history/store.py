@@ -45,7 +45,7 @@ _SEEN: Final = msgspec.json.Decoder(LastSeen)
 
 
 class StoreError(Exception):
-    """The store cannot be used; the message says which store, why, and what to do. It contains no password."""
+    """The store cannot be used; the message has the store, the cause and the remedy. It contains no password."""
 
 
 class HistoryStore:
@@ -98,7 +98,7 @@ class HistoryStore:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Turn an error of the database into a StoreError that names the store."""
+        """Raise a database error as a StoreError that names the store."""
         try:
             if not self._checked:
                 self._check()
@@ -262,7 +262,7 @@ def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
             return engine, shown
         given: dict[str, Any] = {"connect_args": {"timeout": _BUSY_S, "check_same_thread": False}}
         if not parsed.database or parsed.database == ":memory:":
-            given["poolclass"] = StaticPool  # each connection would have a store of its own
+            given["poolclass"] = StaticPool  # otherwise each connection would have a separate store
         elif not make:
             parsed = parsed.set(database=f"file:{quote(parsed.database)}", query={"mode": "rw", "uri": "true"})
         engine = create_engine(parsed, **given)
@@ -274,7 +274,7 @@ def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
 
 def _prepare(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
-    # The first one comes before the first table: room of days that went can be given back.
+    # The first one must precede the first table; it lets the file shrink when days are deleted.
     for name, value in (("auto_vacuum", "INCREMENTAL"), ("journal_mode", "WAL"), ("synchronous", "NORMAL")):
         cursor.execute(f"PRAGMA {name} = {value}")
     cursor.close()

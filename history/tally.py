@@ -42,14 +42,14 @@ def not_known() -> Budgeted | None:
 
 
 def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str]:
-    """Return the order of a queue's resources: those of budgets, GPUs, standard resources, others by name."""
+    """Return the order of a queue's resources: resources of budgets, GPUs, standard resources, others by name."""
     if budgeted is not None and resource in budgeted.get(queue, ()):
         return 0, resource
     return (1 if is_gpu(resource) or resource in _STANDARD else 2), resource
 
 
 def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
-    """Return the amounts that count: for each existing queue those of its budgets, and a few more.
+    """Return the amounts that count: for each existing queue the resources of its budgets, and a few more.
 
     Users may write any queue or resource name into a pod that no admission has checked.
     """
@@ -80,7 +80,7 @@ class Tally:
             self._closed = counting(self._closed, self._budgeted())
 
     def at(self, now: int, still: Iterable[TimeSpan[str]], *, cut: bool = True) -> Totals[str]:
-        """Return the amounts at a time that count, or all without `cut`, with those that are held then."""
+        """Return the amounts that count at a time (all of them without `cut`), and the amounts held then."""
         totals = integrate(still, self.begin, now)
         add(totals, self._closed)
         return counting(totals, self._budgeted()) if cut else totals

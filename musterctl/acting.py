@@ -190,7 +190,7 @@ def _uids(group: PodGroup) -> set[str]:
 
 
 def _state(groups: Sequence[PodGroup] | None) -> Condition:
-    """Return the state of gangs; those that may not be read count as running, as do pods without one."""
+    """Return the state of gangs; gangs that may not be read, and pods without a gang, count as running."""
     waiting = [each for each in groups or () if state_of(facts_of(each)) in WAITING]
     if not groups or len(waiting) < len(groups):
         return "running"

@@ -32,7 +32,7 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
 
 
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
-    """Return all inputs of the planner, or those that the user may list in one namespace, with a note on stderr."""
+    """Return all inputs of the planner, or the ones in one namespace that the user may list, with a note on stderr."""
     try:
         return read()
     except Forbidden as error:

@@ -45,7 +45,7 @@ COMMANDS: Final = {
 
 
 class CommandGroup(click.Group):
-    """A group that finds its commands in the table and turns Muster's errors into messages."""
+    """A group that finds its commands in the table and reports Muster's errors as messages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
         """Return the commands in the order of the table."""

@@ -51,7 +51,7 @@ class Where(NamedTuple):
 
     @property
     def kubeconfig(self) -> Path | None:
-        """The kubeconfig of the cluster; None for the one that clients use by default."""
+        """The kubeconfig of the cluster; None for the default kubeconfig."""
         if self.given is not None:
             return self.given
         name = self.plane
@@ -84,7 +84,7 @@ def plane_names() -> list[str]:
 
 
 def only_name() -> str:
-    """Return the name of the plane if the user names none: that of the only plane, else `default`."""
+    """Return the name of the plane if the user names none: the only plane, else `default`."""
     there = plane_names()
     return there[0] if len(there) == 1 else state.DEFAULT_NAME
 
@@ -128,7 +128,7 @@ def existing(name: str) -> Plane | KindCluster:
 
 @contextmanager
 def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
-    """Turn a NotFound for a whole kind into a message; do not handle a NotFound for an object or namespace."""
+    """Report a NotFound for a whole kind as a message; do not handle a NotFound for an object or namespace."""
     try:
         yield
     except NotFound as error:
@@ -145,7 +145,7 @@ class Failed(click.ClickException):
 
 
 def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
-    """Return a client and the namespace: the given namespace, else that of the kubeconfig's context."""
+    """Return a client and the namespace: the given namespace, else the kubeconfig context's."""
     _check_namespace(namespace)
     client = where.client()
     return client, namespace or client.namespace
@@ -233,7 +233,7 @@ def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
 def failing_as(
     verb: str, client: Client, resource: Resource[Any], name: str = "", namespace: str | None = None
 ) -> Iterator[None]:
-    """Turn an error into a message that names its object or kind: "cannot create job.batch.volcano.sh/train: ..."."""
+    """Report an error as a message that names its object or kind: "cannot create job.batch.volcano.sh/train: ..."."""
     try:
         with known(client, resource):
             yield

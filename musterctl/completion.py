@@ -59,7 +59,7 @@ def _listed(ctx: click.Context, resource: Resource[Any], names: Callable[[meta.O
             namespace = (ctx.params.get("namespace") or client.namespace) if resource.namespaced else None
             found = client.list(replace(resource, type=meta.Object), namespace)
     except (APIError, ConfigurationError, LocalError):
-        return []  # the shell is in the middle of a line: the command itself will say what is wrong
+        return []  # no error during completion: the command itself will report it
     return [name for each in found for name in names(each)]
 
 

@@ -1,4 +1,4 @@
-"""Facts in the documentation that come from the code: defaults, limits, lists of plugins.
+"""Facts in the documentation that are generated from the code: defaults, limits, lists of plugins.
 
 A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` writes the text from `FACTS`, and
 `make check-generated` fails if a page differs. A name that is not in the table is an error.

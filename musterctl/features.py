@@ -1,7 +1,7 @@
 """The table of Muster's features: the maturity of each, its first version, and how to switch it off.
 
-`muster features` prints it, and docs/features.md is generated from it. That page defines the levels, which are those of
-Kubernetes features.
+`muster features` prints it, and docs/features.md is generated from it. That page defines the levels, which are the same
+as for Kubernetes features.
 """
 
 from typing import Final, Literal

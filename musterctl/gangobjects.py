@@ -78,7 +78,7 @@ def _namespace(client: Client, name: str) -> list[Namespace]:
 
 
 def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> ForecastCluster | None:
-    """Return the objects of the whole cluster; these objects are `everything` or those of one namespace.
+    """Return the objects of the whole cluster, or of one namespace if the given objects are not `everything`.
 
     None if the user may not read the cluster.
     """

@@ -40,7 +40,7 @@ API_PAGE = Path("docs/api.md")
 )
 @click.option("--release", is_flag=True, help="Write charts/released again: these CRDs are released now.")
 def main(source: Path | None, *, check: bool, release: bool) -> None:
-    """Computes every generated file, and writes those that differ, or lists them with --check."""
+    """Computes every generated file, and writes files that differ, or lists them with --check."""
     if release:
         for path, text in released_files().items():
             _bring_about(ROOT / path, text)

@@ -70,7 +70,7 @@ _server = click.option(
     envvar="MUSTER_WEB",
     show_envvar=True,
     metavar="URL",
-    help="The page in the cluster, which is asked for what you may not list yourself (docs/web.md).",
+    help="The page in the cluster, which provides data that you may not list yourself (docs/web.md).",
 )
 _server_ca = click.option(
     "--server-ca", type=FILE, envvar="MUSTER_WEB_CA", show_envvar=True, help="The authority of its certificate (PEM)."
@@ -176,7 +176,7 @@ class WithCommand(click.Command):
 
 
 def documents(file: str) -> list[JSON]:
-    """Return the objects of a file, `-` for standard input; those of a List one by one.
+    """Return the objects of a file (`-` for standard input), including each object of a List.
 
     Raises ClickException with the error.
     """

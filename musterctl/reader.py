@@ -72,7 +72,7 @@ class ClusterReader(NamedTuple):
         return dump
 
     def namespace(self, given: str | None) -> str:
-        """Return the given namespace, else that of the kubeconfig's context; a snapshot has no context."""
+        """Return the given namespace, else the kubeconfig context's; a snapshot has no context."""
         client = None if given else self.client()
         if client is None:
             return given or "default"

@@ -1,4 +1,4 @@
-"""The steps of a verb of `muster.workloads.verbs`, tried and then taken at an API server."""
+"""The steps of a verb of `muster.workloads.verbs`, first as a dry run and then for real, at an API server."""
 
 import time
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from musterctl.cluster import Failed, failing_as, may_list, whole
 STOP_S = 120.0
 """The longest time that pods of a held workload are waited for."""
 _POLL_S = 1.2
-"""Time before each look at them; longer than admission remembers the size of a workload (`webhook.lookup`)."""
+"""Interval between checks of the pods; longer than admission caches the size of a workload (`webhook.lookup`)."""
 _FIXED = "FieldValueForbidden"
 """The reason of a refusal to change the size of a world that has pods."""
 
@@ -140,7 +140,7 @@ def _about(uid: JSON, patch: JSON) -> JSON:
 
 
 def _await(acting: Acting, target: Target) -> JSON:
-    """Wait until the pods of a held workload have ended; Failed says what to do if that takes too long."""
+    """Wait until the pods of a held workload have ended; after the timeout, Failed names a remedy."""
     verbs, until_s = target.kind.verbs, time.monotonic() + STOP_S
     while time.monotonic() < until_s:
         time.sleep(_POLL_S)

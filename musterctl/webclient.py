@@ -17,7 +17,7 @@ from muster.process.hosts import is_loopback
 from musterctl.cluster import Where
 
 _S = 60.0
-"""Timeout of a report: in a large cluster it takes seconds, and other users may come first."""
+"""Timeout of a report: in a large cluster it takes seconds, and other users' reports may precede it."""
 
 
 class WebServer(NamedTuple):

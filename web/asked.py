@@ -78,5 +78,5 @@ class RequestContext:
         return HTTPException(HTTPStatus.FORBIDDEN, why)
 
     def missing(self, what: str) -> HTTPException:
-        """Return the error for an object that does not exist, or that the caller may not see; both look the same."""
+        """Return the error for an object that does not exist, or that the caller may not see; both are the same."""
         return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

@@ -193,7 +193,7 @@ class PageCaches:
             return made.rows
         found = tuple(rows(self.objects(namespace)))
         with self._lock:
-            if namespace not in self._dirty:  # somebody has asked for a name
+            if namespace not in self._dirty:  # a caller has requested a name
                 return found
             if made is None or made.rows != found:
                 self._generation[namespace] = changes
@@ -244,7 +244,7 @@ class PageCaches:
 
     def _forget_gone(self, namespace: str) -> None:
         """Forget a namespace that does not exist any more, with the last object in it."""
-        with self._lock:  # what comes meanwhile is noted afterwards
+        with self._lock:  # changes during this time are recorded afterwards
             there = self.get(NAMESPACES, namespace) is not None
             if there or any(self._stores[kind].keys_by_index(_BY_NAMESPACE, namespace) for kind in _OF_ROWS):
                 return

@@ -25,7 +25,7 @@ from web.slow import Aged, SlowWork
 from web.view import Caller
 
 TRIALS_S: Final = 10.0
-"""Time after which no more helpful changes are tried, because other requests wait."""
+"""Time after which no more helpful changes are tested, because other requests wait."""
 UNREADABLE: Final = "what the scheduler's extender runs with cannot be read; who runs the cluster can see why"
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
 """Kinds that a question may name. A gang's status changes when its pods change."""
@@ -102,7 +102,7 @@ class Explainer:
 
     def _read(self) -> _ExplainedCluster:
         cluster = _ExplainedCluster(self._dump.renewed(self._caches.total, self._read_dump))
-        with suppress(UnknownNameError, ValueError):  # who asks is told of a configuration that cannot be read
+        with suppress(UnknownNameError, ValueError):  # the caller gets an error about the unreadable configuration
             cluster.what_if_of(DEFAULT_POOL, names=True).decided()
         return cluster
 

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         history = HistoryStore.for_serving(url) if url else None
         serve_for_all(load_config(kubeconfig), ForAll(history=history, **options))
     except (ConfigurationError, StoreError, OSError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
     return 0
 

@@ -39,7 +39,7 @@ class Callers(Protocol):
     """Identifies the sender of a request."""
 
     def credentials_of(self, request: Request) -> str:
-        """Return what stands for the credentials of a request, unchecked; HTTPException 401 if there are none."""
+        """Return the key of a request's credentials, unchecked; HTTPException 401 if there are none."""
 
     def account_of(self, request: Request) -> str:
         """Return the account of the caller; HTTPException 401 for an unknown one. May block, so call it in a thread."""

@@ -84,7 +84,7 @@ class Aged(Generic[T]):
 class SlowWork:
     """Lock for one request at a time; the message to further requests contains `what`.
 
-    One account may have at most `each` running and waiting requests, so that other accounts get their turn.
+    One account may have at most `each` running and waiting requests, so that other accounts are served, too.
     """
 
     def __init__(self, what: str, waiting: int = WAITING, patience_s: float = PATIENCE_S, each: int = EACH) -> None:

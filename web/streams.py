@@ -115,7 +115,7 @@ async def _events(
             try:
                 found = await threads.run(account, mark)
             except (HTTPException, APIError):
-                yield CHANGED  # the page asks, and shows what it is told
+                yield CHANGED  # the page then requests its content
                 return
             pause_s = max(POLL_S, _SHARE * (clock() - now))
             if found != shown:

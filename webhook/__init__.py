@@ -1,12 +1,12 @@
 """The webhook, which decides the content of pods. It answers AdmissionReviews and writes nothing.
 
 Start reading at `app`, the list of routes: each names the handler of one kind of object. `mutate` and `validate`
-contain the handlers, one module per kind, and `objects` contains shared code. Around a handler, `app` turns the request
-body into the response body, and `review` handles the envelope and the remaining time. `senders` knows whether the
-sender is known and what it may ask for. `patch` builds JSON patches, `lookup` finds queues, owners, namespaces and
-runtimes, and `apiserver` makes dry runs of pods and checks rights of users. `config` reads the resource groups.
-`registration` builds the webhook configurations, which determine the reviews that the API server sends, with CEL
-conditions from `conditions`. `offline` admits objects without a server, and `main` is the process.
+contain the handlers, one module per kind, and `objects` contains shared code. Around a handler, `app` reads the request
+and writes the response, and `review` handles the envelope and the remaining time. `senders` identifies the sender and
+limits its look-ups. `patch` builds JSON patches, `lookup` finds queues, owners, namespaces and runtimes, and
+`apiserver` makes dry runs of pods and checks rights of users. `config` reads the resource groups. `registration` builds
+the webhook configurations, which determine the reviews that the API server sends, with CEL conditions from
+`conditions`. `offline` admits objects without a server, and `main` is the process.
 
 Every replica can answer every review, and keeps no state except caches. Every failure refuses the object. The package
 must not import extender, controller or musterctl.

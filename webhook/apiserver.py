@@ -54,9 +54,9 @@ class DryRuns:
         self._admitted = TTLCache[bytes, None, float](_MAX_REMEMBERED, _PODS_REMEMBERED_S, monotonic_s)
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
-        """Return the API server's refusal of this pod, or None; raises APIError if it could not be asked.
+        """Return the API server's refusal of this pod, or None; raises APIError if the call failed.
 
-        The API server is only asked if no equal pod was admitted a moment ago.
+        The API server is only called if no equal pod was admitted a moment ago.
         """
         try:
             self._create(pod, namespace)

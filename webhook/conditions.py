@@ -168,7 +168,7 @@ OF_NO_CONTROLLER: Final = (
         f"!{_USER}.startsWith('{ACCOUNT}' + request.namespace + ':')))"
     ),
 )
-"""An object with a creator of its own, by the rule of `senders.is_controller`."""
+"""Condition for an object that records its own creator, by the rule of `senders.is_controller`."""
 
 
 def validated(kind: WorkloadKind) -> Conditions:

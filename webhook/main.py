@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         groups = load(Path(settings.config)) if settings.config else ()
         client = Client.load(options.kubeconfig, user_agent="muster-webhook")
     except (ConfigurationError, ValueError) as error:
-        log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
+        log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
     try:
         native = settings.native_pod_groups and not settings.mark_pods

@@ -81,7 +81,7 @@ def _trainer(verb: str, resource: Resource[Any], *expressions: Expression) -> _W
 _SCALES = replace(STATEFUL_SETS, plural="statefulsets/scale")
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 # Muster's controller sets this label on pods of a Job that was reviewed, if they have nothing for which pods are
-# changed. A condition could tell as much, but for each condition the API server makes a copy of the pod.
+# changed. A condition could do the same, but for each condition the API server copies the pod.
 _UNSEEN: Expression = {"key": names.REVIEWED, "operator": "NotIn", "values": ["true"]}
 _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 
@@ -162,7 +162,7 @@ def _validating(namespace: str) -> list[_Webhook]:
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Webhook]:
     """Return the webhooks that change objects.
 
-    The one by namespace comes last, because it adds the label that the first one selects.
+    The webhook by namespace is last, because it adds the label that the first one selects.
     """
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
     by_group = _Webhook("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)

@@ -65,7 +65,7 @@ class WebhookOptions:
 
 
 def parse(argv: Sequence[str] | None = None) -> WebhookOptions:
-    """Parse the arguments, by default those of this process; errors end the process with code 2."""
+    """Parse the arguments, by default the process's own; errors end the process with code 2."""
     parser = settings.parser_of("webhook", "Muster's admission webhook.")
     parser.add_argument("--host", default="127.0.0.1", help="address of both ports [default: %(default)s]")
     return WebhookOptions(**settings.parse(parser, argv, WebhookSettings))

@@ -104,7 +104,7 @@ class CronJobs(KindController[CronJob]):
         return True
 
     def _jobs_of(self, cron_job: CronJob) -> list[Job]:
-        """Return the existing Jobs, including those that no cache contains yet."""
+        """Return the existing Jobs, including new Jobs that no cache contains yet."""
         meta = cron_job.metadata
         cached = {job.metadata.key: job for job in self._jobs.by_index(CRON_INDEX, meta.key)}
         known = {*cached, *(f"{meta.namespace}/{each.name}" for each in cron_job.status.active)}

@@ -54,7 +54,7 @@ def _steps(job_flow: JobFlow) -> list[str]:
 
 
 def _end_of(job: Job) -> Job:
-    """Return what the status of a JobFlow needs of a Job that has gone: not its spec, which may be large."""
+    """Return the fields of a deleted Job that the status of a JobFlow needs, without its spec, which may be large."""
     meta, status = job.metadata, job.status
     known = ObjectMeta(
         name=meta.name, namespace=meta.namespace, uid=meta.uid, creation_timestamp=meta.creation_timestamp,
@@ -205,7 +205,7 @@ class JobFlows(KindController[JobFlow]):
         return written
 
     def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> Sequence[str]:
-        """Create Jobs; return the first reasons for failures. JobFlows of other namespaces take turns."""
+        """Create Jobs; return the first reasons for failures. JobFlows of different namespaces alternate."""
         key, refusals, made = job_flow.metadata.key, list[str](), False
         for flow in flows:
             if made and self.worker.queue.others_wait(key):
@@ -240,7 +240,7 @@ class JobFlows(KindController[JobFlow]):
         self._made.note(job)
         if new:
             self._recorder.event(job_flow, "Normal", "Created", f"made Job {name} of JobTemplate {flow.name}")
-        else:  # the cache may leave it out, over the budget of its namespace: nobody tells of its changes then
+        else:  # the cache may omit it, if its namespace exceeds its memory limit; then its changes cause no events
             self.worker.queue.add_after(meta.key, BELIEVED_S)
         return ""
 

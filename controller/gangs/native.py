@@ -71,7 +71,7 @@ class NativeGroupWorker(KeyController):
         except Refused as error:
             log.warning("gang not published", group=key, why=str(error), again_s=REFUSED_S)
             self.worker.queue.add_after(key, REFUSED_S)
-        except NotFound:  # the kind is served no more, or the namespace goes
+        except NotFound:  # the kind is no longer served, or the namespace is being deleted
             log.info("gang not published", group=key, why="the API server does not know the kind or the namespace")
 
     def _elsewhere(self, key: str) -> bool:
@@ -81,7 +81,7 @@ class NativeGroupWorker(KeyController):
 
     def _check_served(self) -> None:
         served = self._served()
-        # Before the list, so that a gang which comes meanwhile is seen, if it is not listed.
+        # Before the list, so that a gang created meanwhile is seen even if it is not listed.
         was, self._was_served = self._was_served, served
         if served and not was:
             for group in self._groups.list():
@@ -95,7 +95,7 @@ class NativeGroupWorker(KeyController):
         known = self._natives.get(key) or find_or_make(self._client, NATIVE_POD_GROUPS, wanted)[0]
         meta = known.metadata
         if not owned_by(meta, group.metadata.uid):
-            return  # somebody else's; or of an earlier gang of this name, and it goes when that gang's pods are gone
+            return  # another owner's; or an earlier gang's, which is deleted after that gang's pods
         if known.spec.scheduling_policy != wanted.spec.scheduling_policy:
             spec = {"schedulingPolicy": to_builtins(wanted.spec.scheduling_policy)}
             body = {"metadata": {"uid": meta.uid}, "spec": spec}

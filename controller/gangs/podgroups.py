@@ -201,7 +201,7 @@ class PodGroups(KeyController):
             return
         owner, rules = self._of_group(group)
         if owner is None or rules is None:
-            return  # gone, and the group goes with it
+            return  # gone, and the group is deleted with it
         if rules.is_over and rules.is_over(owner):
             self._complete(group, rules.failure(owner) if rules.failure else "")
         elif rules.wants_none and rules.wants_none(owner):

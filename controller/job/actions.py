@@ -1,4 +1,4 @@
-"""Execution of actions on a Job: those of policies, at once or after a timeout, and those of Commands.
+"""Execution of actions on a Job: actions of policies, at once or after a timeout, and actions of Commands.
 
 `Actions.handle` follows the steps of `controller.job.rules.policies`. The new phase is written first, with the version
 that makes the old pods outdated, and the target. Pods are deleted after that, by the work of the phase
@@ -41,7 +41,7 @@ from_zero(RESTARTS, get_args(budget.Fault))
 
 
 class Actions:
-    """Turns requests into actions, and keeps the timers by the UID of the Job.
+    """The executor of requested actions, with the timers by UID of the Job.
 
     Call `first_sight` first for each Job.
     """

@@ -51,7 +51,7 @@ class Context:
         self.writer = JobStatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
 
     def pods(self, job: Job) -> list[Pod]:
-        """Return the Job's current pods, and those of members that are done and gone."""
+        """Return the Job's current pods, with placeholders for succeeded members whose pods are gone."""
         own = reference(job)
         return with_done(job, self.expectations.pods(own, self._pods.by_index(JOB_INDEX, own.entry)))
 

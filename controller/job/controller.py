@@ -1,4 +1,4 @@
-"""The controller of Volcano Jobs, which turns changes of a Job's objects into events and passes."""
+"""The controller of Volcano Jobs, which derives events and passes from changes of a Job's objects."""
 
 from collections.abc import Callable
 
@@ -88,7 +88,7 @@ class Jobs(KindController[Job]):
             return
         self._pending_events.put(job.key, request)
         if old and new and old.status.phase != new.status.phase == "Inqueue":
-            # The gang may have its nodes: its pods come before those of later Jobs of its namespace.
+            # The gang may have its nodes: its pods are created before pods of later Jobs in its namespace.
             self.worker.queue.add(job.key, first=True)
         else:
             self.worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)

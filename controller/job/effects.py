@@ -1,7 +1,7 @@
 """Creation and deletion of many pods at a time. A failing pod does not delay the others.
 
-Jobs do not delay each other either: they take turns. All failures of a pass become one event. If a quota has refused a
-few pods, it would refuse all pods with the same amounts, so these are not tried for a while, which grows each time.
+Jobs do not delay each other either: their calls alternate. All failures of a pass become one event. If a quota has
+refused a few pods, it would refuse all pods with the same amounts. So these pods are skipped for a growing time.
 Refusals then cost the API server only one or two calls per minute.
 """
 
@@ -39,7 +39,7 @@ from_zero(POD_FAILURES, ("create", "delete"))
 AT_ONCE = 16
 """Concurrent calls for all Jobs together; more concurrency does not increase the rate."""
 OVER_QUOTA_AT_MOST = 3
-"""Number of refusals after which pods with the same amounts are no longer tried, in all tasks."""
+"""Number of refusals after which pods with the same amounts are skipped, in all tasks."""
 FIRST_S, MAX_S = 1.0, 30.0
 """The pause after that; doubled each time."""
 
@@ -55,18 +55,18 @@ class Attempts:
         self._refused: defaultdict[bytes, int] = defaultdict(int)
         self.until_s = 0.0  # end of the pause, monotonic
         self.delay_s = FIRST_S / 2  # length of the last pause
-        self.untried = 0  # pods that were not tried in this pass
+        self.untried = 0  # pods that were skipped in this pass
         self.new = False  # True if a quota has refused a pod in this pass
-        self.failures: list[str] = []  # of the last pass that tried a pod
+        self.failures: list[str] = []  # of the last pass with an attempt
 
     def start(self, now_s: float) -> None:
-        """Start a pass; if the pause is over, all amounts may be tried again."""
+        """Start a pass; if the pause is over, all amounts are allowed again."""
         self.untried, self.new = 0, False
         if now_s >= self.until_s:
             self._refused.clear()
 
     def begin(self, amounts: bytes) -> bool:
-        """Return True if another pod with these amounts may be tried."""
+        """Return True if this pass may create another pod with these amounts."""
         with self._lock:
             fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
             self.untried += not fits

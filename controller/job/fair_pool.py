@@ -2,7 +2,7 @@
 
 A gang starts when its last pod exists. If gangs are created one after the other, the first of three starts after a
 third of the time, and the last one no later than when they alternate. So three of four calls are for the batch with the
-fewest remaining items, and the fourth is for the one that has waited longest.
+fewest remaining items, and the fourth is for the batch that has waited longest.
 """
 
 import threading
@@ -26,7 +26,7 @@ class FairPool:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._waiting: deque[_Batch] = deque()
-        """Unfinished batches; the one that has waited longest for a call comes first."""
+        """Unfinished batches; the batch that has waited longest for a call comes first."""
         self._calls = 0
 
     def each(self, items: Sequence[T], act: Callable[[T], R]) -> list[R]:

@@ -31,7 +31,7 @@ class Batch:
                 self._carried_out.append(request)
 
     def add_first(self, requests: Iterable[JobEvent]) -> None:
-        """Add requests whose events came before all others."""
+        """Add requests whose events precede all others."""
         self._waiting.extendleft(reversed([*requests]))
 
     def commands(self) -> list[JobEvent]:
@@ -87,6 +87,6 @@ class PendingEvents:
             yield batch
         finally:
             returned = dict.fromkeys([*unwritten, *batch.left()])
-            if returned:  # before those that came meanwhile; one that came twice keeps its first place
+            if returned:  # before requests that arrived meanwhile; a repeated request keeps its first place
                 with self._lock:
                     self._requests[key] = returned | self._requests.get(key, {})

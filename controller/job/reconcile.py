@@ -115,7 +115,7 @@ class Reconciler:
         work = self._sync if phase in SYNCED else self._restart if phase == "Restarting" else self._stop
         self._conclude(job, work(job, pods))
         if not self._context.expectations.satisfied(reference(job), group_key(job)):
-            # An object that came and went between two lists of a reflector raises no event.
+            # An object that was created and deleted between two lists of a reflector causes no event.
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
     def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:

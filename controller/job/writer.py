@@ -33,7 +33,7 @@ class Held(NamedTuple):
 class JobStatusWriter:
     """The only writer of Jobs. `patched` writes a merge patch of a status.
 
-    `requeue_after` asks for another pass over a key after a delay in seconds.
+    `requeue_after` requests another pass over a key after a delay in seconds.
     """
 
     def __init__(

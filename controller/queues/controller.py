@@ -113,7 +113,7 @@ class QueueController(KindController[Queue]):
             self._requeue_with_parents(queue)
 
     def _node_seen(self, old: Node | None, new: Node | None) -> None:
-        """Recount the queues of pods that ask for more than their node had offered."""
+        """Recount the queues of pods that request more than their node had offered."""
         if new and (old is None or old.status.allocatable != new.status.allocatable):
             for queue in self._usage.node_seen(new.metadata.name):
                 self._requeue_with_parents(queue)
@@ -133,8 +133,8 @@ class QueueController(KindController[Queue]):
         return f"not open yet: {', '.join(missing)}" if missing else None
 
     def replay(self) -> None:
-        """Queue a pass over every queue, also over those that should exist."""
-        # A pod that went while its event was being handled must not count for ever.
+        """Queue a pass over every queue, including missing built-in queues."""
+        # A pod that was deleted while its event was being handled must not count forever.
         self._usage.forget_others(lambda: {pod.metadata.uid for pod in self._pods.list()})
         for name in (*BUILT_IN_QUEUES, *self._queues.keys()):
             self.worker.queue.add(name)

@@ -1,11 +1,11 @@
 """The state of a queue, its status, and the requests of the pods in it. No I/O, no clock.
 
 A queue that is to be closed while gangs are in it is Closing until they are gone. Closing a queue closes the queues
-below it, and these open again with it; an annotation distinguishes them from those that were closed by a Command.
+below it, and these open again with it; an annotation distinguishes them from queues that were closed by a Command.
 
 A pod counts while it has a node and has not finished, with its present amounts, for the queue of its gang. A pod
-without a PodGroup counts for the queue that it named when it was first seen with its node. No pod counts more than its
-node has offered.
+without a PodGroup counts for the queue that it named when it was first seen with its node. A pod counts at most the
+amounts that its node has offered.
 """
 
 import threading
@@ -108,11 +108,11 @@ class Counted(NamedTuple):
     gang: str
     node: str
     beyond: Pod | None
-    """The pod itself, if it asks for more than its node has offered, or if its node is unknown."""
+    """The pod itself, if it requests more than its node has offered, or if its node is unknown."""
 
 
 class RequestsByQueue:
-    """Requests by queue; `group` finds a PodGroup by its key, `offers` what a node has offered. Thread safe."""
+    """Requests by queue; `group` finds a PodGroup by key, `offers` a node's offered amounts. Thread safe."""
 
     def __init__(
         self, group: Callable[[str], PodGroup | None], offers: Callable[[str], Vector | None] = lambda _: None
@@ -137,7 +137,7 @@ class RequestsByQueue:
             return self._drop(uid) if uid in self._pods else None
 
     def node_seen(self, node: str) -> set[str]:
-        """Count pods again that asked for more than the node had offered; return the queues whose sums have changed."""
+        """Recount pods that requested more than the node had offered; return the queues whose sums have changed."""
         with self._lock:
             pods = [*self._beyond.get(node, {}).values()]
             return {queue for pod in pods if (queue := self._count(pod)) is not None}

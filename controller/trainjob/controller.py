@@ -40,12 +40,13 @@ from muster.runtime.train_job import Target, compile_train_job
 from muster.volcano.tasks import job_of
 
 BLOCKED_S = 10.0
-"""Time until a TrainJob that is blocked is tried again."""
+"""Time until the next attempt for a blocked TrainJob."""
 WITHOUT_PODS_S = 10.0
 """Time after which Events of a batch/v1 Job without pods are read, and read again."""
 RETRIED_S = 1200.0
-"""Age at which a refusal counts no longer. A JobSet's controller tries again after 1,000 s at most, that of Jobs after
-60 s, with an Event each 5 minutes at least."""
+"""Age from which a refusal no longer counts. JobSet's controller retries after at most 1,000 s, the Job controller
+after 60 s, with an Event at least every 5 minutes.
+"""
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
 DELETION_FAILED = "TrainJobResourcesDeletionFailed"
@@ -56,7 +57,7 @@ class TrainJobs(KindController[TrainJob]):
     """The controller of TrainJobs; trainers write `trainerStatus`, and the controller the rest of the status.
 
     `authorities` are the certificate authorities that trainers trust for reports; None without a status server. With
-    `network_policies`, pods of other jobs are kept out unless the TrainJob or its runtime says otherwise.
+    `network_policies`, pods of other jobs have no access, unless the TrainJob or its runtime allows it.
     """
 
     def __init__(
@@ -96,10 +97,10 @@ class TrainJobs(KindController[TrainJob]):
         super()._seen(old, new)
 
     def _asked(self, obj: TrainJob) -> tuple[object, ...]:
-        """Return the annotations, conditions and counts, too.
+        """Return the annotations, conditions and counts.
 
-        Reports of trainers and the words of conditions are excluded: a refusal with different words each time would
-        cause endless immediate retries.
+        Reports of trainers and the messages of conditions are excluded: a refusal with a different message each time
+        would cause endless immediate retries.
         """
         held = [(each.type, each.status, each.reason) for each in obj.status.conditions]
         return *super()._asked(obj), obj.metadata.annotations, held, obj.status.jobs_status
@@ -255,7 +256,7 @@ class TrainJobs(KindController[TrainJob]):
         return written
 
     def _refusal(self, train_job: TrainJob, children: Children, statuses: Sequence[ReplicatedJobStatus]) -> str:
-        """Return why pods of the TrainJob cannot be created, in the API server's words; "" if they can."""
+        """Return the API server's message if pods of the TrainJob cannot be created; "" if they can."""
         state = children.job.status.state if children.job else None
         if state and state.refusal:
             return f"Job {train_job.metadata.name}: {state.refusal}"
@@ -290,7 +291,7 @@ class TrainJobs(KindController[TrainJob]):
             self._delete(train_job, [maker], "ttlSecondsAfterFinished are over")
 
     def _delete(self, train_job: TrainJob, jobs: Iterable[Job | IndexedJob | JobSet], why: str) -> None:
-        """Delete objects of a TrainJob that has ended; a refusal is an Event, and it is tried again later."""
+        """Delete objects of a TrainJob that has ended; report a refusal in an Event, and retry later."""
         refusals = []
         for job in jobs:
             try:

@@ -6,7 +6,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 
 
 class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster is in the way
-    """Reported in the TrainJob's status and as an event, and tried again; a `passing` one is not reported."""
+    """Error that is reported in the TrainJob's status and in an event, and retried; a `passing` one is not reported."""
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
         super().__init__(message)

@@ -133,7 +133,7 @@ class ReportServer:
                 request_parts = request.scope["path"], request.headers.get("authorization", ""), await _body(request)
             except reports.RefusedError as refused:
                 return JSONResponse(reports.answer(refused), refused.status)
-            except ClientDisconnect:  # before all of it came; the answer reaches no client
+            except ClientDisconnect:  # before the whole request arrived; the response reaches no client
                 return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
             async with self._limit.slot_for(request.client.host if request.client else ""):
                 work = asyncio.get_running_loop().run_in_executor(self._pool, self._reports.answer, *request_parts)
@@ -157,7 +157,7 @@ class ReportLimit:
 
     @asynccontextmanager
     async def slot_for(self, peer: str) -> AsyncIterator[None]:
-        """Wait for a turn of this address, and hold it."""
+        """Wait for this address's slot, and hold it."""
         free, reports = self._peers.get(peer) or (asyncio.Semaphore(self._at_once), 0)
         self._peers[peer] = (free, reports + 1)
         try:

@@ -58,7 +58,7 @@ _SNAPSHOTS = Resource("", "v1", "configmaps", "ConfigMap", _Snapshot)
 
 
 def digest(text: str) -> str:
-    """Return the digest of a snapshot, as it stands in the TrainJob's status."""
+    """Return the digest of a snapshot, as recorded in the TrainJob's status."""
     return f"sha256:{sha256(text.encode()).hexdigest()}"
 
 
@@ -125,7 +125,7 @@ class RuntimeFinder:
         return self._believed(train_job, found) if found else None
 
     def _keep(self, train_job: TrainJob) -> str:
-        """Read the runtime and keep it. A snapshot that has the digest of the status comes first."""
+        """Read and store the runtime. A snapshot with the digest in the status takes precedence."""
         text = self._text(train_job)
         for _ in range(2):
             try:

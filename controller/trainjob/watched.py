@@ -1,4 +1,4 @@
-"""Kinds of objects that plugins build, and caches of those that they watch, or that TrainJobs become (JobSets)."""
+"""Kinds of objects that plugins build, and caches of watched kinds, including the JobSets of TrainJobs."""
 
 import json
 from collections.abc import Mapping

@@ -87,7 +87,7 @@ def kube_scheduler(
 ) -> dict[str, Any]:
     """Return the configuration of the kube-scheduler of a node pool's pair; an empty kubeconfig means in-cluster.
 
-    With `shared`, return that of the cluster's own scheduler, which asks Muster only about marked pods.
+    With `shared`, return the configuration of the cluster's own scheduler, which calls Muster only for marked pods.
     """
     config: dict[str, Any] = document(FILES / f"kube-scheduler{'-shared' if shared else ''}.yaml")
     config["clientConnection"]["kubeconfig"] = kubeconfig
@@ -97,7 +97,7 @@ def kube_scheduler(
 
 
 def _of_pool(config: dict[str, Any], pool: str) -> dict[str, Any]:
-    """Return the configuration with one profile, for the nodes with the label of the pool, and a Lease of its own."""
+    """Return the configuration with one profile, for the nodes with the label of the pool, and a separate Lease."""
     profile = config["profiles"][0] | {"schedulerName": scheduler_of_pool(pool)}
     for each in profile["pluginConfig"]:
         required = each["args"]["addedAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]

@@ -34,7 +34,7 @@ POOL: Final = "pool"
 VIEW_QUEUES: Final = "muster-view-queues"
 VIEW_CLUSTER: Final = "muster-view-cluster"
 WHOLE: Final = "whole"
-"""Stands for the rights to read all kinds that the planner reads, in the whole cluster (`muster-view-cluster`)."""
+"""Placeholder for the rights to read all kinds that the planner reads, in the whole cluster (`muster-view-cluster`)."""
 _FOR_READERS: Final = ("why", "implicit")
 
 

@@ -111,7 +111,7 @@ def _files(text: str) -> list[tuple[str, str]]:
     try:
         documents = [each for each in yaml.safe_load_all(text) if each is not None]
     except (yaml.YAMLError, ValueError, RecursionError):
-        return [("", text)]  # its check says what is wrong
+        return [("", text)]  # its check reports the error
     listed = [part for each in documents for part in _parts(each)]
     if listed == documents and len(documents) <= 1 and not any(_is(each, "ConfigMap") for each in listed):
         return [("", text)]

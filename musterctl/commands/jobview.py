@@ -42,7 +42,7 @@ def view_lines(client: Client, job: JSON) -> Iterator[str]:
 
 
 def event_lines(client: Client, obj: JSON) -> Iterator[str]:
-    """Yield the latest events of an object; those of cluster-scoped objects are in namespace `default`."""
+    """Yield the latest events of an object; events of cluster-scoped objects are in namespace `default`."""
     selector = f"involvedObject.uid={obj['metadata']['uid']}"
     namespace = obj["metadata"].get("namespace") or "default"
     try:

@@ -43,7 +43,7 @@ def log_options(command: F) -> F:
 @namespace_option
 @where_options
 def logs(*, gang_name: str, namespace: str | None, where: Where, **how: Any) -> None:
-    """Prints the logs of a gang's pods, by default that of rank 0.
+    """Prints the logs of a gang's pods, by default the log of rank 0.
 
     NAME is the name of a workload, as `muster ps` shows it: a Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
     """

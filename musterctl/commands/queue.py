@@ -46,7 +46,7 @@ def _shown(quantities: JSON) -> str:
 
 
 def _namespaces(queue: JSON) -> str:
-    """Return the selector of the namespaces that may use a queue, without those of its ancestors."""
+    """Return the selector of the namespaces that may use a queue, without its ancestors' selectors."""
     annotations = queue.get("metadata", {}).get("annotations") or {}
     return annotations.get(NAMESPACE_SELECTOR) or "all"
 
@@ -149,7 +149,7 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
 
 
 @queue.command()
-@click.option("--resource", default="", help="Resource to compare by.  [default: the one that each queue has most of]")
+@click.option("--resource", default="", help="Resource to compare by.  [default: each queue's most used]")
 @click.option("-w", "--watch", is_flag=True, help=f"Show it again every {WATCH_S} seconds until interrupted.")
 @report_options
 def top(*, resource: str, watch: bool, output: str, read: ClusterReader) -> None:

@@ -37,9 +37,11 @@ from musterctl.planningoptions import plannable
     "--queue", "edits", multiple=True, metavar="CHANGE", help="Change a queue: team.deserved.cpu=16, team.weight=3."
 )
 @click.option("--without-queue", "without", multiple=True, metavar="QUEUE", help="Leave out gangs of this queue.")
-@click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of nodes like that of --like.")
+@click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of copies of the node of --like.")
 @click.option("--like", metavar="NODE", help="The recorded node that new nodes are copies of.")
-@click.option("--as-it-was", is_flag=True, help="Play the recording without a change, to see how near a replay comes.")
+@click.option(
+    "--as-it-was", is_flag=True, help="Replay without a change, to see how closely a replay matches the recording."
+)
 @object_output_option
 def replay(
     *,

@@ -239,5 +239,5 @@ class Logs:
             for line in self._client.log_lines(pod, self._namespace, trainer.NODE):
                 click.echo(line)
         except APIError as error:
-            if error.reason != ENDED:  # the command has come to its end, and nobody waits for the rest
+            if error.reason != ENDED:  # the command ends, and nobody waits for the rest
                 click.echo(f"{pod}: its log cannot be read: {error.message}", err=True)

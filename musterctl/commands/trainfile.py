@@ -68,7 +68,7 @@ def command(framework: str, name: str, content: str, arguments: Sequence[str]) -
         f"folder=$(mktemp -d) || exit 1\ncat > {file} <<'{end}'\n{body}{end}\n"
         f"exec {_STARTERS.get(framework, 'python')} {file}{given}\n"
     )
-    start = ["mpirun"] if framework == "mpi" else []  # Muster's variables tell it the host file
+    start = ["mpirun"] if framework == "mpi" else []  # Muster's variables name the host file
     return [*start, "sh", "-c", script.replace("$", "$$")]
 
 

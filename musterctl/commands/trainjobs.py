@@ -77,7 +77,7 @@ def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str,
 @namespace_option
 @where_options
 def train_logs(*, job_name: str, namespace: str | None, where: Where, **how: Any) -> None:
-    """Prints the logs of a TrainJob's pods, by default that of rank 0."""
+    """Prints the logs of a TrainJob's pods, by default the log of rank 0."""
     name = name_of(trainer.TRAIN_JOBS, job_name)
     client, space = connect_in(namespace, where)
     show_logs(client, space, name, kind=trainer.TRAIN_JOBS.kind, **how)

@@ -1,7 +1,7 @@
 """A kind cluster with Muster, which `muster up --provider kind` creates and `muster down` removes.
 
-Its folder is next to those of planes; the file `kind.json` marks it as a kind cluster. All steps can be repeated: `up`
-on an existing cluster builds, loads and applies again.
+Its folder is next to the folders of planes; the file `kind.json` marks it as a kind cluster. All steps can be repeated:
+`up` on an existing cluster builds, loads and applies again.
 """
 
 import contextlib
@@ -116,7 +116,7 @@ class KindCluster:
             return None
 
     def kubectl_program(self) -> Path:
-        """Return the kubectl on the PATH, else that of planes."""
+        """Return the kubectl on the PATH, else the planes' kubectl."""
         return binaries.find_programs(("kubectl",))["kubectl"]
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:

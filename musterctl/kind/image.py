@@ -26,7 +26,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
 """The default base image, with the Python version of the lock files."""
 REPOSITORY: Final = "localhost/muster"
-"""The image's name on this machine. It has a host, so that no engine looks for it in a registry."""
+"""The image's name on this machine. It contains a host name, so that no engine searches for it in a registry."""
 _LOCAL: Final = "localhost/"
 """Prefix of images that were built on this machine and are in no registry."""
 LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")
@@ -137,7 +137,7 @@ def digest_of(engine: Engine, base: str) -> str:
     elif not engine("images", "--quiet", base).strip():
         raise LocalError(f"there is no image {base} on this machine, and no registry has what is named {_LOCAL}…")
     digests = engine("image", "inspect", '--format={{join .RepoDigests "\\n"}}', base).split()
-    return digests[0] if digests else base  # docker's older store gives digests to what came from a registry only
+    return digests[0] if digests else base  # docker's older store has digests only for images from a registry
 
 
 def source_date_epoch() -> int:

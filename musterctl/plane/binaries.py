@@ -121,7 +121,7 @@ VERSIONS: Final = (*OLDER, NEWEST)
 
 
 def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: str = "") -> dict[str, Path]:
-    """Return the path of each program; builds those that are missing.
+    """Return the path of each program; builds missing ones.
 
     A location is used only if it has *all* needed programs, so that versions are never mixed. If the caller names a
     version of Kubernetes, its programs are built here, and other programs on the machine are ignored.

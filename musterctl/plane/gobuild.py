@@ -65,7 +65,7 @@ def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
 
     A single command compiles shared packages once, and packages in parallel.
     """
-    # The linker strips what the compiler takes a sixth of its time to write: information for debuggers.
+    # Omit debug information: the compiler needs a sixth of its time to write it, and the linker strips it.
     flags = ["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _linker_flags(recipe.go_mod)]
     flags += ["-tags", recipe.tags] if recipe.tags else []
     packages = recipe.programs.values()

@@ -144,7 +144,7 @@ class Plane:
         self._launch(state.CLUSTER)  # ready later: meanwhile the CRDs are installed
         if self.attached or state.API_SERVER in self.parts:
             self._install(client, report)
-        self._launch((state.HISTORY,))  # nobody waits for it: what comes first is written later
+        self._launch((state.HISTORY,))  # nobody waits for it: early events are recorded later
         self._start((state.WEBHOOK,), report)
         if state.WEBHOOK in self.parts:
             report("webhooks and runtimes")
@@ -171,7 +171,7 @@ class Plane:
             self.wait_ready(name)
 
     def stop(self, report: Report = lambda _: None) -> None:
-        """Stop every part, those that need the API server together; remove the webhooks of an attached plane."""
+        """Stop every part, the clients of the API server all at once; remove the webhooks of an attached plane."""
         if self.supervisor.started:
             self.supervisor.stop()
         if self.attached and state.WEBHOOK in self.parts and self.parts[state.WEBHOOK].started:

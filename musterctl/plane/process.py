@@ -57,7 +57,7 @@ class PlaneProcess:
         try:
             pid = int(self._pid_file.read_text())
         except (FileNotFoundError, ValueError):
-            return None  # never started, or the machine went down in the middle of writing it
+            return None  # never started, or the machine crashed during the write
         return pid if _belongs(pid, _markers(self._folder, self.name)) else None
 
     @property

@@ -75,7 +75,7 @@ def in_pool(name: str, pool: str) -> str:
 
 
 def parts_of(wanted: Collection[str], pools: Iterable[str]) -> tuple[str, ...]:
-    """Return these parts with those of each pool, in the order of their start."""
+    """Return these parts with the parts of each pool, in start order."""
     pools = (DEFAULT_POOL, *pools)
     return tuple(
         in_pool(name, pool)
@@ -113,7 +113,7 @@ class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
     racks: int = 2
     blocks: int = 1
     kubernetes: str = ""
-    """The version of the control plane, e.g. 1.34; empty means that of the available programs, or the newest."""
+    """The version of the control plane, e.g. 1.34; empty means the version of the available programs, or the newest."""
     kubeconfig: str = ""
     """Attach mode: the kubeconfig of an existing control plane; empty for a new plane."""
     scheduler: bool = True

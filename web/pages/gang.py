@@ -41,7 +41,7 @@ LOG_LINES: Final = 500
 LINE_CHARS: Final = 4_000
 """Maximum length of a log line; longer lines are cut."""
 EVENTS_OF_PODS: Final = 6
-"""Maximum number of pods whose Events are shown, first those that do not run; each costs a request."""
+"""Maximum number of pods whose Events are shown, first pods that do not run; each costs a request."""
 _RANK_DIGITS: Final = 6
 
 

@@ -1,4 +1,4 @@
-"""Content of each page as data: one module per page, made of objects, reports and the caller's scope.
+"""Content of each page as data: one module per page, computed from objects, reports and the caller's scope.
 
 Start at `gangs`, the simplest. The content of a page is a frozen Struct, which its template in `templates/` renders. It
 contains text, numbers and links, but no API objects. `parts` has times, bars and the parts of lists, `places` the nodes

@@ -57,7 +57,7 @@ class GangLine(Struct, frozen=True):
     row: GangRow
     address: str
     tone: str
-    """The look of the state, which is shown next to it: good, bad or wait; empty for others."""
+    """The style of the state: good, bad or wait; empty for others."""
     created: Moment | None
     expected: Moment | None
     """Its start, or the earliest expected start."""
@@ -127,7 +127,7 @@ def _known_by(row: GangRow) -> str:
 
 
 def tone(state: str) -> str:
-    """Return the look of a state."""
+    """Return the style of a state."""
     return "wait" if state in WAITING else _TONES.get(state, "")
 
 

@@ -23,7 +23,7 @@ class NodeOfGang(Struct, frozen=True):
 
     name: str
     ranks: str
-    """By pod set, in words: `worker 0-7`."""
+    """By pod set, as text: `worker 0-7`."""
     members: int
     running: int
     state: str
@@ -44,7 +44,7 @@ class RackOfNodes(Struct, frozen=True):
 def racks(
     pods: Sequence[Pod], placement: Placement | None, state: str, rack_of_node: Mapping[str, str]
 ) -> list[RackOfNodes]:
-    """Return the racks of a gang, by name; for a gang without pods on nodes, those of its planned nodes."""
+    """Return the racks of a gang, by name; for a gang without pods on nodes, the racks of its planned nodes."""
     ranks: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     running: dict[str, int] = defaultdict(int)
     for pod in pods:

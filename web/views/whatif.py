@@ -32,7 +32,7 @@ NEW_NODES = 1_000
 CHANGES = 20
 """Maximum number of queue changes, and of nodes to cordon."""
 OUTCOMES = 200
-"""Maximum number of gangs in the result, those of the manifests first."""
+"""Maximum number of gangs in the result; gangs of the manifests come first."""
 _NAME_CHARS = 253
 _NAME = "the manifests"
 

@@ -97,7 +97,7 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
     spec = job.spec
     if not spec.queue:
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
-    if not spec.scheduler_name and old is not None:  # a new one gets that of its pool
+    if not spec.scheduler_name and old is not None:  # a new Job gets its pool's scheduler
         patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)
     total = total_minimum(spec)
     if _leaves_minimum(document, old, total):

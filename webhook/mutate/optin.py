@@ -1,10 +1,10 @@
-"""Opting in to Muster: a pod's queue comes from the pod, its workload or its namespace, in this order of precedence.
+"""Opting in to Muster: a pod's queue is set on the pod, its workload or its namespace, in this order of precedence.
 
 1. the pod itself, which has the labels of its template;
 2. its workload: labels of a Job, Deployment, … are copied to the template when the workload is created, unless the
    template itself is explicit;
-3. its namespace, for pods that are not placed otherwise: not those that name another scheduler, have a node, or belong
-   to a gang or a DaemonSet.
+3. its namespace, except for pods that are placed otherwise: pods that name another scheduler, have a node, or belong to
+  a gang or a DaemonSet.
 
 An object is *explicit* if it has the label `muster.dev/queue`, which opts in, or `muster.dev/managed: "false"`, which
 opts out and takes precedence. In a template, `muster.dev/managed` with another value overrides the workload's label.

@@ -100,7 +100,8 @@ def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups, *, believe
     """Refuse a queue that does not exist, or is not for the namespace.
 
     A queue that was closed or restricted after a workload's admission still accepts the workload's pods; the planner
-    decides about them. A user's pod that names a workload as its owner looks the same, so its queue must be open.
+    decides about them. A pod whose user names a workload as its owner cannot be distinguished, so its queue must be
+    open.
     """
     queues, owned = lookups.queues_for(review.namespace), review.meta.controller is not None
     if owned and not believed:

@@ -84,7 +84,7 @@ def _label(workload: JSON, kind: WorkloadKind, inherited: Mapping[str, str], loc
 
 
 def _has_own_label(workload: JSON, kind: WorkloadKind) -> bool:
-    """Return True if the workload is sent because of its own label, not only because of its namespace."""
+    """Return True if the workload is reviewed because of its own label, not only because of its namespace."""
     nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
     return any(key in _labels(node) for node in nodes for key in (names.QUEUE, names.FRAMEWORK, names.MANAGED))
 

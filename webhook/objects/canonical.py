@@ -25,7 +25,7 @@ _MEAN_NOTHING_EMPTY = TEXTS | AMOUNTS | {PLUGINS, "resources", "metadata", "spec
 """Elsewhere `{}` has a meaning: `emptyDir: {}` is a volume, and `namespaceSelector: {}` means all namespaces."""
 _MEAN_SOMETHING_ZERO = frozenset(
     {
-        # Left out, they are true, or as the pod says:
+        # By default they are true, or inherit the pod's value:
         "allowPrivilegeEscalation", "automountServiceAccountToken", "enableServiceLinks", "hostProcess", "hostUsers",
         "runAsNonRoot",
         # 0 is a user, a group, a mode, a device, a tier, a priority, an exit code, or at once (of policies, a `timeout`

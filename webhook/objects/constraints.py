@@ -1,7 +1,7 @@
 """The API server's rules for labels, selectors, tolerations and affinities of pods, limited to common mistakes.
 
 The values of a resource group are copied to all its pods, so errors are reported when the group is read. Names,
-operators and combinations of fields are checked. The API server has the final say.
+operators and combinations of fields are checked. The API server makes the final decision.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Labels and annotations of other schedulers.
 
-Those that Muster reads, and replacements for those that it does not read.
+The table contains keys that Muster reads, and replacements for keys that it does not read.
 
-One table for warnings at admission and for docs/admission.md.
+It is used for warnings at admission and for docs/admission.md.
 """
 
 from collections.abc import Iterator, Mapping

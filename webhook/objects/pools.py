@@ -1,4 +1,4 @@
-"""The node pool of objects that enter a queue: their scheduler and label must be those of the queue's pool.
+"""The node pool of objects that enter a queue: their scheduler and label must match the queue's pool.
 
 A pod that names no scheduler, `muster` or `volcano`, gets the scheduler of the pool. A scheduler or label of a pool
 other than the queue's is refused, because a gang uses the nodes of one pool, which the queue determines.

@@ -1,6 +1,6 @@
 """Admission of objects, one by one, through the webhook's own routes in this process, including derived objects.
 
-After a workload comes its first pod of each shape, as shaped by Muster; after a TrainJob come its compiled objects.
+A workload is followed by its first pod of each shape, as shaped by Muster, a TrainJob by its compiled objects.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,7 @@
 """Look-ups for handlers, in documents and then in the cluster if there is one.
 
-Without a cluster, every queue counts as open, and runtimes that are not in the documents come from Muster's own set.
+Without a cluster, every queue counts as open, and runtimes that are not in the documents are looked up in Muster's own
+set.
 """
 
 from collections.abc import Iterable

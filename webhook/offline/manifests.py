@@ -42,7 +42,7 @@ DEPTH = 200
 class _Loader(yaml.CSafeLoader):
     """The part of YAML that equals JSON: other YAML types have no constructor, and are refused with their position."""
 
-    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's way to say it
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's interface
     yaml_constructors = {  # noqa: RUF012 - the same
         tag: make
         for tag, make in yaml.CSafeLoader.yaml_constructors.items()
@@ -86,11 +86,11 @@ for _kind in ("float", "int"):
 
 
 class ManifestError(Exception):
-    """A manifest that cannot be read or is refused; the message says where and why."""
+    """A manifest that cannot be read or is refused; the message has the location and the reason."""
 
 
 def documents_in(text: str, file: str, *, aliases: bool = True) -> Iterator[JSON]:
-    """Yield the objects of a text, those of a List one by one; errors call it `file`.
+    """Yield the objects of a text, including each object of a List; errors call it `file`.
 
     Without `aliases`, aliases are refused, because a few lines of them can expand to a very long text.
     """

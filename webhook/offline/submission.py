@@ -37,7 +37,7 @@ UID = "simulated"
 
 
 class Submission:
-    """Submitted manifests: `items` are the resulting objects, `ignored` the ones that are not placed.
+    """Submitted manifests: `items` are the resulting objects, `ignored` the objects that are not placed.
 
     `now` is seconds since the epoch. The namespaces may opt in to Muster. The queues name their node pools. `groups`
     are those of the webhook, and `user` is who submits them. The runtimes are those of TrainJobs, besides Muster's own.

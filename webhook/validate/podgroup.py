@@ -41,11 +41,11 @@ from webhook.validate.trials import missing_class
 _SYSTEM = "system-"
 _ANEW = "or create its workload again, or ask an administrator (`kubectl auth can-i charge placements.muster.dev -A`)"
 _CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
-"""The right to decide what is charged, with which an administrator can move gangs that have their nodes."""
+"""The right to decide about charges; with it an administrator can move gangs that have their nodes."""
 
 
 def reviewer(lookups: Lookups) -> Handler:
-    """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move or whose minResources change."""
+    """Return the handler for PodGroups, on CREATE, and on UPDATE of the queue or of minResources."""
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         group = decode(request.object, scheduling.PodGroup)
@@ -141,7 +141,7 @@ def check_network_topology(topology: scheduling.NetworkTopology | None, path: st
 
 
 def _amount(name: str, quantity: str | float) -> int:
-    """Return an amount; names are those of a quota, too: requests.cpu is an amount of CPU."""
+    """Return an amount; names of a quota are allowed, too: requests.cpu is an amount of CPU."""
     return parse(quantity, milli=name.rpartition(".")[2] == CPU)
 
 
@@ -232,7 +232,7 @@ def _is_held(request: admission.AdmissionRequest, group: scheduling.PodGroup, lo
 
 
 def _may_charge(request: admission.AdmissionRequest, lookups: Lookups) -> bool:
-    """Return True for an administrator, who decides what is charged."""
+    """Return True for an administrator, who may decide about charges."""
     user = request.user_info
     by_controller = user.username.endswith(f":{names.CONTROLLER_ACCOUNT}")  # which moves a gang for any user's note
     if not user.username or by_controller or lookups.rights is None:

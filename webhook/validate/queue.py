@@ -230,7 +230,7 @@ def _below(name: str, queues: QueueTreeView) -> Iterator[Queue]:
 
 
 def check_pool(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check the label of a queue against that of its root queue."""
+    """Check the label of a queue against the label of its root queue."""
     label = queue.metadata.labels.get(names.NODE_POOL)
     if label is None:
         return

@@ -21,7 +21,7 @@ from muster.volcano.tasks import partition_of, pod_name
 
 
 class GonePod(Pod):
-    """Stands for the pod of a member that has succeeded and is gone."""
+    """Placeholder for the deleted pod of a member that has succeeded."""
 
 
 def existing(pods: Iterable[Pod]) -> list[Pod]:
@@ -30,17 +30,17 @@ def existing(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def with_done(job: Job, pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that exist, and those of members that are done by the Job's status and are gone."""
+    """Return the existing pods, with placeholders for succeeded members (by the Job's status) whose pods are gone."""
     found = existing(pods)
     there = {pod.metadata.name for pod in found}
     return found + [_gone(job, slot) for name, slot in _done(job).items() if name not in there]
 
 
 def remembered(job: Job, status: JobStatus, pods: Iterable[Pod]) -> JobStatus:
-    """Return the status with a note of the members that are done; of a Job that ends, only of those that are gone.
+    """Return the status with a record of the succeeded members; once the Job ends, only if their pods are gone.
 
-    While a restart deletes pods, the note stays as it was when the restart began. A TrainJob is resumed
-    with all of its pods, so a suspended one has no note.
+    While a restart deletes pods, the record does not change. A TrainJob is resumed with all of its pods, so a suspended
+    one has no record.
     """
     phase, owner = job.status.state.phase, job.metadata.controller
     if phase in FINISHED | {"Restarting"}:

@@ -6,14 +6,14 @@ The functions of this module run in their order. An example: task `worker` of a 
 | step | function | result in the example |
 |---|---|---|
 | change of an object → event | `events.pod_changed` | PodFailed, with task, pod, version and exit codes |
-| event → policy → action | `match` | policies of the task before those of the Job, the first that fits: RestartTask |
+| event → policy → action | `match` | the first match, the task's policies before the Job's: RestartTask |
 | (phase, action) → cell | `step` | effect "kill target", enter Restarting, use up one of maxRetry |
 | action → target | `target_of` | `task/worker`, noted in the status together with the phase |
-| effect → pods | `pods_to_delete` | the pods of task `worker`; those of other tasks run on |
+| effect → pods | `pods_to_delete` | the pods of task `worker`; pods of other tasks keep running |
 | pods → next phase | `phases.next_phase` | Pending once enough old pods are gone; Failed if no restart was left |
 
 In Pending the missing pods are created again (`sync.decide`). `controller.job.actions` writes the phase and the target
-before any pod is deleted, and `controller.job.reconcile` does the work of a phase by what the status says. If the
+before any pod is deleted, and `controller.job.reconcile` does the work of the phase in the status. If the
 controller stops in between, the intent is in the status, and its successor continues.
 
 A restart of the whole Job raises `status.version`: pods of an older version are outdated, and their events are ignored.
@@ -100,7 +100,7 @@ def _fits(policy: LifecyclePolicy, request: JobEvent) -> bool:
 class PodEffect(StrEnum):
     """The effect of a cell: pods to create or delete."""
 
-    SYNC = "sync"  # create those that are missing, delete the surplus
+    SYNC = "sync"  # create missing pods, delete surplus ones
     KILL_ALL = "kill all"  # delete every pod
     KILL_SOFT = "kill"  # delete every pod that has not finished
     KILL_TARGET = "kill target"  # delete the pods of one task, pod or partition

@@ -78,7 +78,7 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
         status = moved(status, transition.phase, transition.reason, message, now_s)
         status = finished_with_duration(job, status)
     elif phase in STOPPED_PHASES:
-        pass  # the reason of its end stays; events tell the rest
+        pass  # the reason of its end stays; events report the rest
     elif work.failures:
         reason, message, _ = work.failures[0]
         status = explained(status, reason, and_more(message, len(work.failures)))
@@ -152,7 +152,7 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Return reason and message of a waiting pending Job; the kubelet's problems come before pods without a node."""
+    """Return reason and message of a waiting pending Job; problems of the kubelet precede pods without a node."""
     pods = [*pods]
     why = unschedulable(group)
     if why is not None:

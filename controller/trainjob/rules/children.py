@@ -19,7 +19,7 @@ from muster.runtime.plan import Plan, PodSetPlan
 
 End = Literal["Complete", "Failed"]
 ENDS: Mapping[str, End] = {"Completed": "Complete", "Failed": "Failed"}
-"""Conditions of a JobSet that has ended → those of its TrainJob."""
+"""Conditions of a JobSet that has ended → conditions of its TrainJob."""
 OVER = frozenset({"Complete", "Failed"})
 """Conditions that a TrainJob, or a batch/v1 Job, never loses."""
 
@@ -33,7 +33,7 @@ class Children:
     initializers: Mapping[str, IndexedJob] = field(default_factory=dict)
     job_set: JobSet | None = None
     group: PodGroup | None = None
-    """The gang of the JobSet's pods; that of a Job is the Job's matter."""
+    """The gang of the JobSet's pods; a Job defines its own gang."""
 
     @property
     def notes(self) -> Mapping[str, str]:
@@ -48,12 +48,12 @@ def finished(train_job: TrainJob) -> bool:
 
 
 def initializer_name(train_job: TrainJob, pod_set: str) -> str:
-    """Return the name of the batch/v1 Job of a pod set that comes before the gang."""
+    """Return the name of the batch/v1 Job of a pod set that runs before the gang."""
     return f"{train_job.metadata.name}-{pod_set}-0"
 
 
 def before(plan: Plan) -> list[PodSetPlan]:
-    """Return the pod sets that come and go before the gang."""
+    """Return the pod sets that run and end before the gang starts."""
     gang = plan.gang.pod_sets if plan.gang else ()
     return [each for each in plan.pod_sets if each.count and each.name not in gang]
 

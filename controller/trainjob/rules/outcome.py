@@ -1,6 +1,6 @@
 """The end of a TrainJob: by its Jobs, its JobSet, a plugin or its deadline; and the deletion of its Job after it.
 
-Reasons are those of a JobSet's conditions. Times are arguments, in seconds since the epoch.
+Reasons are the same as in a JobSet's conditions. Times are arguments, in seconds since the epoch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -82,14 +82,14 @@ class Computed(NamedTuple):
     counts: tuple[ReplicatedJobStatus, ...] = ()
 
     def with_counts(self, others: Iterable[ReplicatedJobStatus]) -> list[ReplicatedJobStatus]:
-        """Return the other counts, replaced by the computed ones of the same name; those of further names follow."""
+        """Return the other counts, replaced by computed ones of the same name, then the remaining computed ones."""
         left = {each.name: each for each in self.counts}
         known = [left.pop(each.name, each) for each in others]
         return [*known, *left.values()]
 
 
 def of_job_set(job_set: JobSet | None) -> Computed:
-    """End and counts of a JobSet, which are those of its TrainJob."""
+    """End and counts of a JobSet, which apply to its TrainJob."""
     if job_set is None:
         return Computed()
     return Computed(_end(job_set.status.conditions, ENDS), tuple(job_set.status.replicated_jobs_status))

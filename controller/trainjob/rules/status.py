@@ -1,10 +1,11 @@
 """The status of a TrainJob: its conditions, and `jobsStatus`, its Jobs counted by state.
 
 Kubeflow's SDK calls a TrainJob with any condition "Created", never "Running". So `Suspended=False` (Resumed) stays only
-until the pods run, `Waiting` only while its gang finds no place, and `Blocked` only while nothing can be made for it.
+until the pods run, `Waiting` only while its gang has no nodes, and `Blocked` only while its objects cannot be created.
 
-`jobsStatus` counts as the controller of JobSets does, for which the pods of a task (or those of a batch/v1 Job) are one
-Job. It counts as succeeded or failed when it has ended, else as active with any pods, as ready with all of them.
+`jobsStatus` counts in the same way as JobSet's controller: the pods of a task (or of a batch/v1 Job) are one Job. A Job
+that has ended counts as succeeded or failed. Another one counts as active if it has pods, and as ready if all are
+ready.
 """
 
 from collections import Counter
@@ -63,7 +64,7 @@ def conditions(
 
 
 def why_waiting(children: Children) -> str:
-    """Return why its gang finds no place, in the words of its Job or PodGroup; "" if it does not wait for a place."""
+    """Return the message of its Job or PodGroup if its gang waits for nodes; "" otherwise."""
     if children.job_set:
         return why_the_gang_waits(children.group)
     state = children.job.status.state if children.job else None
