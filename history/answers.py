@@ -111,7 +111,7 @@ def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mappi
             case ["usage"]:
                 by = tuple(filter(None, query.get("by", "queue,user").split(",")))
                 return source.usage(msgspec.convert({**query, "by": by}, AskedUsage, strict=False))
-    except (msgspec.ValidationError, ValueError) as error:
+    except ValueError as error:
         raise QueryError(str(error)) from error
     raise LookupError("/".join(path))
 

@@ -144,6 +144,7 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
 
 
 def _close(entries: Entries, holding: Holding, end: Ended) -> None:
+    """End a holding, and a run of pods without a PodGroup with its last one."""
     holding.ended = max(end.at, holding.bound)
     holding.reason = end.reason
     holding.within += end.within
@@ -164,7 +165,8 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     if run is not None:
         if (what := _EVENT_OF_END.get(end.reason)) is not None:
             entries.happens(run, _of_member(what, holding, end))
-        _members_gone(entries, run, ObservationTime(end.at, live=True))
+        if run.uid.startswith(PODS_ONLY) and not entries.bound[run.uid]:
+            lives.group_gone(entries, run.uid, ObservationTime(end.at, live=True))
     entries.less_alive(holding.gang)
 
 
@@ -198,18 +200,12 @@ def _asks_no_more(entries: Entries, uid: str) -> None:
         entries.together[run] = subtract(entries.together[run], amounts)
 
 
-def _members_gone(entries: Entries, run: GangRun, moment: ObservationTime) -> None:
-    """End the run of pods without a PodGroup when the last of them has ended."""
-    if run.uid.startswith(PODS_ONLY) and not any(each.run == run.uid for each in entries.holdings.values()):
-        lives.group_gone(entries, run.uid, moment)
-
-
 _EVENT_OF_END = {
     MemberEnd.EVICTED: What.EVICTED_MEMBER,
     MemberEnd.FAILED: What.FAILED_MEMBER,
     MemberEnd.LOST: What.LOST_MEMBER,
 }
-"""Maximum number of recorded ends of single members."""
+"""Kind of the event that a member's end causes; no event for other ends."""
 
 
 def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:

@@ -89,7 +89,7 @@ class ObservationTime(NamedTuple):
         return min(first + MS // 2, max(self.at, first))
 
     def error(self, stamp: str | None) -> int:
-        """Return the uncertainty of `of` in milliseconds; 0 for live observations."""
+        """Return the uncertainty of `time_of` in milliseconds."""
         second = readable_time(stamp)
         if not self.live:
             return 0 if second is None else MS // 2

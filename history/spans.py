@@ -45,7 +45,7 @@ class ReadWindow(NamedTuple):
 
 def floors(store: HistoryStore) -> dict[str, int]:
     """Return the times until which namespaces are folded beyond the days folded for all."""
-    with store.engine.connect() as connection:
+    with store.failing(), store.engine.connect() as connection:
         return {str(name): int(until) for name, until in connection.execute(select(FOLDS.c.namespace, FOLDS.c.until))}
 
 

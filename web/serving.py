@@ -46,7 +46,7 @@ _POLL_S: Final = 0.2
 def serve_locally(
     client: Client, port: int, namespace: str, show: Callable[[str], None], history: HistoryStore | None = None
 ) -> None:
-    """Serve on loopback until SIGINT or SIGTERM; call `tell` with the URL. OSError if the port is not available."""
+    """Serve on loopback until SIGINT or SIGTERM; call `show` with the URL. OSError if the port is not available."""
     prepare()
     reach = reach_of(client, namespace)
     caches = PageCaches(client, reach, namespace)

@@ -26,10 +26,10 @@ from history.model import (
 )
 from history.recorder import HistoryRecorder
 from history.retain import SLICE_MS, tidy
-from history.schema import GANGS, METADATA
+from history.schema import FOLDS, GANGS, METADATA
 from history.settings import HistorySettings
 from history.spans import floors
-from history.store import HistoryStore
+from history.store import HistoryStore, StoreError
 from history.tally import Tallies, spans_of
 from history.usage import UsageRow, closed_since, usage
 from muster.api.muster.usage import PERIODS, period_of
@@ -90,6 +90,14 @@ def test_who_fills_the_store_loses_his_own_past() -> None:
     assert min(each.ended for each in kept if each.namespace == "many" and each.ended) * 1000 > floors(store)["many"]
     for by, rows in before.items():
         assert told(store, *by) == rows, by
+
+
+def test_a_database_that_fails_while_folding_is_an_error_of_the_store() -> None:
+    """The recorder tries again at the next tidying, and does not end."""
+    store = crowded()
+    FOLDS.drop(store.engine)
+    with pytest.raises(StoreError, match="cannot be used: no such table: folds"):
+        by_room(store, store.megabytes() * 0.7)
 
 
 def test_today_goes_by_parts_of_ten_minutes_and_the_last_stays() -> None:
