@@ -7,6 +7,5 @@ One process records the state of the API; the web page and the command line read
 gangs, `members` handles pods; `groups` and `pods` read the objects. `model` has the rows, `schema` and `migrations/`
 their tables, `store` SQLite and PostgreSQL, `retain` drops days. `integral` computes usage over time from the data of
 `spans`. `read` and `usage` answer queries, each for a `Scope`. `answers` defines the queries of the web page and the
-commands. `tally` and `publish` publish the usage of queues, and `carried` is the usage that was published before a new
-store began. Start with `model`, then `entries`.
+commands. `tally` and `publish` publish the usage of queues. Start with `model`, then `entries`.
 """

@@ -12,9 +12,8 @@ from typing import Any, Literal
 import structlog
 from prometheus_client import REGISTRY
 
-from history.budgeted import BudgetedQueues
 from history.model import MEMORY
-from history.publish import Publisher, UsageCounters
+from history.publish import BudgetedQueues, Publisher, UsageCounters
 from history.recorder import DURABLE, HistoryRecorder
 from history.settings import RecorderOptions, parse
 from history.store import HistoryStore, StoreError

@@ -1,5 +1,6 @@
-"""Published values of the recorder: the ConfigMap `muster-usage` for budgets, and counters for Prometheus."""
+"""Published usage: the ConfigMap `muster-usage` for budgets, whose queues are watched, and counters for Prometheus."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,14 +13,18 @@ from prometheus_client.registry import Collector
 from history.integral import TimeSpan
 from history.model import MS
 from history.recorder import HistoryRecorder
-from history.tally import spans_of
+from history.tally import Budgeted, spans_of
 from muster.api import names
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.muster.configuration import PUBLISHED
 from muster.api.muster.usage import AGAIN_S, KEY, PublishedUsage, read_usage
+from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
+from muster.kube.reflector import Reflector
 from muster.resources.vector import unit
+from muster.volcano.access import lineage
+from muster.volcano.queuelimits import limits_of
 
 log = structlog.get_logger(__name__)
 
@@ -123,3 +128,44 @@ class UsageCounters(Collector):
             of_used.add_metric([queue, resource], each.used / whole)
         yield of_held
         yield of_used
+
+
+class BudgetedQueues:
+    """Watcher of Queues; `resources` returns the current resources of their budgets."""
+
+    def __init__(self, client: Client) -> None:
+        self._lock = threading.Lock()
+        self._answer: Budgeted | None = None
+        self._reflector: Reflector[Queue] = Reflector(client, QUEUES)
+        self._reflector.add_handler(self._changed)
+
+    def start(self) -> None:
+        """Start watching Queues."""
+        self._reflector.start()
+
+    def stop(self) -> None:
+        """Stop watching."""
+        self._reflector.stop()
+
+    def resources(self) -> Budgeted | None:
+        """Return queue → resources of its own and its ancestors' budgets; None until all Queues are read."""
+        if not self._reflector.synced:
+            return None
+        with self._lock:  # a Queue that changes meanwhile makes the answer void afterwards
+            if self._answer is None:
+                self._answer = _resources({each.metadata.name: each for each in self._reflector.store.list()})
+            return self._answer
+
+    def _changed(self, *_: Queue | None) -> None:
+        with self._lock:
+            self._answer = None
+
+
+def _resources(queues: dict[str, Queue]) -> Budgeted:
+    """Return the resources of all budgets that count each queue; circles of parents are below the root."""
+    own = {
+        name: frozenset(each.resource for each in limits_of(queue.metadata.annotations).budgets)
+        for name, queue in queues.items()
+    }
+    root = own.get(names.ROOT_QUEUE, frozenset())
+    return {name: root.union(*(own[each.metadata.name] for each in lineage(name, queues.get))) for name in queues}

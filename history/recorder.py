@@ -16,7 +16,6 @@ import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
 
-from history.carried import carried
 from history.entries import REMEMBERED, Entries
 from history.integral import Amounts, Totals, add
 from history.looks import Following, Observation, apply
@@ -26,7 +25,7 @@ from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import HistoryStore, StoreError
 from history.tally import Budgeted, Tallies, not_known, spans_of
-from history.usage import BEGAN, SEEN, closed_since
+from history.usage import BEGAN, SEEN, closed_since, usage_before
 from muster.api.muster.usage import PublishedUsage
 from muster.kube.client import Client
 from muster.kube.errors import APIError
@@ -78,7 +77,8 @@ class HistoryRecorder:
         self._published = published
         self._budgeted = budgeted
         self._began = 0
-        self._carried: dict[int, Totals[str]] = {}
+        self._imported: dict[int, Totals[str]] = {}
+        """Start of a period → published usage from before this store began."""
         self._clock_s = clock_s
         self._changed = changed
         self._stopping = threading.Event()
@@ -146,25 +146,25 @@ class HistoryRecorder:
         log.info("recording", gangs=gangs, holdings=holdings, caughtUp=len(meanwhile.observations))
         self._write(versions)
         if before is not None and self._began:
-            self._carry(before)
+            self._import(before)
 
-    def _carry(self, before: PublishedUsage) -> None:
+    def _import(self, before: PublishedUsage) -> None:
         """Import published usage of periods that are older than the store."""
         while not self._stopping.is_set():
             try:
-                self._carried = carried(self._store, before, self._began, self._now())
+                self._imported = usage_before(self._store, before, self._began, self._now())
                 self.tallies = Tallies(self._now(), self._closed_since, self._budgeted)
             except StoreError as error:
                 self._failed(error)
                 continue
-            if self._carried:
-                queues = sorted({queue for totals in self._carried.values() for queue, _ in totals})
+            if self._imported:
+                queues = sorted({queue for totals in self._imported.values() for queue, _ in totals})
                 log.warning("usage of before this store began is taken over as it was published", queues=queues)
             return
 
     def _closed_since(self, begin: int) -> Totals[str]:
         totals = closed_since(self._store, begin)
-        add(totals, self._carried.get(begin, defaultdict(Amounts)))
+        add(totals, self._imported.get(begin, defaultdict(Amounts)))
         return totals
 
     def _record_gap(self, since: int, meanwhile: Past, lost: int) -> None:

@@ -20,6 +20,7 @@ from history.integral import FOREVER, Amounts, Totals, add
 from history.model import DAY_MS, EVERYTHING, MS, Scope
 from history.spans import Key, ReadWindow, days_of, folded, unfolded
 from history.store import HistoryStore
+from muster.api.muster.usage import AHEAD_S, PERIODS, PublishedUsage, period_of
 from muster.api.names import DEFAULT_QUEUE
 from muster.resources.vector import unit
 
@@ -96,9 +97,41 @@ def closed_since(store: HistoryStore, since: int) -> Totals[str]:
     return _by_queue(totals)
 
 
-def held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
+def _held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
     """Return held and used amounts by queue in a period that begins at midnight, for the whole cluster."""
     return _by_queue(_totals(store, ReadWindow(since, until, EVERYTHING), ("queue",)))
+
+
+def usage_before(store: HistoryStore, published: PublishedUsage, began: int, now: int) -> dict[int, Totals[str]]:
+    """Return start of each current period that is older than the store → published usage that the store lacks.
+
+    Without a volume, the store is lost with the recorder's pod, and only the ConfigMap `muster-usage` has the usage: a
+    new store must not reset budgets. `began` is the start of the store; times are milliseconds. Data from the future is
+    ignored.
+    """
+    found: dict[int, Totals[str]] = {}
+    until = round(published.until * MS)
+    for period in PERIODS:
+        running = period_of(period, now / MS)
+        begin = round(running.begin * MS)
+        if not begin <= until <= now + AHEAD_S * MS or began <= begin:
+            continue
+        known = _held_between(store, begin, until)
+        unsure = _held_between(store, begin, min(began, until))
+        before = {
+            (queue, resource): round(seconds * unit(resource) * MS)
+            for queue, usage in published.queues.items()
+            for resource, seconds in usage.within(period, running.name).items()
+        }
+        lacks: Totals[str] = defaultdict(Amounts)
+        for queue, resource in before.keys() | known.keys():  # less than nothing where a gang has moved since
+            place = queue, resource  # unpublished usage may have been left out: what this store recorded stays
+            more = before[place] - known[place].held if place in before else -unsure[place].held
+            if queue and more:
+                lacks[place].held = more
+        if lacks:
+            found[begin] = lacks
+    return found
 
 
 def _by_queue(totals: Totals[Key]) -> Totals[str]:

@@ -11,16 +11,15 @@ from msgspec import structs
 from recorded_lives import BOB, EVE, Lives, life
 from recorder_world import Cluster, at_once, record
 
-from history import budgeted, publish, tally
-from history.budgeted import BudgetedQueues
-from history.carried import carried
+from history import publish, tally
 from history.integral import Amounts, Totals
 from history.model import MEMORY, MS, Holding
 from history.pods import amounts_of
-from history.publish import EVERY_S, Publisher, UsageCounters, held
+from history.publish import EVERY_S, BudgetedQueues, Publisher, UsageCounters, held
 from history.recorder import HistoryRecorder
 from history.store import HistoryStore
 from history.tally import Tallies, spans_of
+from history.usage import usage_before
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import RESOURCES
@@ -149,9 +148,9 @@ def test_a_gang_that_moved_before_the_store_began_is_charged_once(
         return defaultdict(Amounts, {("b", GPU): Amounts(held=12 * whole)} | recorded if until == now else {})
 
     recorded = {("c", GPU): Amounts(held=5 * whole)}
-    monkeypatch.setattr("history.carried.held_between", held_between)
+    monkeypatch.setattr("history.usage._held_between", held_between)
     store, began = HistoryStore.for_writing(MEMORY), now - round(hours_old * hour * MS)
-    lacks = carried(store, PublishedUsage(now_s, queues), began, now)
+    lacks = usage_before(store, PublishedUsage(now_s, queues), began, now)
     found = {queue: each.held / whole for (queue, _), each in lacks[round(month.begin * MS)].items()}
     assert found == {"a": 10, "b": -10} | ({"c": of_c} if of_c else {})
 
@@ -279,7 +278,7 @@ def test_the_recorder_knows_what_budgets_count(monkeypatch: pytest.MonkeyPatch) 
             mirror.add_object(queue("late"))
         return limits_of(annotations)
 
-    monkeypatch.setattr(budgeted, "limits_of", limits)
+    monkeypatch.setattr(publish, "limits_of", limits)
     queues.resources()
     if not came:
         mirror.add_object(queue("late"))
