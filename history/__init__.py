@@ -3,9 +3,9 @@
 One process records the state of the API; the web page and the command line read the records. This package imports
 `muster` and `gangs`, but never the webhook, the extender or the controller: it only relies on API objects.
 
-`recorder` watches and commits. Each observation of an object (`looks`) changes the `entries`: `lives` handles whole
-gangs, `members` handles pods; `groups` and `pods` read the objects. `model` has the rows, `schema` and `migrations/`
-their tables, `store` SQLite and PostgreSQL, `retain` drops days. `integral` computes usage over time from the data of
+`recorder` watches and commits. Each observation of an object (`observations`) changes the `entries`: `gangruns` handles
+whole gangs, `members` pods; `groups` and `pods` read the objects. `model` has the rows, `schema` and `migrations/` the
+tables, `store` SQLite and PostgreSQL, `retain` drops days. `integral` computes usage over time from the data of
 `spans`. `read` and `usage` answer queries, each for a `Scope`. `answers` defines the queries of the web page and the
 commands. `tally` and `publish` publish the usage of queues. Start with `model`, then `entries`.
 """

@@ -41,7 +41,7 @@ class GangQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 200
 
 
-class AskedUsage(msgspec.Struct, frozen=True, kw_only=True):
+class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A query for usage."""
 
     by: tuple[str, ...] = ("queue", "user")
@@ -80,7 +80,7 @@ class OfStore(NamedTuple):
         """Return the events of the gangs of a workload."""
         return read.events_of_gang(self.store, self.scope, namespace, name)
 
-    def usage(self, asked: AskedUsage) -> list[usage.UsageRow]:
+    def usage(self, asked: UsageQuery) -> list[usage.UsageRow]:
         """Return usage."""
         wanted = msgspec.structs.asdict(asked)
         return usage.usage(self.store, self.scope, wanted.pop("by"), **wanted)
@@ -110,7 +110,7 @@ def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mappi
                 return source.events(namespace, name)
             case ["usage"]:
                 by = tuple(filter(None, query.get("by", "queue,user").split(",")))
-                return source.usage(msgspec.convert({**query, "by": by}, AskedUsage, strict=False))
+                return source.usage(msgspec.convert({**query, "by": by}, UsageQuery, strict=False))
     except ValueError as error:
         raise QueryError(str(error)) from error
     raise LookupError("/".join(path))

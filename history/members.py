@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from history import groups, lives, pods, spares
+from history import gangruns, groups, pods, spares
 from history.entries import UID_CHARS, Entries, user_of
 from history.model import NAME_CHARS, GangRun, Holding, MemberEnd, RecordedGang, What, clean
 from history.pods import Ended, ObservationTime, RecordedPod
@@ -166,7 +166,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
         if (what := _EVENT_OF_END.get(end.reason)) is not None:
             entries.happens(run, _of_member(what, holding, end))
         if run.uid.startswith(PODS_ONLY) and not entries.bound[run.uid]:
-            lives.group_gone(entries, run.uid, ObservationTime(end.at, live=True))
+            gangruns.group_gone(entries, run.uid, ObservationTime(end.at, live=True))
     entries.less_alive(holding.gang)
 
 
@@ -174,7 +174,7 @@ def _count(entries: Entries, run: str, counter: Counter[str], more: int) -> None
     """Count the members of a run by the states that determine the run's state."""
     if run in entries.runs:
         counter[run] += more
-        lives.refresh(entries, entries.gangs[entries.runs[run].gang], entries.runs[run])
+        gangruns.refresh(entries, entries.gangs[entries.runs[run].gang], entries.runs[run])
 
 
 def _asks(entries: Entries, run: GangRun, pod: RecordedPod) -> None:

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from history import lives, members, spares
+from history import gangruns, members, spares
 from history.entries import Entries
 from history.groups import RECORDED_JOBS
-from history.looks import KINDS, Observation
 from history.model import MS
+from history.observations import KINDS, Observation
 from history.pods import RECORDED_PODS, ObservationTime, stamps
 from muster.api.base import Resource
 from muster.api.kubernetes import core, meta
@@ -142,9 +142,9 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
     count = members.unseen(entries, known.pods - there[RECORDED_PODS.plural], since, now)
     for uid in known.groups - there[POD_GROUPS.plural]:
         if not uid.startswith(members.PODS_ONLY):
-            lives.group_gone(entries, uid, middle)
+            gangruns.group_gone(entries, uid, middle)
     for key in known.jobs - there[RECORDED_JOBS.plural]:
-        lives.job_gone(entries, key, middle)
+        gangruns.job_gone(entries, key, middle)
     for uid in known.groups & entries.runs.keys():  # placements that changed meanwhile were read before the pods
         spares.settle(entries, uid, now)
     return count

@@ -151,7 +151,7 @@ class BudgetedQueues:
         """Return queue → resources of its own and its ancestors' budgets; None until all Queues are read."""
         if not self._reflector.synced:
             return None
-        with self._lock:  # a Queue that changes meanwhile makes the answer void afterwards
+        with self._lock:  # a Queue that changes meanwhile invalidates the result afterwards
             if self._answer is None:
                 self._answer = _resources({each.metadata.name: each for each in self._reflector.store.list()})
             return self._answer

@@ -18,8 +18,8 @@ from prometheus_client import Counter, Gauge
 
 from history.entries import REMEMBERED, Entries
 from history.integral import Amounts, Totals, add
-from history.looks import Following, Observation, apply
 from history.model import MS, OutageRow, RowChanges
+from history.observations import Observation, ObservationFeed, apply
 from history.past import Past, close_unlisted, gap_text, known_of, past
 from history.retain import tidy
 from history.settings import HistorySettings
@@ -83,7 +83,7 @@ class HistoryRecorder:
         self._changed = changed
         self._stopping = threading.Event()
         self.entries = Entries()
-        self.following = Following(client, clock_s)
+        self.feed = ObservationFeed(client, clock_s)
         self.tallies: Tallies | None = None
         self._trouble: str | None = "it does not lead yet"
         self._written_s = self._tidied_s = self._sized_s = float("-inf")
@@ -93,12 +93,12 @@ class HistoryRecorder:
 
     def not_ready(self) -> str | None:
         """Return why nothing is being recorded; None if there is no problem."""
-        return self._trouble or self.following.not_ready()
+        return self._trouble or self.feed.not_ready()
 
     def stop(self) -> None:
         """Make `run` return after its current work."""
         self._stopping.set()
-        self.following.observations.put(None)
+        self.feed.observations.put(None)
 
     def run(self) -> None:
         """Record until a signal ends it."""
@@ -110,7 +110,7 @@ class HistoryRecorder:
                 self._failed(error)
         while not self._stopping.is_set():
             self._pass()
-        self.following.stop()
+        self.feed.stop()
 
     # The start: what happened meanwhile
 
@@ -119,24 +119,24 @@ class HistoryRecorder:
         now = self._now()
         self._began = int(self._store.note(BEGAN) or (0 if seen else now))
         before = self._published() if self._began else None
-        self.entries = Entries(self.following.nodes.of)
+        self.entries = Entries(self.feed.nodes.of)
         self.entries.hourly.turn(now)
         self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         self.tallies = Tallies(now, self._closed_since, self._budgeted)
         self._trouble = None
         known = known_of(self.entries)
-        self.following.start()
-        while not self.following.synced and not self._stopping.is_set():
+        self.feed.start()
+        while not self.feed.synced and not self._stopping.is_set():
             self._stopping.wait(GATHER_S)
         if self._stopping.is_set():
             return
-        listed = self.following.versions
+        listed = self.feed.versions
         meanwhile = past(self._client, positions, listed, seen, self._now()) if seen else Past([], ())
         versions, first = self._observe()
         for observation in meanwhile.observations:
             self._apply(observation)
-        order = {name: number for number, name in enumerate(self.following.reflectors)}
+        order = {name: number for number, name in enumerate(self.feed.reflectors)}
         for observation in sorted(first, key=lambda each: order[each.kind] if not each.moment.live else len(order)):
             self._apply(observation)
         lost = close_unlisted(self.entries, known, first, seen, self._now())
@@ -177,12 +177,12 @@ class HistoryRecorder:
         log.warning("gap", seconds=round((until - since) / MS, 1), what=text)
         self.entries.changes.gaps.append(OutageRow(since=since, until=until, text=text))
 
-    # Each turn
+    # Each pass
 
     def _pass(self) -> None:
         """Wait for observations, collect further ones, and write."""
         try:
-            first = self.following.observations.get(timeout=BEAT_S)
+            first = self.feed.observations.get(timeout=BEAT_S)
         except Empty:
             first = None
         if self._stopping.is_set():
@@ -211,11 +211,11 @@ class HistoryRecorder:
 
     def _observe(self) -> tuple[dict[str, str], list[Observation]]:
         """Return all queued observations, and the versions up to which they are complete."""
-        self._seen, versions = self._now(), self.following.versions
+        self._seen, versions = self._now(), self.feed.versions
         found: list[Observation] = []
         while True:
             try:
-                observation = self.following.observations.get_nowait()
+                observation = self.feed.observations.get_nowait()
             except Empty:
                 return versions, found
             if observation is not None:
@@ -224,7 +224,7 @@ class HistoryRecorder:
     def _watch_sight(self) -> None:
         """Record since when a kind has been unreadable, and the gap once it can be read again."""
         now = self._now()
-        if not self.following.following:
+        if not self.feed.following:
             self._blind_since = self._blind_since or now
         elif self._blind_since is not None:
             if now - self._blind_since >= SHORT_MS:

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from history import read, usage
-from history.answers import AskedUsage, Coverage, GangQuery, Gangs, OfStore
+from history.answers import Coverage, GangQuery, Gangs, OfStore, UsageQuery
 from history.store import STORE_VARIABLE, HistoryStore, StoreError
 from musterctl.cluster import Where, known_plane
 from musterctl.plane import state
@@ -35,7 +35,7 @@ class OfServer(NamedTuple):
         """Return the events of a workload's gangs."""
         return self._get(f"/api/history/{quote(namespace, safe='')}/{quote(name, safe='')}", {}, list[read.GangEvent])
 
-    def usage(self, asked: AskedUsage) -> list[usage.UsageRow]:
+    def usage(self, asked: UsageQuery) -> list[usage.UsageRow]:
         """Return the usage."""
         query = msgspec.structs.asdict(asked) | {"by": ",".join(asked.by)}
         return self._get("/api/usage", query, list[usage.UsageRow])

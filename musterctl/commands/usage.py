@@ -7,7 +7,7 @@ import time
 import click
 import msgspec
 
-from history.answers import NO_USAGE, AskedUsage
+from history.answers import NO_USAGE, UsageQuery
 from history.usage import KEYS, Seconds, UsageRow, cell, hours
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
@@ -55,7 +55,7 @@ def usage(
     The table has the GPU-hours, core-hours and GiB-hours requested, held, used and lost. docs/history.md defines these
     terms.
     """
-    asked = AskedUsage(by=by, since=max(0.0, time.time() - since_s), namespace=namespace, queue=queue)
+    asked = UsageQuery(by=by, since=max(0.0, time.time() - since_s), namespace=namespace, queue=queue)
     source = source_of(where, store, server)
     found = source.usage(asked)
     match output:

@@ -21,7 +21,7 @@ from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.timing import Timing
 from history.entries import Entries
 from history.hourly import HOUR_MS
-from history.looks import Observation, apply
+from history.observations import Observation, apply
 from history.pods import ObservationTime
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.api.volcano.batch import JOBS

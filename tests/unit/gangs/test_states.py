@@ -17,7 +17,7 @@ from extender.planner.state.feed import FEED
 from gangs.rows import RowSources, rows
 from history.entries import Entries
 from history.groups import RecordedJob
-from history.looks import Observation, apply
+from history.observations import Observation, apply
 from history.pods import ObservationTime, RecordedPod
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, PlacementPhase

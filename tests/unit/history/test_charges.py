@@ -8,8 +8,8 @@ from recorder_world import Cluster, at_once, record
 from sqlalchemy import text
 
 from history import read
-from history.looks import WAIT_S, Following
 from history.model import DAY_MS, EVERYTHING, MEMORY, MOVES_KEPT, MS, Scope
+from history.observations import WAIT_S, ObservationFeed
 from history.publish import held
 from history.retain import tidy
 from history.spares import CHANGES_KEPT
@@ -196,7 +196,7 @@ def test_a_pod_is_charged_for_what_its_new_node_registers_before_it_starts() -> 
 def test_without_the_right_to_list_nodes_all_else_is_recorded() -> None:
     """An earlier chart's role does not have it."""
     now_s = [0.0]
-    following = Following(None, monotonic_s=lambda: now_s[0])  # type: ignore[arg-type]  # never started
+    following = ObservationFeed(None, monotonic_s=lambda: now_s[0])  # type: ignore[arg-type]  # never started
     for each in following.reflectors.values():
         each.first.set()
     states = []

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from history import hourly, members, read
 from history.entries import Entries
 from history.hourly import HOUR_MS, OF_GANG, OF_NAMESPACE
-from history.looks import Observation, apply
 from history.model import EVERYTHING, MEMORY, What
+from history.observations import Observation, apply
 from history.pods import ObservationTime
 from history.schema import RUNS
 from history.store import HistoryStore

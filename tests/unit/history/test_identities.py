@@ -9,8 +9,8 @@ from recorded_lives import BOB, EVE, GPU, Lives, T, Whose, entered, group, job, 
 from history import read
 from history.entries import Entries
 from history.folding import fold_namespace
-from history.looks import Observation, apply
 from history.model import DAY_MS, EVERYTHING, MEMORY, MS, Scope
+from history.observations import Observation, apply
 from history.retain import tidy
 from history.store import HistoryStore
 from history.usage import KEYS, UsageRow, usage

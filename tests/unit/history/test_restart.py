@@ -9,8 +9,8 @@ from recorder_world import Cluster, FailingStore, at_once, record
 
 from history import read
 from history.hourly import OF_GANG
-from history.looks import Observation
 from history.model import EVERYTHING, MEMORY, MS
+from history.observations import Observation
 from history.publish import UsageCounters, held
 from history.recorder import HistoryRecorder
 from history.store import HistoryStore

@@ -7,7 +7,7 @@ from msgspec import convert
 
 from history.entries import Entries
 from history.groups import RecordedJob
-from history.looks import Observation, apply
+from history.observations import Observation, apply
 from history.pods import ObservationTime, RecordedPod
 from muster.api.kubernetes.meta import Object, format_time
 from muster.api.muster.placement import Placement

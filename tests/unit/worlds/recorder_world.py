@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from msgspec import convert, structs
 
 from history import recorder
-from history.looks import KINDS, Observation
 from history.model import MS, RowChanges
+from history.observations import KINDS, Observation
 from history.pods import ObservationTime
 from history.recorder import HistoryRecorder
 from history.settings import HistorySettings
@@ -116,12 +116,12 @@ class Fed:
 
     @property
     def versions(self) -> dict[str, str]:
-        """See Following."""
+        """See ObservationFeed."""
         return dict.fromkeys(self.reflectors, self._cluster.version)
 
     @property
     def following(self) -> bool:
-        """See Following."""
+        """See ObservationFeed."""
         return self._cluster.now_ms not in self._cluster.silent
 
     def of(self, node: str) -> Vector | None:
@@ -199,7 +199,7 @@ def record(
         changed=changed,
         published=published,
     )
-    made.following = following  # type: ignore[assignment]  # as Following
+    made.feed = following  # type: ignore[assignment]  # as ObservationFeed
     following.ended = made.stop
     made.run()
     return made

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from controller.queues.rules import RequestsByQueue
 from extender.planner.queueuse import Use
-from history import lives, members
+from history import gangruns, members
 from history.entries import Entries
 from history.integral import integrate
 from history.pods import ObservationTime, RecordedPod
@@ -98,7 +98,7 @@ class Readers:
 
     def group_seen(self, group: PodGroup) -> None:
         """Let recorder and controller see a PodGroup as it is now."""
-        lives.group(self.entries, group, self.moment)
+        gangruns.group(self.entries, group, self.moment)
         self.requests.moved(group.metadata.key, group.spec.queue)
 
     def node_seen(self, name: str, gpus: int) -> None:
@@ -157,7 +157,7 @@ class Readers:
         elif what == "delete group" and key in groups:
             gone = groups[key]
             self.world.state.on_pod_group(gone, None)
-            lives.group_gone(self.entries, gone.metadata.uid, self.moment)
+            gangruns.group_gone(self.entries, gone.metadata.uid, self.moment)
         self.agree()
 
     def agree(self) -> None:

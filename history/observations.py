@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from history import lives, members
+from history import gangruns, members
 from history.entries import Entries
 from history.groups import RECORDED_JOBS, RecordedJob
 from history.model import MS
@@ -56,23 +56,23 @@ def apply(entries: Entries, observation: Observation) -> None:
     new, moment = observation.new, observation.moment
     match observation.kind, observation.gone:
         case POD_GROUPS.plural, True:
-            lives.group_gone(entries, observation.uid, moment, new.metadata.deletion_timestamp if new else None)
+            gangruns.group_gone(entries, observation.uid, moment, new.metadata.deletion_timestamp if new else None)
         case RECORDED_JOBS.plural, True:
-            lives.job_gone(entries, observation.key, moment)
+            gangruns.job_gone(entries, observation.key, moment)
         case RECORDED_PODS.plural, True:
             members.pod_gone(entries, observation.uid, moment, new if isinstance(new, RecordedPod) else None)
         case _ if isinstance(new, PodGroup):
-            lives.group(entries, new, moment)
+            gangruns.group(entries, new, moment)
         case _ if isinstance(new, Placement):
             if not observation.gone:
-                lives.placement(entries, new, moment)
+                gangruns.placement(entries, new, moment)
         case _ if isinstance(new, RecordedJob):
-            lives.job(entries, new, moment)
+            gangruns.job(entries, new, moment)
         case _ if isinstance(new, RecordedPod):
             members.pod(entries, new, moment)
 
 
-class Following:
+class ObservationFeed:
     """Reflectors of all kinds, which put observations into a queue, and of nodes, only for allocatable amounts."""
 
     def __init__(
