@@ -1,4 +1,4 @@
-"""What the cluster needs of a machine beyond real nodes, and one sentence about what it lacks."""
+"""What the cluster needs of a machine beyond real nodes, and the sentences about what it lacks."""
 
 import shutil
 import subprocess
@@ -17,16 +17,16 @@ _PROGRAMS: Final = {
 
 @cache
 def lacking() -> str:
-    """Why there can be no such cluster here and what to do about it, in one sentence; empty if there can be."""
+    """Everything that such a cluster lacks here, and what to do about it; empty if there can be one."""
     missing = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
-    reason = rights.lacking()
-    if reason:
-        return reason
+    reasons = [rights.lacking()]
     if missing:
-        return f"the cluster needs {', '.join(missing)}: on Debian, `apt-get install {' '.join(missing.values())}`"
-    if not _filters():
-        return "the cluster needs a kernel with IP sets and br_netfilter, to enforce NetworkPolicies: `modprobe` both"
-    return ""
+        reasons.append(
+            f"the cluster needs {', '.join(missing)}: on Debian, `apt-get install {' '.join(missing.values())}`"
+        )
+    elif not _filters():
+        reasons.append("the cluster needs a kernel with IP sets and br_netfilter for NetworkPolicies: `modprobe` both")
+    return "; ".join(filter(None, reasons))
 
 
 def _filters() -> bool:
