@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 STATIC := web/static
 LIVE := $(STATIC)/vendor/sse.min.js
 
-.PHONY: setup bytecode demo binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose generate check-generated release-crds docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose generate check-generated release-crds docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -47,6 +47,9 @@ bytecode: setup
 demo: ## sets everything up and shows a gang from submission to completion
 	$(MAKE) --no-print-directory -j2 setup binaries
 	$(BIN)/muster demo
+
+picture: setup binaries ## the terminal picture of the README, from a run of the demo
+	$(BIN)/muster demo --name picture | $(BIN)/python .ci/check/picture.py docs/images/demo.svg
 
 binaries: ## the programs of the control plane, built once into the user's cache
 	$(PY) -m musterctl.plane.binaries
