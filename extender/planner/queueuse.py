@@ -41,7 +41,7 @@ class QueueUse:
         self.gangs: dict[str, Use] = {}
         """Key of a gang → its use; gangs that use nothing are left out."""
         self.users: dict[tuple[str, str], Use] = {}
-        """Queue and creator ("" if unknown) → their use."""
+        """Queue and user → their use."""
         self.gpus: dict[tuple[str, str], int] = {}
         """Thousandths of nvidia.com/gpu by queue and node."""
         self.queue_of: dict[str, str] = {}

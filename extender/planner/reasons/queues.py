@@ -76,7 +76,9 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
 @worded("queue-over-user-limit")
 def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: int, asked: int) -> str:
     """The gang's creator already uses as much as the queue allows each user."""
-    who = f"user {user}" if user else "who has no known creator (all such workloads count as one user)"
+    kind, _, namespace = user.rpartition(":")
+    accounts = f"namespace {namespace} (its service accounts, and workloads without a known creator, count as one user)"
+    who = accounts if kind == "system:serviceaccount" else f"user {user}"
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     end = "it starts when other gangs of that user there end" if asked <= limit else "that never fits, so ask for less"
     return f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are asked; {end}"

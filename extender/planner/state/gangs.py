@@ -18,7 +18,7 @@ from extender.planner.timing import MAX_PLACEMENT_DELAY_S, is_over
 from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.checkpoint import NoticeAnswer, answer_of
-from muster.api.muster.creator import creator_of
+from muster.api.muster.creator import counted_user
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native, subject
 from muster.api.muster.placement import Placement, StartedWith, slots_of
@@ -101,8 +101,8 @@ class GangView:
 
     @property
     def creator(self) -> str:
-        """The user who created it, from its PodGroup's annotation; empty if unknown."""
-        return creator_of(self.group.metadata.annotations)
+        """The user for whose limits it counts, by its PodGroup's annotation."""
+        return counted_user(self.group.metadata.namespace, self.group.metadata.annotations)
 
     @cached_property
     def preemptable(self) -> bool:

@@ -22,7 +22,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, readable_time
 from muster.api.muster import eviction
 from muster.api.muster.checkpoint import NoticeAnswer, answer_of
-from muster.api.muster.creator import creator_of
+from muster.api.muster.creator import counted_user
 from muster.api.muster.gang import Slot, epoch_of, gated, other_gates
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.api.volcano.batch import is_job
@@ -211,10 +211,15 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         topology=of_pods(annotations, labels, PART_LABELS),
         devices=chosen_devices(annotations) if cls.gpu else (),
         answer=answer_of(annotations),
-        creator=intern(creator_of(annotations)) if meta.controller is None or is_job(meta.controller) else "",
+        creator=intern(counted_user(meta.namespace, annotations if _is_signed(meta) else {})),
         about_gang={key: annotations[key] for key in ABOUT_GANG if key in annotations} or None,
         failed=failed_by_itself(pod),
     )
+
+
+def _is_signed(meta: ObjectMeta) -> bool:
+    """Return True if admission has written the pod's creator; other controllers copy it from a template."""
+    return meta.controller is None or is_job(meta.controller)
 
 
 def _trouble(scheduled: ReportedCondition | None) -> str:

@@ -29,7 +29,7 @@ from extender.planner.state.podtable import PodTable
 from extender.planner.state.spareseats import SpareEntries
 from extender.planner.state.tables import Tables
 from extender.planner.state.templates import Templates
-from muster.api.muster.creator import creator_of
+from muster.api.muster.creator import counted_user
 from muster.api.muster.node_faults import DEFAULT_RULES, FaultRules
 from muster.api.muster.placement import Placement
 from muster.api.muster.pools import DEFAULT_POOL
@@ -218,7 +218,8 @@ class Views(Tables):
         if key is not None:
             group = self.groups.get(key)
             queue = (group.spec.queue or DEFAULT_QUEUE) if group else None
-            self.ledger.moved(key, queue, creator_of(group.metadata.annotations) if group else "")
+            meta = group.metadata if group else None
+            self.ledger.moved(key, queue, counted_user(meta.namespace, meta.annotations) if meta else "")
         self._gang_changed(key)
         return key is not None
 

@@ -9,9 +9,10 @@ from hashlib import sha256
 from typing import Final
 
 from muster.api import names
+from muster.api.kubernetes.admission import shared_name
 
 UNKNOWN: Final = ""
-"""The creator of objects whose creator is not verified: all of them count as one user."""
+"""The creator of objects whose creator is not verified."""
 MOST_CHARS: Final = 253
 """User names of identity providers are shorter; the policy muster-creators uses the same limit."""
 _KEPT: Final = 200
@@ -29,6 +30,14 @@ def creator_of(annotations: Mapping[str, str]) -> str:
     """Return the creator of an object with these annotations; UNKNOWN if the value is missing or too long."""
     value = annotations.get(names.CREATED_BY, UNKNOWN)
     return value if len(value) <= MOST_CHARS else UNKNOWN
+
+
+def counted_user(namespace: str, annotations: Mapping[str, str]) -> str:
+    """Return the user for whose limits an object counts: its creator, or the accounts of its namespace if unknown.
+
+    All accounts of a namespace are one user, because its editors create them: else each would have limits of its own.
+    """
+    return shared_name(creator_of(annotations)) or shared_name(f"system:serviceaccount:{namespace}:")
 
 
 def passed_on(annotations: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:

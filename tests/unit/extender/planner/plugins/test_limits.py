@@ -23,7 +23,7 @@ from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import OwnerReference, format_time
-from muster.api.muster.creator import creator_of
+from muster.api.muster.creator import counted_user
 from muster.api.muster.placement import ranks_of
 from muster.api.muster.usage import PERIODS, PeriodUsage, PublishedUsage, QueueUsage, period_of
 
@@ -61,15 +61,27 @@ def test_an_elastic_gang_grows_up_to_the_limit() -> None:
     assert placed(world.plan()) == {"grows": 5}
 
 
-def test_unknown_creators_are_one_user() -> None:
-    """Gangs of nobody share what one user may have."""
+def test_unknown_creators_of_a_namespace_are_one_user_with_its_accounts() -> None:
+    """Else nobody would be a second user for everybody, and each account another one."""
     world = world_of(4).queue("team", **{PER_USER: "nvidia.com/gpu=4"})
-    for name in ("a", "b"):
-        world.gang(name, {"worker": (3, GPU)}, queue="team")
+    users = ("", "", "system:serviceaccount:ns:one", "system:serviceaccount:ns:two")
+    for name, user in zip("abcd", users, strict=True):
+        world.gang(name, {"worker": (3, GPU)}, queue="team", user=user)
     session = world.plan()
     assert len(placed(session)) == 1
-    [(_, message)] = waiting(session).values()
-    assert message.startswith("who has no known creator (all such workloads count as one user) holds 3 of 4")
+    for _, message in waiting(session).values():
+        assert message.startswith(
+            "namespace ns (its service accounts, and workloads without a known creator, count as one user) holds 3 of 4"
+        )
+
+
+def test_unknown_creators_of_another_namespace_are_another_user() -> None:
+    """Whoever fills what nobody may have takes nothing from them."""
+    world = world_of(4).queue("team", **{PER_USER: "nvidia.com/gpu=4"})
+    for name, namespace in (("a", "ns"), ("b", "other")):
+        key = world.pod_group(name, 1, queue="team", namespace=namespace)
+        world.pod(key, "pod", 0, {"nvidia.com/gpu": 3}, gated=True, namespace=namespace)
+    assert placed(world.plan()) == {"a": 1, "b": 1}
 
 
 def test_a_placed_gang_counts_before_its_pods_are_bound() -> None:
@@ -404,7 +416,7 @@ def held(world: World) -> Counter[tuple[str, str]]:
             for one in placement.spec.pod_sets:
                 at |= {rank: run.node for span, run in ranks_of(one.runs) for rank in span}
         for queue in (group.spec.queue, *(("a",) if group.spec.queue in {"a1", "a2"} else ())):
-            found[queue, creator_of(group.metadata.annotations)] += len(at)
+            found[queue, counted_user("ns", group.metadata.annotations)] += len(at)
             found.update((queue, labels[node]) for node in at.values())
     return found
 
