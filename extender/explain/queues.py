@@ -5,12 +5,9 @@ Callers who may not list the cluster get the status of Queues, or the queues of 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from extender.explain.members import gang_text
 from extender.explain.report import UnknownNameError
@@ -214,13 +211,14 @@ def _report(
     allocated = session.hooks.get_queue_allocated_resources.call(name)
     if allocated is None:
         raise UnknownNameError("no plugin of the scheduler configuration knows shares of queues; add `proportion`")
+    vector_of = session.snapshot.vector
     return QueueReport(
         queue=name,
         parent=parent,
         depth=depth,
-        allocated=_vector(session, allocated),
-        fair_share=_vector(session, session.hooks.get_queue_fair_share.call(name)),
-        deserved=_vector(session, session.hooks.get_queue_deserved_resources.call(name)),
+        allocated=vector_of(allocated),
+        fair_share=vector_of(session.hooks.get_queue_fair_share.call(name)),
+        deserved=vector_of(session.hooks.get_queue_deserved_resources.call(name)),
         capability=_read(queue.spec.capability),
         guarantee=_read(queue.spec.guarantee.resource),
         weight=queue.spec.weight,
@@ -246,13 +244,6 @@ def limit_texts(queue: Queue, now: float) -> tuple[str, ...]:
 
 def _listed(amounts: Vector) -> str:
     return ", ".join(f"{amount_text(name, amount)} {name}" for name, amount in sorted(amounts.items()))
-
-
-def _vector(session: Session, amounts: NDArray[np.number[Any]] | None) -> Vector:
-    """Return the amounts above 0, by resource; empty if no plugin has amounts."""
-    if amounts is None:
-        return {}
-    return {name: int(amounts[row]) for name, row in session.snapshot.axis.items() if amounts[row]}
 
 
 def _read(quantities: Mapping[str, str | int | float]) -> Vector:

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.cluster import Live
+from extender.planner.framework.hooks import Scores
 from extender.planner.framework.session import Session
 from extender.planner.state.nodes import NodeTable
 from muster.api.kubernetes.extender import ExtenderArgs, HostPriority
 
-Scores = NDArray[np.float64]
 Ranks = NDArray[np.int64]
 MAX_PRIORITY = 10
 

@@ -16,6 +16,7 @@ from prometheus_client import Counter
 from extender.cluster import Live
 from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import CallResult, VerbReason
+from extender.planner.state.amounts import Mask
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import PlannerState
 from muster.api.muster.placement import text_of_devices
@@ -52,9 +53,6 @@ def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | 
     if found.pools:
         return VerbReason.QUEUE_OF_OTHER_POOL
     return VerbReason.QUEUE_NOT_FOR_NAMESPACE if namespace in state.classes.queries.namespaces else VerbReason.NOT_SEEN
-
-
-Mask = NDArray[np.bool_]
 
 
 def nodes_with_room(

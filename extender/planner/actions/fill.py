@@ -10,13 +10,12 @@ from functools import partial
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from extender.planner.actions.otherways import Others, OtherWays
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
-from extender.planner.state.amounts import Amounts
+from extender.planner.state.amounts import Amounts, Mask
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
@@ -25,7 +24,6 @@ from muster.resources.topology import NOTHING
 
 ATTEMPTS = 64
 """Maximum number of first nodes to test for pods that depend on each other."""
-Mask = NDArray[np.bool_]
 FAILURES = 64
 """Maximum number of node sets that may fail for one gang; amounts usually predict where it fits."""
 RETRACED = 16

@@ -171,11 +171,7 @@ def _default_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, 
         return "restart", reasons.repairs.INDIVISIBLE
     if gang.independent:
         return "replace", reasons.repairs.INDEPENDENT
-    counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
-    for pod in lost:
-        if pod.slot is not None and pod.slot.pod_set in counts:
-            counts[pod.slot.pod_set] -= 1
-    if gang.viable(counts):
+    if gang.viable_without({pod.uid for pod in lost}):
         return "replace", reasons.repairs.ENOUGH_WITHOUT
     if gang.framework and gang.framework != _BACK:
         return "restart", reasons.repairs.static(framework=gang.framework)
@@ -199,10 +195,7 @@ def _nodes_text(faults: Faults) -> str:
 
 
 def _fault_text(fault: Fault | None) -> str:
-    if fault is None:
-        return reasons.repairs.GONE
-    suspect = fault.kind == "suspect"
-    return str((reasons.cause.suspect if suspect else reasons.cause.not_ready)(cause=fault.cause))
+    return str(reasons.cause.faulty(fault)) if fault else reasons.repairs.GONE
 
 
 def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:

@@ -298,11 +298,7 @@ def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[in
     """Return pod set → rank → column of members with a node, including the statement's; None without topology."""
     if ask.request is None:
         return None
-    gang, index = ask.gang, session.snapshot.index
-    found = {
-        pod_set.name: {rank: index[node] for rank, node in pod_set.taken.items() if node in index}
-        for pod_set in gang.pod_sets
-    }
+    gang, found = ask.gang, session.snapshot.members_of(ask.gang)
     left = {pod.uid for eviction in statement.evictions if eviction.gang is gang for pod in eviction.pods}
     for pod in gang.pods if left else ():
         if pod.uid in left and pod.slot is not None:

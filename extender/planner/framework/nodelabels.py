@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.state.amounts import Mask
 from muster.api.kubernetes.constraints import NodeSelector, Toleration
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import LabelSelectorRequirement
 
 Columns = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 Domains = NDArray[np.intp]
 """Numbers of values by column; of the type that numpy indexes with, since another is converted at each use."""
 MOST_CELLS = 2**23

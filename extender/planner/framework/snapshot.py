@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from extender.planner.ask import Asks
 from extender.planner.framework.answers import Causes
@@ -156,6 +157,17 @@ class Snapshot:
         """Return the name of the node in a column."""
         node = self.nodes[column]
         return node.metadata.name if node else ""
+
+    def vector(self, amounts: Amounts | NDArray[np.float64] | None) -> Vector:
+        """Return amounts along the axis by the names of resources, without zeros; empty for None."""
+        return {} if amounts is None else {name: int(amounts[row]) for name, row in self.axis.items() if amounts[row]}
+
+    def members_of(self, gang: GangView) -> dict[str, dict[int, int]]:
+        """Return pod set → rank → column of the gang's members on known nodes."""
+        return {
+            pod_set.name: {rank: self.index[node] for rank, node in pod_set.taken.items() if node in self.index}
+            for pod_set in gang.pod_sets
+        }
 
     def columns_of(self, names: Iterable[str]) -> list[int]:
         """Return the columns of the known ones of these nodes."""

@@ -105,14 +105,11 @@ class TopologyDemands:
         self, gang: GangView, slots: Mapping[str, Sequence[int]], *, ever: bool = False
     ) -> ClosestDomain | None:
         """Return the closest domain for the first part that fits in none; `ever`: as if the cluster were empty."""
-        ask, index = self.session.ask(gang), self.session.snapshot.index
+        ask = self.session.ask(gang)
         if ask.request is None or not ask.request.required:
             return None
-        there = {
-            pod_set.name: {rank: index[node] for rank, node in pod_set.taken.items() if node in index}
-            for pod_set in gang.pod_sets
-        }
-        found = [self._closest_of(gang, part, ever=ever) for part in _every(ask.part(slots, there))]
+        whole = ask.part(slots, self.session.snapshot.members_of(gang))
+        found = [self._closest_of(gang, part, ever=ever) for part in _every(whole)]
         known = [each for each in found if each is not None]
         lacking = [each for each in known if each.report.why or each.report.held < each.report.wanted]
         return next(iter(lacking), None if ever else next(iter(known), None))

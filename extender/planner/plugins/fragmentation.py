@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.hooks import Scores
 from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.scores import DENSITY, GPU_DENSITY, Scores
+from extender.planner.plugins.scores import DENSITY, GPU_DENSITY
 from extender.planner.plugins.worth import LARGE, Mix, NodeState, PodKind, kind_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.podclass import PodClass

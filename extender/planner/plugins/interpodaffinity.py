@@ -7,12 +7,12 @@ the snapshot's, placed slots included, and change with the session's decisions a
 from collections.abc import Callable, Hashable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.framework.answers import Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.session import Session
+from extender.planner.state.amounts import Mask
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import Counts
@@ -20,7 +20,6 @@ from extender.planner.state.podshape import ANY_ADDRESS
 from extender.planner.state.queries import Mark
 from muster.api.muster.reason import Reason
 
-Mask = NDArray[np.bool_]
 Refusal = tuple[Reason, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
 """Function to the nodes on which a spread constraint counts pods, judged by the node alone."""

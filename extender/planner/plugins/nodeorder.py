@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.hooks import Scores
 from extender.planner.framework.nodelabels import Columns, NodeLabels, Taints, tolerated_by
 from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import PerNode
-from extender.planner.plugins.scores import NodeScore, PodAffinityScore, Scores
+from extender.planner.plugins.scores import NodeScore, PodAffinityScore
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.resources.vector import GPU

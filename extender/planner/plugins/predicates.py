@@ -16,8 +16,9 @@ from extender.planner.framework.answers import Codes
 from extender.planner.framework.nodelabels import Columns, NodeLabels, Taints, tolerated_by
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
-from extender.planner.plugins.interpodaffinity import InterPodAffinity, Mask
+from extender.planner.plugins.interpodaffinity import InterPodAffinity
 from extender.planner.plugins.pernode import PerNode
+from extender.planner.state.amounts import Mask
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import ClaimUse
@@ -29,7 +30,6 @@ from muster.api.kubernetes.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
-from muster.api.muster.node_faults import Fault
 from muster.api.muster.reason import NOTHING, Reason
 
 _CORDON = ("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -116,7 +116,7 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
     if snapshot.faults:
         faulty = np.zeros(len(snapshot.nodes), dtype=np.int16)
         for name, fault in snapshot.faults.items():
-            faulty[snapshot.index[name]] = causes.code(_faulty(fault))
+            faulty[snapshot.index[name]] = causes.code(reasons.cause.faulty(fault))
         codes = np.where(faulty[columns] != 0, faulty[columns], codes)
     return codes
 
@@ -124,11 +124,6 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
     """Write the refusal's code where there is no code yet."""
     codes[where & (codes == 0)] = code
-
-
-def _faulty(fault: Fault) -> Reason:
-    suspect = fault.kind == "suspect"
-    return reasons.cause.suspect(cause=fault.cause) if suspect else reasons.cause.not_ready(cause=fault.cause)
 
 
 def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:

@@ -145,14 +145,11 @@ class QueueShares:
             row[axis[resource]] = amounts[resource]
         return row
 
-    def _vector(self, amounts: Amounts | Shares) -> Vector:
-        return {name: int(amounts[row]) for name, row in self._session.snapshot.axis.items() if amounts[row]}
-
     def _keep_usage(self, book: UsageBook) -> None:
         if book.at is None:
             book.load_all(self._session.snapshot.queues, self._session.now)
         allocated = self.allocations.allocated
-        amounts = {name: self._vector(allocated[row]) for row, name in enumerate(self.tree.names)}
+        amounts = {name: self._session.snapshot.vector(allocated[row]) for row, name in enumerate(self.tree.names)}
         book.advance(self._session.now, amounts)
 
     def standings(self) -> dict[str, QueueStanding]:
@@ -160,8 +157,8 @@ class QueueShares:
         usage = self._plugin.usage
         return {
             name: QueueStanding(
-                self._vector(self.fair[row]),
-                self._vector(self.tree.deserved[row]),
+                self._session.snapshot.vector(self.fair[row]),
+                self._session.snapshot.vector(self.tree.deserved[row]),
                 None if usage is None else usage.rounded(name),
             )
             for row, name in enumerate(self.tree.names)

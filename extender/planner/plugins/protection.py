@@ -49,15 +49,15 @@ class MinRuntime(PlainPlugin):
 
     def _may_lose(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
         """Return True if the gang may lose pods: its pods above the minimum, or all."""
-        has_extras = victim.started and victim.taken > victim.floor.min_member
-        return has_extras or not self._protected(session, victim, reclaimer)
+        return victim.has_extras or not self._protected(session, victim, reclaimer)
 
     def _agrees(self, session: Session, scenario: Scenario, reclaimer: GangView | None) -> bool:
         gone: dict[str, set[str]] = {}
         for chunk in scenario.chunks:
             uids = gone.setdefault(chunk.gang.key, set())
             uids.update(pod.uid for pod in chunk.pods)
-            if not _keeps_minimum(chunk.gang, uids) and self._protected(session, chunk.gang, reclaimer):
+            keeps_minimum = chunk.gang.started and chunk.gang.viable_without(uids)
+            if not keeps_minimum and self._protected(session, chunk.gang, reclaimer):
                 return False
         return True
 
@@ -93,14 +93,6 @@ def _seconds(arguments: Mapping[str, Any], name: str) -> float:
         return parse_days_s(str(text))
     except ValueError as error:
         raise ValueError(f"{name} is {text!r}, and must be a duration such as 10m, 1h30m or 2d12h") from error
-
-
-def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:
-    counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
-    for pod in gang.pods:
-        if pod.uid in gone and pod.slot is not None and pod.taken:
-            counts[pod.slot.pod_set] -= 1
-    return gang.started and gang.viable(counts)
 
 
 class Conformance(PlainPlugin):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.hooks import Scores
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.podclass import PodClass
@@ -26,7 +27,6 @@ TOPOLOGY = 10_000.0
 KUBERNETES = 100_000.0
 """Highest score of Kubernetes' own preferences (preferred affinity)."""
 STRATEGIES = ("binpack", "spread")
-Scores = NDArray[np.float64]
 
 
 def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.hooks import Scores
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.podclass import PodClass
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
-Scores = NDArray[np.float64]
 LARGE = 1e15
 """More than the loss of any node on which the pod fits."""
 NONE = -1e18

@@ -5,6 +5,7 @@ In messages a cause follows a number of nodes (`3 cordoned`, `1 has the taint gp
 """
 
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
+from muster.api.muster.node_faults import Fault
 from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.resources.vector import GPU, amount_text
 
@@ -69,6 +70,11 @@ def taint_text(key: str, value: str) -> str:
 def over_model(model: str, queue: str, most: int) -> str:
     """The gang's queue, or one above it, may use no more GPUs of the node's model."""
     return f"has GPUs of model {model}, of which queue {queue} may use {amount_text(GPU, most)} (max-by-model)"
+
+
+def faulty(fault: Fault) -> Reason:
+    """Return the reason for which a faulty node gets no pods."""
+    return (suspect if fault.kind == "suspect" else not_ready)(cause=fault.cause)
 
 
 def fault_in(cause: Reason) -> str:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from muster.resources.vector import Vector
 
 Amounts = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+"""A flag per node, or per domain."""
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 CLIP = 2**50

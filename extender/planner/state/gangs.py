@@ -5,7 +5,7 @@ it a node and no pod has taken it, else *open*. When an object of the gang chang
 which is immutable.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -60,7 +60,7 @@ class GangView:
     """The PodDisruptionBudgets last checked, and True if one of them counts a pod of the gang (`state.guards`)."""
 
     def __post_init__(self) -> None:
-        alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self._taken_by_set
+        alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self.taken_by_set
         whole = (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts))
         self.phase = phase_of(self.placement, alive=alive, whole=whole)
 
@@ -221,6 +221,16 @@ class GangView:
         return sum(len(pod_set.taken) for pod_set in self.pod_sets)
 
     @property
+    def taken_by_set(self) -> dict[str, int]:
+        """Pod set → the same number."""
+        return {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
+
+    @property
+    def has_extras(self) -> bool:
+        """True if it has started, and has more members than its minimum."""
+        return self.started and self.taken > self.floor.min_member
+
+    @property
     def started(self) -> bool:
         """True if the gang has (or had, in this run) its minimum; then new members are placed when they arrive."""
         return self.phase in _STARTED
@@ -280,9 +290,17 @@ class GangView:
         least = self._kept or self._today
         return enough(counts, least.min_member, least.min_task_member)
 
+    def viable_without(self, uids: Container[str]) -> bool:
+        """Return True if its members are enough to continue without the pods with these UIDs."""
+        counts = self.taken_by_set
+        for pod in self.pods:
+            if pod.uid in uids and pod.taken and pod.slot and pod.slot.pod_set in counts:
+                counts[pod.slot.pod_set] -= 1
+        return self.viable(counts)
+
     def started_with(self) -> StartedWith:
         """Return the minimum to record: the present one once reached, else no more than was recorded or reached."""
-        counts = self._taken_by_set
+        counts = self.taken_by_set
         if self.satisfied(counts):
             return self._today
         return self._kept or lower(self._today, StartedWith(min_member=sum(counts.values()), min_task_member=counts))
@@ -298,10 +316,6 @@ class GangView:
         """True if the recorded minimum must be updated."""
         known = self.placement.status.started_with if self.placement else None
         return known is not None and self.phase is GangPhase.WHOLE and known != self.started_with()
-
-    @property
-    def _taken_by_set(self) -> dict[str, int]:
-        return {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
 
     @property
     def _today(self) -> StartedWith:

@@ -19,12 +19,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.state.amounts import Amounts
+from extender.planner.state.amounts import Amounts, Mask
 from extender.planner.topology.tree import Geometry
 
 Profile = Literal["best-fit", "least-free", "balanced"]
 Counts = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 _Filled = tuple[Amounts, Counts]
 """Columns of nodes, and the number of pods that each node gets."""
 Tie = Callable[[], Amounts | None]

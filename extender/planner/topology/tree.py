@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.state.amounts import Amounts
+from extender.planner.state.amounts import Amounts, Mask
 
 Domains = NDArray[np.int32]
 """Numbers of domains; -1 means none."""
@@ -60,9 +60,6 @@ class Tree:
         if key in self.levels:
             return self.levels.index(key)
         return self.tier_names.index(key) if key and key in self.tier_names else None
-
-
-Mask = NDArray[np.bool_]
 
 
 class Geometry:

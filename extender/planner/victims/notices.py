@@ -154,4 +154,4 @@ def latest_end(notices: Sequence[Notice]) -> float:
 
 
 def _failed_before(gang: GangView) -> bool:
-    return not gang.viable({pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets})
+    return not gang.viable(gang.taken_by_set)

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.state.amounts import Amounts
+from extender.planner.state.amounts import Amounts, Mask
 from extender.planner.state.gangs import GangView
 from extender.planner.state.guards import own_allowance
 from extender.planner.state.podclass import PodClass
@@ -26,9 +25,6 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.state.spareseats import SpareRunOfClass, spare_runs_of
 from extender.planner.topology.requests import Units
 from muster.api.muster.placement import Loan, SpareSeats
-
-Mask = NDArray[np.bool_]
-"""Nodes, bool of shape (nodes,)."""
 
 
 class DisruptionBudgets:
@@ -117,10 +113,9 @@ def units_of(
 
 def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: frozenset[str]) -> list[list[PodRecord]]:
     """Return the units above the gang's minimum: those on useful nodes, then the last ranks of the last pod set."""
-    counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
-    above = gang.independent or (gang.started and sum(counts.values()) > gang.floor.min_member)
-    if gang.indivisible or not above:
+    if gang.indivisible or not (gang.independent or gang.has_extras):
         return []
+    counts = gang.taken_by_set
     by_slot = {(pod.slot.pod_set, pod.slot.rank): pod for pod in alive if pod.slot is not None}
     units: list[tuple[str, list[PodRecord]]] = []
     for pod_set in reversed(gang.pod_sets):

@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from extender.planner.framework.answers import EVERYWHERE
 from extender.planner.framework.freecapacity import FreedDevices
 from extender.planner.framework.session import Session
-from extender.planner.state.amounts import Amounts
+from extender.planner.state.amounts import Amounts, Mask
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.victims.pieces import EvictableUnit
 
-Mask = NDArray[np.bool_]
 DOMAINS = 8
 """Most domains that are searched for one gang."""
 MOST_CHECKED = 256
