@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 from rich.console import Group
@@ -17,11 +17,9 @@ from rich.text import Text
 
 from gangs.nodes import node_rows
 from gangs.rows import GangRow, rows
-from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
 from muster.api.muster.node_faults import DEFAULT_RULES
 from muster.api.muster.states import WAITING
-from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.commands import faultstory
 from musterctl.commands.nodes import OF_EACH
@@ -111,7 +109,6 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
         start(plane, console)
         client = plane.client()
         _clear(client)
-        faultstory.clear(client)
         ok = faultstory.show(client, console) if faults else _show_gangs(plane, client, console)
     finally:
         if not keep:
@@ -145,23 +142,15 @@ def _leave(plane: Plane, *, ran: bool) -> None:
     if plane.part(API_SERVER).alive:
         with closing(plane.client()) as client:
             _clear(client)
-            faultstory.clear(client)
     if not ran:
         plane.stop()
 
 
 def _clear(client: Client) -> None:
-    """Remove the objects of an earlier demo from this plane, and wait until they are gone."""
-    jobs: list[tuple[Resource[Any], str]] = [(JOBS, FIRST), (JOBS, SECOND), (INDEXED_JOBS, INDEXED)]
-    for resource, name in jobs:
-        if any(job.metadata.name == name for job in client.list(resource, NAMESPACE)):
-            client.delete(resource, name, NAMESPACE, propagation="Foreground")
-    deadline = time.monotonic() + TIMEOUT_S
-    names = {name for _, name in jobs}
-    while any(owner.name in names for pod in client.list(PODS, NAMESPACE) for owner in pod.metadata.owner_references):
-        if time.monotonic() > deadline:
-            raise click.ClickException("pods of a demo are not going away; try `muster down --name demo`")
-        time.sleep(POLL_S)
+    """Remove the objects of earlier demos from this plane, and wait until their pods are gone."""
+    if any(job.metadata.name == INDEXED for job in client.list(INDEXED_JOBS, NAMESPACE)):
+        client.delete(INDEXED_JOBS, INDEXED, NAMESPACE, propagation="Foreground")
+    faultstory.clear(client, {FIRST, SECOND, INDEXED})
 
 
 def _submit(plane: Plane, console: Console) -> None:

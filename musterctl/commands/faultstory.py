@@ -5,7 +5,8 @@ training program would. Each step is a check: if it is not met in time, the demo
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
@@ -24,6 +25,7 @@ JSON = dict[str, Any]
 T = TypeVar("T")
 NAMESPACE = "default"
 TIMEOUT_S = 60.0
+_CLEAR_S = 120.0
 POLL_S = 0.05
 TRAIN, GUEST, BATCH, URGENT = "train", "guest", "batch", "urgent"
 FAULT = "SysLogsXIDError"
@@ -33,23 +35,26 @@ _RAW_NODES: Resource[JSON] = Resource("", "v1", "nodes", "Node", JSON, namespace
 _PRIORITIES = {"demo-low": 1, "demo-high": 1000}
 
 
-def clear(client: Client) -> None:
-    """Remove the objects of an earlier demo, and wait until its pods are gone."""
-    jobs = [job for job in client.list(JOBS, NAMESPACE) if job.metadata.name in {TRAIN, GUEST, BATCH, URGENT}]
-    for job in jobs:
-        client.delete(JOBS, job.metadata.name, NAMESPACE, propagation="Foreground")
+def clear(client: Client, others: Collection[str] = ()) -> None:
+    """Remove the objects of an earlier demo and the Jobs of these names, and wait until their pods are gone."""
+    names_cleared = {TRAIN, GUEST, BATCH, URGENT, *others}
+    for job in client.list(JOBS, NAMESPACE):
+        if job.metadata.name in names_cleared:
+            client.delete(JOBS, job.metadata.name, NAMESPACE, propagation="Foreground")
     for name in _PRIORITIES:
-        try:
+        with suppress(NotFound):
             client.delete(core.PRIORITY_CLASSES, name)
-        except NotFound:
-            continue
     for node in client.list(_RAW_NODES):
         if any(each["type"] == FAULT for each in node["status"].get("conditions", ())):
             _report_node(client, node["metadata"]["name"], "False")
-    deadline = time.monotonic() + TIMEOUT_S
-    while any(_of(pod) for pod in client.list(core.PODS, NAMESPACE)):
+    deadline = time.monotonic() + _CLEAR_S
+    while any(
+        owner.name in names_cleared
+        for pod in client.list(core.PODS, NAMESPACE)
+        for owner in pod.metadata.owner_references
+    ):
         if time.monotonic() > deadline:
-            raise click.ClickException("pods of the demo are not going away; try `muster down --name demo`")
+            raise click.ClickException("pods of a demo are not going away; try `muster down --name demo`")
         time.sleep(POLL_S)
 
 
@@ -144,7 +149,9 @@ class _FaultDemo:
 
     def pods(self, name: str) -> list[core.Pod]:
         """Return the pods of a gang that have a node and are not being deleted, by name."""
-        found = [pod for pod in self.client.list(core.PODS, NAMESPACE) if _of(pod) == name]
+        found = [
+            pod for pod in self.client.list(core.PODS, NAMESPACE) if pod.metadata.labels.get(names.JOB_NAME) == name
+        ]
         stays = [pod for pod in found if pod.spec.node_name and not pod.metadata.deletion_timestamp]
         return sorted(stays, key=lambda pod: pod.metadata.name)
 
@@ -160,12 +167,6 @@ class _FaultDemo:
         """Return the placement of a gang."""
         found = self.client.list(PLACEMENTS, NAMESPACE)
         return next((each for each in found if each.metadata.name.startswith(f"{name}-")), Placement())
-
-
-def _of(pod: core.Pod) -> str:
-    """Return the demo gang of a pod; empty for other pods."""
-    name = pod.metadata.labels.get(names.JOB_NAME, "")
-    return name if name in {TRAIN, GUEST, BATCH, URGENT} else ""
 
 
 def _notice_text(pod: core.Pod) -> str:
