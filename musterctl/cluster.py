@@ -167,17 +167,12 @@ def whole(resource: Resource[Any]) -> Resource[JSON]:
     return replace(resource, type=dict[str, Any])
 
 
-def reference(resource: Resource[Any], name: str) -> str:
-    """Return kind and name as kubectl writes them: job.batch.volcano.sh/train."""
-    return resource.reference(name)
-
-
 def name_of(resource: Resource[Any], text: str) -> str:
     """Return the name from an argument that is a plain name, or `kind/name` as `-o name` prints it.
 
     Raise UsageError for invalid names; an empty name would select all objects.
     """
-    name = text.removeprefix(reference(resource, ""))
+    name = text.removeprefix(resource.reference(""))
     if not _NAME.fullmatch(name):
         raise click.UsageError(
             f"{text!r} cannot be the name of a {resource.kind}: that is lower-case letters, digits, - and ."
@@ -205,7 +200,7 @@ def create(client: Client, resource: Resource[Any], content: JSON, namespace: st
     name = metadata.get("name") or metadata.get("generateName") or "(no name)"
     with failing_as("create", client, resource, name, namespace):
         made = client.create(whole(resource), content, namespace, strict=True)
-    click.echo(f"{reference(resource, made['metadata']['name'])} created")
+    click.echo(f"{resource.reference(made['metadata']['name'])} created")
     return made
 
 
@@ -213,7 +208,7 @@ def delete(client: Client, resource: Resource[Any], name: str, namespace: str | 
     """Delete an object, and print its name."""
     with failing_as("delete", client, resource, name, namespace):
         client.delete(resource, name, namespace)
-    click.echo(f'{reference(resource, "")[:-1]} "{name}" deleted')
+    click.echo(f'{resource.reference("")[:-1]} "{name}" deleted')
 
 
 def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
@@ -240,7 +235,7 @@ def failing_as(
     except (Unreachable, Unauthorized):
         raise  # not about this object
     except APIError as error:
-        target = reference(resource, name) if name else f"{resource.plural}.{resource.group}"
+        target = resource.reference(name) if name else f"{resource.plural}.{resource.group}"
         if isinstance(error, NotFound) and (error.details or {}).get("name") == name:
             from musterctl.acting import others_named  # noqa: PLC0415 - it needs this module
 

@@ -28,8 +28,8 @@ from musterctl import settings
 from musterctl.chart import generated
 from musterctl.chart.files import FILES, RUNTIMES, document
 from musterctl.chart.roles import RoleRule, named_tables
+from musterctl.commands.features import FEATURES, Feature
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
-from musterctl.features import FEATURES, Feature
 from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
 from webhook.config import UNTOUCHED_NAMESPACES
 from webhook.objects import foreign

@@ -15,7 +15,7 @@ from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.volcano.access import lineage, pool_of_queue
 from musterctl.allowed import gangs_for, no_queues, reports_for
-from musterctl.cluster import JSON, Where, connect_in, failing_as, for_each, get, known, name_of, reference
+from musterctl.cluster import JSON, Where, connect_in, failing_as, for_each, get, known, name_of
 from musterctl.commands.jobview import event_lines
 from musterctl.commands.queuechange import CHANGES, called, names_argument, one_argument, rows_of
 from musterctl.options import listing_options, namespace_option, object_output_option, where_options
@@ -220,7 +220,7 @@ def _send(action: str, texts: Iterable[str], namespace: str | None, where: Where
         uid = get(client, QUEUES, name)["metadata"]["uid"]
         with failing_as(f"ask for {action} of", client, QUEUES, name), known(client, COMMANDS):
             client.create(COMMANDS, command_to(QUEUES, name, uid, action), space, strict=True)
-        click.echo(f"{reference(QUEUES, name)}: {action} asked for")
+        click.echo(f"{QUEUES.reference(name)}: {action} asked for")
 
     for_each(wanted, ask)
 

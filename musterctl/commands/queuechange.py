@@ -14,7 +14,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.resources.labels import read_selector
 from muster.resources.near import EVERYWHERE, near_resource
-from musterctl.cluster import JSON, Failed, Where, create, delete, failing_as, for_each, may_list, name_of, reference
+from musterctl.cluster import JSON, Failed, Where, create, delete, failing_as, for_each, may_list, name_of
 from musterctl.options import name_argument, where_options, with_options
 from musterctl.output.listing import amounts
 
@@ -171,7 +171,7 @@ def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
     check_resources(client, options)
     with failing_as("change", client, QUEUES, name):
         client.merge_patch(QUEUES, name, content)
-    click.echo(f"{reference(QUEUES, name)} updated")
+    click.echo(f"{QUEUES.reference(name)} updated")
 
 
 @click.command("delete")
@@ -189,7 +189,7 @@ def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> 
         gangs = [called(row) for row in held if row.state not in ENDED]
         if gangs:
             raise Failed(
-                f"{reference(QUEUES, name)} has gangs: {listed(gangs)}. Close it with `muster queue close {name}` and "
+                f"{QUEUES.reference(name)} has gangs: {listed(gangs)}. Close it with `muster queue close {name}` and "
                 "wait for their end; with --force it is deleted unless pods run in it"
             )
         delete(client, QUEUES, name)

@@ -15,6 +15,7 @@ import msgspec
 from muster.api import names
 from muster.api.kubeflow.trainer import ANCESTOR, NODE, RUNTIME_FRAMEWORK, TRAIN_JOBS, TRAINER
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
+from muster.resources.vector import GPU
 from muster.runtime.train_job import framework_of
 from musterctl.chart.files import RUNTIMES, document
 
@@ -25,7 +26,6 @@ MAX_BYTES = 100_000
 """Limit of a file's size: Linux allows 128 KiB for one argument of a program."""
 _STARTERS = {"torch": "torchrun", "mpi": "python"}
 _NAME_CHARS = 40
-_GPU = "nvidia.com/gpu"
 
 
 def read(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
@@ -127,7 +127,7 @@ def trainers(runtime: Runtime) -> list[str]:
 
 def amounts(gpus: int | None, cpu: str | None, memory: str | None) -> dict[str, str]:
     """Return the resources of each node."""
-    given = {"cpu": cpu, "memory": memory, _GPU: None if gpus is None else str(gpus)}
+    given = {"cpu": cpu, "memory": memory, GPU: None if gpus is None else str(gpus)}
     return {key: value for key, value in given.items() if value}
 
 

@@ -9,8 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import click
 import msgspec
@@ -215,7 +214,7 @@ def start(plane: Plane, console: Console, *, lines: bool = False) -> None:
 
 def _stay(plane: Plane, console: Console) -> None:
     """Start the plane, keep its parts alive, and stop it on SIGTERM or Ctrl-C."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as on Ctrl-C, so that `finally` stops the plane
     try:
         start(plane, console, lines=True)
         show(plane)
@@ -227,11 +226,6 @@ def _stay(plane: Plane, console: Console) -> None:
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, signal.SIG_IGN)
         plane.stop(click.echo)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 # a signal handler's signature
-    """End `muster up --foreground` on SIGTERM as on Ctrl-C, so that `finally` stops the plane."""
-    raise KeyboardInterrupt
 
 
 def _kept(folder: Path) -> str | None:

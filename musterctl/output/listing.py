@@ -18,7 +18,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.errors import Gone
-from musterctl.cluster import JSON, failing_as, reference, whole
+from musterctl.cluster import JSON, failing_as, whole
 from musterctl.output.table import PrintedTable
 from webhook.offline.manifests import as_yaml
 
@@ -98,7 +98,7 @@ class Listing:
         self._printer = Printer(
             [(column.title, _text_of(column)) for column in shown],
             output,
-            names=lambda items: [reference(resource, obj["metadata"]["name"]) for obj in items],
+            names=lambda items: [resource.reference(obj["metadata"]["name"]) for obj in items],
             together=lambda items: {"apiVersion": "v1", "kind": "List", **_NO_VERSION, "items": items},
             data=without_managers,
         )

@@ -18,6 +18,7 @@ from muster.api.names import DEFAULT_QUEUE, DOMAIN, HOSTNAME, SYSTEM_NAMESPACE, 
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
+from muster.resources.vector import GPU
 from musterctl.chart import roles as chart
 from musterctl.chart.files import CRDS, FILES, RUNTIMES, document, manifests, policies
 from musterctl.plane import rights
@@ -27,7 +28,6 @@ from musterctl.plane.state import PlaneOptions
 TRAINER_NAMESPACE: Final = "kubeflow-system"
 RACK: Final = f"{DOMAIN}/rack"
 BLOCK: Final = f"{DOMAIN}/block"
-GPU: Final = "nvidia.com/gpu"
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 _AT_ONCE: Final = 16

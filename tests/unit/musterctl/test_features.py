@@ -12,7 +12,7 @@ from muster.api import names
 from musterctl import settings
 from musterctl.app import main
 from musterctl.chart.generated import leaves, schema
-from musterctl.features import FEATURES, Feature
+from musterctl.commands.features import FEATURES, Feature
 
 ROOT = Path(__file__).parents[3]
 SWITCHES = {
