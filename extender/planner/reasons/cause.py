@@ -74,7 +74,7 @@ def over_model(model: str, queue: str, most: int) -> str:
 
 def faulty(fault: Fault) -> Reason:
     """Return the reason for which a faulty node gets no pods."""
-    return (suspect if fault.kind == "suspect" else not_ready)(cause=fault.cause)
+    return suspect(cause=fault.cause) if fault.kind == "suspect" else not_ready(cause=fault.cause)
 
 
 def fault_in(cause: Reason) -> str:
