@@ -132,7 +132,7 @@ def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s
     """Record the review in the trace of the object's workload, if it has a UID yet (when validated, and in pods)."""
     try:
         metadata = decoder(_Head).decode(request.object).metadata
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except review.UNREADABLE:
         return  # refused, for that very reason
     now_s = time.time()
     SPANS.record(
@@ -158,11 +158,8 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
     )
     try:
         verdict = handler(request)
-    except (MalformedError, msgspec.ValidationError) as error:
-        bound.warning("malformed object", why=str(error))
-        return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
-    except ValueError as error:  # a quantity or time that cannot be read, wherever in the object
-        bound.warning("malformed value", exc_info=True)
+    except (MalformedError, ValueError) as error:  # ValueError: a quantity or time that cannot be read, wherever
+        bound.warning("malformed object", why=str(error), exc_info=type(error) is ValueError)
         return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
     except TooManyRequests as error:
         bound.info("limited", why=str(error))

@@ -8,7 +8,7 @@ unless its handler has a reason to admit it: handlers never guess.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +39,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.served import Served
 from muster.kube.store import ObjectStore, text_of
 from muster.resources.accelerators import Claims, no_claims
-from muster.volcano.access import NamespaceObstacle, barrier
+from muster.volcano.access import NamespaceObstacle, barrier, parent_names
 from muster.workloads.adapter import OwnerError
 from muster.workloads.table import CONTROLLERS, gang_rules, source_of
 from webhook import review
@@ -207,7 +207,7 @@ class QueueLookup(Cached[Queue]):
     """`QueueTreeView` from a cache of all queues, indexed by parent."""
 
     def __init__(self, client: Client) -> None:
-        super().__init__(client, QUEUES, store=ObjectStore[Queue]({"parent": _parent}))
+        super().__init__(client, QUEUES, store=ObjectStore[Queue]({"parent": parent_names}))
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cache; a queue that is being created is not in use yet."""
@@ -319,8 +319,3 @@ class ClusterLookups:
             runtimes.cluster,
             *owners.caches.values(),
         ]
-
-
-def _parent(queue: Queue) -> Iterable[str]:
-    """Return the parent, by default the root; the root has none."""
-    return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]

@@ -26,6 +26,7 @@ from muster.api.volcano.topology import HYPER_NODES
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.table import KINDS
 from webhook import conditions
+from webhook.conditions import Conditions
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.mutate.workload import LABELLED
 from webhook.validate.workload import VALIDATED
@@ -62,7 +63,7 @@ class _Webhook(NamedTuple):
     operations: tuple[str, ...] = ("CREATE",)
     object: tuple[Expression, ...] = ()
     namespace: tuple[Expression, ...] = ()
-    conditions: tuple[tuple[str, str], ...] = ()
+    conditions: Conditions = ()
     refuses: bool = True
     """False if requests succeed while the webhook is down, because it only warns, or also gets unrelated objects."""
 
@@ -100,7 +101,7 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
         yield from _signed(kind, silent)
 
 
-def _signed(kind: WorkloadKind, silent: conditions.Conditions = ()) -> Iterator[_Webhook]:
+def _signed(kind: WorkloadKind, silent: Conditions = ()) -> Iterator[_Webhook]:
     """Yield the entries of a kind that gets nothing but its creator: for its templates, and for its namespace.
 
     Its pods count for a queue, and so for a limit per user. A pod that belongs to a node has no queue by its namespace.

@@ -33,6 +33,8 @@ MAX_BODY_BYTES = 5 * 1024 * 1024
 """The API server accepts objects of 3 MiB and stores 1.5 MiB, and the review of an update contains both versions. With
 a lower limit, the largest objects could be neither changed nor deleted."""
 CONTENT_TYPE = "application/json"
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+"""Errors of decoding arbitrary bytes."""
 API_VERSION = "admission.k8s.io/v1"
 DEFAULT_S = 10.0
 LOOKUP_S = 4.0
@@ -110,7 +112,7 @@ def read(body: bytes) -> admission.AdmissionRequest:
     """Return the request in a review; raises `BadReviewError`."""
     try:
         review = _REVIEW.decode(body)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise BadReviewError(f"the body is not an AdmissionReview: {error}") from error
     if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
         raise BadReviewError(f"expected {API_VERSION} AdmissionReview, got {review.api_version} {review.kind}")
@@ -147,11 +149,11 @@ def decode(raw: msgspec.Raw, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         if b"null" not in bytes(raw):
             raise MalformedError(str(error)) from error
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedError(str(error)) from error
     try:
         return decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(raw))))
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedError(str(error)) from error
 
 

@@ -113,6 +113,11 @@ def listed(queues: Sequence[str]) -> str:
     return ", ".join(queues) if is_known() else "see `kubectl get queues`"
 
 
+def may_be_controller(request: AdmissionRequest) -> bool:
+    """Return True if a controller may have sent an object with an owner: offline, where no user is known, always."""
+    return not request.user_info.username or is_controller(request, owned=True)
+
+
 def is_controller(request: AdmissionRequest, *, owned: bool) -> bool:
     """Return True if a controller has sent the object on behalf of the workload that it names as its owner (`owned`).
 

@@ -22,6 +22,7 @@ from muster.kube.offers import NodeOffers
 from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore
 from muster.resources.vector import Vector, add
+from muster.volcano.access import parent_names
 
 BUILT_IN_QUEUES: Mapping[str, Mapping[str, Any]] = {
     names.ROOT_QUEUE: {"weight": 1, "reclaimable": False},
@@ -34,11 +35,6 @@ PARENT_INDEX = "parent"
 
 COUNT_EVERY_S = 0.5
 _HIGHEST = 64  # levels: more only where parents form a circle
-
-
-def parent_names(queue: Queue) -> list[str]:
-    """Index a queue by its parent."""
-    return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]
 
 
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:

@@ -75,6 +75,11 @@ def lineage(queue: str, get: Callable[[str], Queue | None]) -> Iterator[Queue]:
         queue = (known.spec.parent if known else "") or names.ROOT_QUEUE
 
 
+def parent_names(queue: Queue) -> list[str]:
+    """Return the parent of a queue, by default the root; the root has none."""
+    return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]
+
+
 def restricts(queue: Queue) -> bool:
     """Return True if the queue itself has a selector."""
     return names.NAMESPACE_SELECTOR in queue.metadata.annotations

@@ -238,6 +238,12 @@ def pod_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place,
         yield from _below(workload, path, ())
 
 
+def with_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
+    """Yield the workload itself, and its templates at these paths, with their places."""
+    yield (), workload
+    yield from pod_templates(workload, paths)
+
+
 def _below(node: Any, path: Path, place: Place) -> Iterator[tuple[Place, Mapping[str, Any]]]:
     if not path:
         if isinstance(node, Mapping):

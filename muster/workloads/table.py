@@ -77,6 +77,11 @@ def kind_of(api_version: str, kind: str) -> WorkloadKind | None:
     return _BY_NAME.get((api_version, kind))
 
 
+def kind_in(manifest: Mapping[str, Any]) -> WorkloadKind | None:
+    """Return the row of a manifest's kind; None for one that Muster does not know."""
+    return kind_of(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
+
+
 def row(resource: Resource[Any]) -> WorkloadKind:
     """Return the row of a kind that is in the table."""
     return _BY_NAME[resource.api_version, resource.kind]

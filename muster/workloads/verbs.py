@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from muster.api import names
 from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, pod_templates
+from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, pod_templates, with_templates
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS
 
@@ -106,7 +106,7 @@ def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any
 
 def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
     """Return True if each pod of the workload knows their number, so that another number takes a new start of all."""
-    nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
+    nodes = [node for _, node in with_templates(workload, kind.templates)]
     elastic = any(names.ELASTIC in mapping(value_at(each, ("metadata", "annotations"))) for each in nodes)
     return bool(kind.verbs and kind.verbs.world_tasks(dict(workload))) or (any(map(_labelled, nodes)) and not elastic)
 

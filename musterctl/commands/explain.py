@@ -24,7 +24,7 @@ from muster.api.kubernetes import core, meta
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
-from muster.workloads.kind import WorkloadKind, pod_templates
+from muster.workloads.kind import WorkloadKind, with_templates
 from muster.workloads.table import KINDS, gang_of
 from musterctl import completion
 from musterctl.allowed import dump_for
@@ -200,8 +200,8 @@ def _slips(what: str, labels: Mapping[str, str]) -> Iterator[str]:
 
 def _sentences(kind: WorkloadKind, workload: Mapping[str, Any], of_namespace: Mapping[str, str]) -> Iterator[str]:
     name = f"{kind.resource.kind} {workload['metadata']['name']}"
-    nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
-    labels = [(each.get("metadata") or {}).get("labels") or {} for each in nodes]
+    nodes = with_templates(workload, kind.templates)
+    labels = [(each.get("metadata") or {}).get("labels") or {} for _, each in nodes]
     for given in labels:
         yield from _slips(name, given)
     if not any(names.QUEUE in given for given in (*labels, of_namespace)):

@@ -34,7 +34,7 @@ from webhook.objects.names import unknown_keys, unknown_queue, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.patch import Why
 from webhook.review import Handler, ReviewVerdict, generic
-from webhook.senders import is_controller
+from webhook.senders import may_be_controller
 
 _REFUSED_WITH = "evictionResponders"
 """A field that the API server does not allow in members of a group."""
@@ -46,9 +46,8 @@ def reviewer(
     """Return the handler for pods, on CREATE. A second review of a pod changes nothing."""
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
-        ours = not request.user_info.username or is_controller(request, owned=True)
-        pod = generic(request.object)
-        return mutate(pod, request.namespace, lookups, framework, marks=marks, groups=groups, believed=ours)
+        pod, believed = generic(request.object), may_be_controller(request)
+        return mutate(pod, request.namespace, lookups, framework, marks=marks, groups=groups, believed=believed)
 
     return review
 

@@ -13,7 +13,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.unchecked import mapping, value_at
 from muster.volcano.access import locked_to
-from muster.workloads.kind import Place, WorkloadKind, pod_templates
+from muster.workloads.kind import Place, WorkloadKind, pod_templates, with_templates
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
@@ -54,7 +54,7 @@ def reviewer(namespaces: Namespaces) -> Handler:
 def _set_back(workload: JSON, kind: WorkloadKind, locked: str, patch: Patch) -> list[str]:
     """If the namespace is locked, replace other queues in the labels of workload and templates; return warnings."""
     warnings = []
-    for place, node in ((), workload), *pod_templates(workload, kind.templates):
+    for place, node in with_templates(workload, kind.templates):
         labels, path = _labels(node), (*place, "metadata", "labels")
         if locked and labels.get(names.QUEUE, locked) != locked and not names.opted_out(labels):
             why = Why("the namespace is locked to its queue", f"label {names.QUEUE_LOCKED}")
@@ -85,8 +85,8 @@ def _label(workload: JSON, kind: WorkloadKind, inherited: Mapping[str, str], loc
 
 def _has_own_label(workload: JSON, kind: WorkloadKind) -> bool:
     """Return True if the workload is reviewed because of its own label, not only because of its namespace."""
-    nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
-    return any(key in _labels(node) for node in nodes for key in (names.QUEUE, names.FRAMEWORK, names.MANAGED))
+    given = (_labels(node) for _, node in with_templates(workload, kind.templates))
+    return any(not labels.keys().isdisjoint((names.QUEUE, names.FRAMEWORK, names.MANAGED)) for labels in given)
 
 
 def _opting_in(workload: JSON, kind: WorkloadKind, patch: Patch) -> Iterator[Place]:

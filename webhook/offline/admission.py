@@ -20,7 +20,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
 from muster.workloads.sample import SamplePod, uid_of
-from muster.workloads.table import kind_of
+from muster.workloads.table import kind_in
 from webhook.app import routes
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.lookup import Lookups
@@ -165,9 +165,8 @@ def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterato
 
 def _is_known(document: JSON) -> bool:
     """Return True for an object that is reviewed, or that other reviews look up."""
-    api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
-    group = api_version.rpartition("/")[0]
-    reviewed = routes_of(group, f"{kind.lower()}s") or kind_of(api_version, kind)
+    kind, group = str(document.get("kind", "")), str(document.get("apiVersion", "")).rpartition("/")[0]
+    reviewed = routes_of(group, f"{kind.lower()}s") or kind_in(document)
     return bool(reviewed) or group == NATIVE_POD_GROUPS.group or kind in SUPPLIED_KINDS
 
 
@@ -192,7 +191,7 @@ def _unreadable(document: JSON, error: Exception) -> FieldError:
 
 def sample_pods(workload: JSON) -> Iterator[SamplePod]:
     """Yield the first pod of each shape; none for kinds without pods. ValueError if a Job names an unknown plugin."""
-    kind = kind_of(str(workload.get("apiVersion", "")), str(workload.get("kind", "")))
+    kind = kind_in(workload)
     return kind.samples(workload) if kind and kind.samples else iter(())
 
 

@@ -15,7 +15,7 @@ from muster.volcano.native import group_of, is_gang, native_of
 from muster.volcano.podgroup import pod_group
 from muster.workloads.kind import dotted, pod_templates
 from muster.workloads.podgroup import pod_group as group_of_pod
-from muster.workloads.table import group_name, kind_of
+from muster.workloads.table import group_name, kind_in
 from webhook.lookup import Owners, known_controller
 from webhook.offline.lookups import JSON
 
@@ -63,7 +63,7 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
 
 def wrong_quantities(document: JSON) -> Iterator[FieldError]:
     """Yield an error for each container in the pod templates of a workload whose requests cannot be read."""
-    kind = kind_of(str(document.get("apiVersion")), str(document.get("kind")))
+    kind = kind_in(document)
     for place, template in pod_templates(document, kind.templates if kind else ()):
         for container in containers_of(template_of(template)[0], f"{dotted(place)}.spec"):
             try:

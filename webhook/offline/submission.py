@@ -25,7 +25,7 @@ from muster.volcano.podgroup import pod_group as group_of_job
 from muster.workloads.kind import Samples, WorkloadKind, pod_templates
 from muster.workloads.podgroup import group_to_make, inherited
 from muster.workloads.podgroup import pod_group as group_of_pod
-from muster.workloads.table import gang_of, gang_rules, kind_of, world_of
+from muster.workloads.table import gang_of, gang_rules, kind_in, world_of
 from muster.workloads.verbs import is_held
 from webhook.config import ResourceGroup
 from webhook.offline.admission import OfflineAdmission, components
@@ -113,7 +113,7 @@ class Submission:
                 self._native_group(content)
             elif kind == (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
                 self._train_job(content)
-            elif (row := kind_of(*kind)) and row.samples:
+            elif (row := kind_in(content)) and row.samples:
                 self._workload(content, row, row.samples)
             else:
                 self._admission.documents.add(content)  # a TrainJob may name it as its runtime
@@ -165,7 +165,7 @@ class Submission:
             raise ValueError(f"there are more pods in all than the {self._most} that are tried at once")
         for each in pods:
             if each.owner and each.owner["metadata"]["uid"] not in self._workloads:
-                made = kind_of(each.owner["apiVersion"], each.owner["kind"])
+                made = kind_in(each.owner)
                 assert made is not None  # noqa: S101 # the table has all kinds that its kinds make
                 self._own(msgspec.convert(each.owner, made.resource.type), each.owner)
             self._metadata(each.pod)

@@ -55,7 +55,8 @@ def scale_reviewer(lookups: Lookups) -> Handler:
     """Return the handler for the scale of StatefulSets, by `kubectl scale` or an autoscaler."""
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
-        meta = msgspec.convert(mapping(generic(request.object).get("metadata")), ObjectMeta)
+        before, after = generic(request.old_object), generic(request.object)
+        meta = msgspec.convert(mapping(after.get("metadata")), ObjectMeta)
         reference = OwnerReference(
             api_version=STATEFUL_SETS.api_version, kind=STATEFUL_SETS.kind, name=meta.name, uid=meta.uid
         )
@@ -65,10 +66,7 @@ def scale_reviewer(lookups: Lookups) -> Handler:
         if found is None:
             return ReviewVerdict()
         workload = msgspec.to_builtins(found)
-        old, new = (
-            {**workload, "spec": {**workload["spec"], **mapping(generic(each).get("spec"))}}
-            for each in (request.old_object, request.object)
-        )
+        old, new = ({**workload, "spec": {**workload["spec"], **mapping(each.get("spec"))}} for each in (before, after))
         return ReviewVerdict(errors=[*fixed_sizes(row(STATEFUL_SETS), old, new)])
 
     return review

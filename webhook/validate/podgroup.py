@@ -34,7 +34,7 @@ from webhook.lookup import Lookups, NamespaceQueues, Owners
 from webhook.objects.names import unknown_keys, unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
 from webhook.review import Handler, ReviewVerdict, decode
-from webhook.senders import is_controller
+from webhook.senders import is_controller, may_be_controller
 from webhook.validate.pod import check_annotations
 from webhook.validate.trials import missing_class
 
@@ -93,9 +93,7 @@ def _class_errors(
 
 def _owner(request: admission.AdmissionRequest, group: scheduling.PodGroup) -> meta.OwnerReference | None:
     """Return the owner of a PodGroup that a controller sends; offline, where no user is known, any owner."""
-    owner = group.metadata.controller
-    believed = owner and (not request.user_info.username or is_controller(request, owned=True))
-    return owner if believed else None
+    return group.metadata.controller if may_be_controller(request) else None
 
 
 def check_pod_group(

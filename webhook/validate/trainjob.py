@@ -97,8 +97,7 @@ def _read(raw: msgspec.Raw) -> trainer.TrainJob:
 
 def _pod_patches(job: trainer.TrainJob) -> Iterator[runtimepatch.PodSpecPatch]:
     for patch in job.spec.runtime_patches:
-        template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
-        for each in template.spec.replicated_jobs if template and template.spec else ():
+        for each in patch.replicated_jobs:
             spec = each.template.spec if each.template else None
             if spec and spec.template and spec.template.spec:
                 yield spec.template.spec

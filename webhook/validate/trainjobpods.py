@@ -5,7 +5,7 @@ names the reference to the runtime, or the TrainJob's patches if they change tha
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,13 +13,13 @@ from msgspec import convert, to_builtins
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
-from muster.api.kubeflow import runtimepatch, trainer
+from muster.api.kubeflow import trainer
 from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import JOBS, Job
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Compiled, Component
 from muster.workloads.kind import pod_templates
-from muster.workloads.table import kind_of
+from muster.workloads.table import kind_in
 from webhook.apiserver import DryRuns
 from webhook.lookup import NamespaceQueues
 from webhook.validate.jobtemplates import check_template
@@ -58,7 +58,7 @@ def check_jobs(
 def _mistakes(component: Component, framework: Framework, queues: NamespaceQueues) -> list[FieldError]:
     """Return the errors of a component by the rules of its kind; nothing for other kinds."""
     manifest = component.manifest
-    kind = kind_of(str(manifest.get("apiVersion", "")), component.kind)
+    kind = kind_in(manifest)
     if manifest.get("apiVersion") == JOBS.api_version and component.kind == JOBS.kind:
         return check_template(convert(manifest, Job), framework).errors
     return check_workload(kind, to_builtins(manifest), queues, framework).errors if kind in VALIDATED else []
@@ -73,21 +73,16 @@ def check_pods(
 
 def _trials(job: trainer.TrainJob, compiled: Compiled) -> Iterator[Trial]:
     spec = to_builtins(job.spec)
-    patched = {each.name for patch in job.spec.runtime_patches for each in _replicated_jobs(patch)}
+    patched = {each.name for patch in job.spec.runtime_patches for each in patch.replicated_jobs}
     for component in compiled.components:
         manifest = to_builtins(component.manifest)
-        kind = kind_of(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
+        kind = kind_in(manifest)
         for place, template in pod_templates(manifest, kind.templates) if kind else ():
             labels = mapping(value_at(template, ("metadata", "labels")))
             name = str(mapping(value_at(manifest, place[:3])).get("name") or labels.get(names.REPLICATED_JOB) or "pod")
             path = PATCHES if name in patched else REFERENCE
             pod = pod_to_try(template, name)
             yield Trial(pod, path, path, partial(_own, spec, pod))
-
-
-def _replicated_jobs(patch: runtimepatch.RuntimePatch) -> Sequence[runtimepatch.ReplicatedJobPatch]:
-    template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
-    return template.spec.replicated_jobs if template and template.spec else ()
 
 
 def _own(spec: Mapping[str, Any], pod: Mapping[str, Any], field: str) -> str | None:

@@ -28,7 +28,7 @@ from webhook.lookup import Lookups, NamespaceQueues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
-from webhook.senders import is_controller
+from webhook.senders import may_be_controller
 from webhook.validate.edits import edits
 from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_annotations, check_framework, check_pod
@@ -87,8 +87,7 @@ def _was_checked(request: AdmissionRequest, metadata: JSON) -> bool:
     Users may also name an owner, but this is not trusted. Offline, where no user is known, objects count as the user's
     own.
     """
-    owned = row_of(msgspec.convert(metadata, ObjectMeta).controller) is not None
-    return owned and (not request.user_info.username or is_controller(request, owned=owned))
+    return row_of(msgspec.convert(metadata, ObjectMeta).controller) is not None and may_be_controller(request)
 
 
 def check_workload(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:

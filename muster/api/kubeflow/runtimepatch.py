@@ -117,3 +117,9 @@ class RuntimePatch(Wire):
     """Time of the last change; filled in by the webhook, but not for `kubectl apply` without `--server-side`."""
     training_runtime_spec: TrainingRuntimeSpecPatch | None = None
     """The changes."""
+
+    @property
+    def replicated_jobs(self) -> list[ReplicatedJobPatch]:
+        """The changes to replicated jobs."""
+        template = self.training_runtime_spec.template if self.training_runtime_spec else None
+        return template.spec.replicated_jobs if template and template.spec else []

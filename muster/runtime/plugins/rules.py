@@ -116,9 +116,8 @@ def _injections(info: Info) -> Iterator[FieldError]:
 
 
 def _patch(patch: runtimepatch.RuntimePatch, runtime: Runtime) -> Iterator[FieldError]:
-    template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
     known = {job["name"]: job for job in _jobs(runtime)}
-    for job in template.spec.replicated_jobs if template and template.spec else []:
+    for job in patch.replicated_jobs:
         if job.name not in known:
             message = "must not have replicated job that doesn't exist in the runtime job template"
             yield FieldError(_PATCHES, message, job.name)
