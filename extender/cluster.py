@@ -152,7 +152,7 @@ _PLURALS = Counter(fed.resource.plural for fed in FEED)
 
 def _called(resource: Resource[Any]) -> str:
     """Return the display name of a kind: its plural, with the group if two kinds have the same plural."""
-    return resource.plural if _PLURALS[resource.plural] == 1 else f"{resource.plural}.{resource.group}"
+    return resource.plural if _PLURALS[resource.plural] == 1 else resource.full_name
 
 
 _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {core.PODS: name_only, JOBS: _job_name_only}

@@ -141,7 +141,7 @@ def _labelled(client: Client, namespace: str, selector: str) -> list[Target]:
         try:
             there = client.list(whole(kind.resource), namespace, label_selector=selector)
         except Forbidden:
-            forbidden.append(f"{kind.resource.plural}.{kind.resource.group}".rstrip("."))
+            forbidden.append(kind.resource.full_name)
         except NotFound:
             continue  # the cluster has no such kind
         else:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import QueueReport, queue_reports, queue_reports_of
 from extender.explain.report import UnknownNameError
@@ -97,7 +97,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
     Raise ClickException if the user may not list gangs.
     """
     dump = ClusterDump(time.time())
-    unread = {kind_name(fed.resource) for fed in FEED}
+    unread = {fed.resource.full_name for fed in FEED}
     for resource in _OWN:
         try:
             with (
@@ -111,7 +111,7 @@ def own(client: Client, namespace: str) -> ClusterDump:
                     "muster-view or muster-edit in a RoleBinding there"
                 ) from error
         else:
-            unread -= set() if resource.namespaced else {kind_name(resource)}
+            unread -= set() if resource.namespaced else {resource.full_name}
     with suppress(Forbidden, NotFound):  # it may name a queue for its pods
         dump.add_objects(core.NAMESPACES, [client.get(core.NAMESPACES, namespace)])
     dump.unread = frozenset(unread)

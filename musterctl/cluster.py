@@ -134,9 +134,8 @@ def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
     except NotFound as error:
         if (error.details or {}).get("name"):
             raise
-        plural = f"{resource.plural}.{resource.group}"
         raise click.ClickException(
-            f"the cluster at {client.server} does not know {plural}: is Muster installed there?"
+            f"the cluster at {client.server} does not know {resource.full_name}: is Muster installed there?"
         ) from error
 
 
@@ -235,7 +234,7 @@ def failing_as(
     except (Unreachable, Unauthorized):
         raise  # not about this object
     except APIError as error:
-        target = resource.reference(name) if name else f"{resource.plural}.{resource.group}"
+        target = resource.reference(name) if name else resource.full_name
         if isinstance(error, NotFound) and (error.details or {}).get("name") == name:
             from musterctl.acting import others_named  # noqa: PLC0415 - it needs this module
 

@@ -16,7 +16,7 @@ from controller.job.actions import KNOWN
 from controller.job.rules import budget
 from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
-from extender.explain.clusterdump import READ, kind_name
+from extender.explain.clusterdump import READ
 from extender.planner import api as planner
 from extender.settings import ExtenderSettings
 from muster.api.limits import LIMITS
@@ -204,7 +204,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "command-unchecked-namespaces": lambda: _code(UNTOUCHED_NAMESPACES),
     "chart-values": lambda: _table(("value", "default", "what it is"), generated.value_rows()),
     "command-rights": lambda: _table(("command", "role", "needs", "shows more with"), generated.command_rows()),
-    "cluster-reads": lambda: _code(kind_name(resource) for resource in READ),
+    "cluster-reads": lambda: _code(resource.full_name for resource in READ),
     "default-actions": lambda: f"`{planner.SchedulerConfig().actions}`",
     "default-configuration": lambda: f"\n\n```yaml\n{planner.defaults()}```\n\n",
     "default-plugins": lambda: _code(each.name for tier in planner.SchedulerConfig().tiers for each in tier.plugins),

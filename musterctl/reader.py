@@ -113,7 +113,7 @@ def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
 def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
     """Return a foreign kind in a version that the cluster serves; None if it serves none, or the user may not ask."""
     try:
-        version = client.get(extensions.DEFINITIONS, f"{resource.plural}.{resource.group}").served(resource.version)
+        version = client.get(extensions.DEFINITIONS, resource.full_name).served(resource.version)
     except (NotFound, Forbidden):
         return None
     return replace(resource, version=version) if version else None

@@ -119,7 +119,7 @@ def _meant(asked: RequestContext) -> tuple[PageAction, str, str]:
         raise asked.missing(f"{kind} {namespace}/{name}")
     action = found[0]
     if not _may(asked, action, namespace):
-        rights = " and ".join(f"{verb} {kind.plural}.{kind.group}" for verb, kind in action.needs)
+        rights = " and ".join(f"{verb} {kind.full_name}" for verb, kind in action.needs)
         raise asked.forbidden(f"to {action.name} it you need the right to {rights} in namespace {namespace}")
     return action, namespace, name
 

@@ -80,12 +80,12 @@ class PageCaches:
             store: ObjectStore[Any] = ObjectStore({_BY_NAMESPACE: _namespace_of}, packed=_PACKED.get(resource))
             self._stores[resource] = store
             if not may.everywhere and resource is not TRAIN_JOBS:  # the planner does not read those
-                self.unread.append(_name(resource))
+                self.unread.append(resource.full_name)
             if not may.at_all:
                 continue
             handle = partial(self._changed, resource)
             where = None if may.everywhere else namespace
-            self._reflectors[_name(resource)] = (
+            self._reflectors[resource.full_name] = (
                 OptionalReflector(client, resource, partial(_into, store, handle))
                 if optional
                 else _reflector(client, resource, store, where, handle, newer=newer)
@@ -103,7 +103,7 @@ class PageCaches:
 
     def mirror(self, resource: Resource[T]) -> Mirror[Any]:
         """Return the handler of a kind that every cluster serves."""
-        reflector = self._reflectors[_name(resource)]
+        reflector = self._reflectors[resource.full_name]
         assert isinstance(reflector, Reflector)  # noqa: S101 # the caller has chosen
         return reflector.mirror
 
@@ -227,7 +227,7 @@ class PageCaches:
         return dump
 
     def _reads(self, resource: Resource[Any]) -> bool:
-        return _name(resource) in self._reflectors
+        return resource.full_name in self._reflectors
 
     def _changed(self, resource: Resource[Any], old: Any, new: Any) -> None:
         if resource is NODES and old is not None and new is not None and _alike(old, new):
@@ -250,10 +250,6 @@ class PageCaches:
                 return
             for known in (self._changes, self._dirty, self._generation, self._made):
                 known.pop(namespace, None)
-
-
-def _name(resource: Resource[Any]) -> str:
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
 def _namespace_of(item: Object) -> tuple[str]:

@@ -62,7 +62,7 @@ class Watched:
 
     def __init__(self, client: Client, framework: Framework, *, job_sets: bool = False) -> None:
         own = set(Framework(registry.plugins()).watched())
-        wanted = [name for name in framework.watched() if name not in own] + [_name(JOB_SETS)] * job_sets
+        wanted = [name for name in framework.watched() if name not in own] + [JOB_SETS.full_name] * job_sets
         self._handlers: list[Handler[Object]] = []
         self._objects = {name: ObjectStore(packed=_resource(name).type) for name in wanted}
         self._reflectors = [OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in wanted]
@@ -88,12 +88,12 @@ class Watched:
 
     def get(self, resource: Resource[Any], key: str) -> Object | None:
         """Return the object with this key, of a kind that is watched."""
-        found = self._objects.get(_name(resource))
+        found = self._objects.get(resource.full_name)
         return found.get(key) if found is not None else None
 
     def watches(self, resource: Resource[Any]) -> bool:
         """Return True if a cache shows the objects of this kind."""
-        return _name(resource) in self._objects
+        return resource.full_name in self._objects
 
     def objects_of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
         """Return all objects that a TrainJob controls, as JSON, by kind and name."""
@@ -113,13 +113,9 @@ class Watched:
             handler(old, new)
 
 
-def _name(resource: Resource[Any]) -> str:
-    return f"{resource.plural}.{resource.group}"
-
-
 def _resource(name: str) -> Resource[Any]:
     """Return the kind of a plugin's `plural.group`; the CRD determines the served version."""
-    if name == _name(JOB_SETS):
+    if name == JOB_SETS.full_name:
         return JOB_SETS
     plural, _, group = name.partition(".")
     return Resource(group, "", plural, plural, UnknownKindObject)

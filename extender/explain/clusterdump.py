@@ -36,11 +36,6 @@ READ: tuple[Resource[Any], ...] = (*(fed.resource for fed in FEED), PROVISIONING
 """All kinds that are read; the last one exists only if an autoscaler has installed it, and it is not watched."""
 
 
-def kind_name(resource: Resource[Any]) -> str:
-    """Return a kind's name as in kubectl: `pods`, `jobs.batch.volcano.sh`."""
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-
-
 @dataclass(slots=True)
 class ClusterDump:
     """The objects of one moment, by kind: from a file of `muster snapshot`, or from a cluster that was just read."""
@@ -90,7 +85,7 @@ class ClusterDump:
 
     def objects_of(self, resource: Resource[T]) -> list[T]:
         """Return the list of the objects of one kind."""
-        return self.objects.setdefault(kind_name(resource), [])
+        return self.objects.setdefault(resource.full_name, [])
 
     def add_objects(self, resource: Resource[T], items: Iterable[T]) -> None:
         """Add objects of one kind."""
@@ -98,7 +93,7 @@ class ClusterDump:
 
     def has(self, resource: Resource[Any]) -> bool:
         """Return True if the kind was read; a cluster or an older file may lack it."""
-        return kind_name(resource) in self.objects
+        return resource.full_name in self.objects
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """Return the pod of this name with all its fields; the state keeps fewer."""
@@ -194,7 +189,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
 def save(dump: ClusterDump) -> bytes:
     """Return the dump as a file, with the fields that the planner reads; equal dumps give equal files."""
     objects = {
-        kind_name(resource): msgspec.json.encode([scrubbed(item) for item in dump.objects_of(resource)])
+        resource.full_name: msgspec.json.encode([scrubbed(item) for item in dump.objects_of(resource)])
         for resource in READ
         if dump.has(resource) or resource is not PROVISIONING_REQUESTS
     }
@@ -223,7 +218,7 @@ def load(content: bytes) -> ClusterDump:
     dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
     dump.pool_configs, dump.suspects, dump.usage = file.pool_configs, file.suspects, file.usage
     dump.inputs = file.inputs
-    known: dict[str, Any] = {kind_name(resource): resource for resource in READ}
+    known: dict[str, Any] = {resource.full_name: resource for resource in READ}
     for kind, raw in file.objects.items():
         if kind in known:  # an unknown kind was written by a later version
             items = msgspec.json.decode(raw, type=list[known[kind].type])  # type: ignore[misc]  # chosen at run time

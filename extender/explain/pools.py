@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.clusterdump import ClusterDump
 from extender.planner.state.pooled import job_belongs, pod_belongs
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.placement import PLACEMENTS
@@ -27,11 +27,11 @@ def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
         return dump
     objects = dict(dump.objects)
     for kind in _LABELLED:
-        objects[kind_name(kind)] = [each for each in dump.objects_of(kind) if pool_of(each.metadata) == pool]
-    nodes = {node.metadata.name for node in objects[kind_name(NODES)]}
-    groups = {group.metadata.key for group in objects[kind_name(POD_GROUPS)]}
-    objects[kind_name(JOBS)] = [job for job in dump.objects_of(JOBS) if job_belongs(job, pool)]
-    objects[kind_name(PODS)] = [pod for pod in dump.objects_of(PODS) if pod_belongs(pod, pool, nodes, groups)]
+        objects[kind.full_name] = [each for each in dump.objects_of(kind) if pool_of(each.metadata) == pool]
+    nodes = {node.metadata.name for node in objects[NODES.full_name]}
+    groups = {group.metadata.key for group in objects[POD_GROUPS.full_name]}
+    objects[JOBS.full_name] = [job for job in dump.objects_of(JOBS) if job_belongs(job, pool)]
+    objects[PODS.full_name] = [pod for pod in dump.objects_of(PODS) if pod_belongs(pod, pool, nodes, groups)]
     config = dump.pool_configs.get(pool, dump.scheduler_config)
     return dataclasses.replace(dump, scheduler_config=config, objects=objects, pool=pool)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from extender.explain.clusterdump import ClusterDump, kind_name, state_of
+from extender.explain.clusterdump import ClusterDump, state_of
 from extender.explain.report import UnknownNameError, near_names
 from extender.planner import reasons
 from extender.planner.cycle import Planning, parts_of
@@ -267,7 +267,7 @@ class WhatIf:
 
     def knows(self, resource: Resource[Any]) -> bool:
         """Return True if all objects of the kind are in the dump."""
-        return kind_name(resource) not in self.dump.unread
+        return resource.full_name not in self.dump.unread
 
     def pods_of(self, key: str) -> list[Pod]:
         """Return the pods of a gang."""

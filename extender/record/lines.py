@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from extender.explain.clusterdump import kind_name, scrubbed
+from extender.explain.clusterdump import scrubbed
 from extender.planner.state.feed import FEED
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
@@ -18,7 +18,7 @@ from muster.api.muster.usage import PublishedUsage
 
 FORMAT: Final = "muster-recording/v1"
 RESOURCES: Final[dict[str, Resource[Any]]] = {
-    kind_name(resource): resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
+    resource.full_name: resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
 }
 """Name of a kind as in kubectl → the kind; all kinds in a recording."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from extender.explain.clusterdump import kind_name
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.state import PlannerState
@@ -31,9 +30,9 @@ class RecordingHook:
     ) -> None:
         """Record a change of an object, as the state receives it."""
         if new is not None:
-            self.recorder.saw(kind_name(resource), new, own=own)
+            self.recorder.saw(resource.full_name, new, own=own)
         elif old is not None:
-            self.recorder.gone(kind_name(resource), old.metadata.key, own=own)
+            self.recorder.gone(resource.full_name, old.metadata.key, own=own)
 
     def recording_handler(
         self, resource: Resource[Any], tell: Callable[[Any, Any], None]

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from extender.explain.clusterdump import kind_name
 from extender.explain.report import UnknownNameError, near_names
 from extender.explain.whatif import changed_queue, copies, queue_of_change
 from extender.replay.replayedworld import rules_from
@@ -16,8 +15,8 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue, QueueStatus
 
-_QUEUES, _NODES = kind_name(QUEUES), kind_name(NODES)
-_GROUPS = frozenset({kind_name(POD_GROUPS), kind_name(NATIVE_POD_GROUPS)})
+_QUEUES, _NODES = QUEUES.full_name, NODES.full_name
+_GROUPS = frozenset({POD_GROUPS.full_name, NATIVE_POD_GROUPS.full_name})
 
 
 class WhatIfChanges:

@@ -9,7 +9,6 @@ at the end of the recording is *censored*: its full running time is unknown, so 
 from collections.abc import Iterable
 from typing import Any
 
-from extender.explain.clusterdump import kind_name
 from extender.record import lines
 from extender.replay.workloads import History, ReplayedChange
 from extender.simulate.members import SimulatedPod, SimulatedWorkload
@@ -25,8 +24,8 @@ from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.workloads.table import gang_of, slot_of
 
-_PODS, _JOBS, _GROUPS = kind_name(PODS), kind_name(JOBS), kind_name(POD_GROUPS)
-_NATIVE, _PLACEMENTS = kind_name(NATIVE_POD_GROUPS), kind_name(PLACEMENTS)
+_PODS, _JOBS, _GROUPS = PODS.full_name, JOBS.full_name, POD_GROUPS.full_name
+_NATIVE, _PLACEMENTS = NATIVE_POD_GROUPS.full_name, PLACEMENTS.full_name
 _OF_GANGS = frozenset({_PODS, _JOBS, _GROUPS, _NATIVE, _PLACEMENTS})
 _ONE_EVICTION_S = 5.0
 """Time, in seconds, within which evictions of several pods of a gang count as one eviction."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from extender.explain.clusterdump import kind_name
 from extender.planner.cycle import Planning
 from extender.planner.framework import config
 from extender.planner.framework.session import Session
@@ -20,9 +19,9 @@ from muster.api.muster.node_faults import CONDITIONS, TAINTS, FaultRules, change
 from muster.api.volcano.scheduling import POD_GROUPS
 
 _WRITTEN: dict[str, Callable[[PlannerState, Any], object]] = {
-    kind_name(PODS): PlannerState.on_pod_written,
-    kind_name(POD_GROUPS): PlannerState.on_pod_group_written,
-    kind_name(NATIVE_POD_GROUPS): PlannerState.on_native_written,
+    PODS.full_name: PlannerState.on_pod_written,
+    POD_GROUPS.full_name: PlannerState.on_pod_group_written,
+    NATIVE_POD_GROUPS.full_name: PlannerState.on_native_written,
 }
 """Kind → method that applies the planner's own write; writes of Placements are applied like watched changes."""
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from extender.explain.clusterdump import kind_name
 from extender.planner.state.podshape import pin_of
 from extender.simulate.members import SimulatedPod, SimulatedWorkload, ended_pod, members_of, running_pod, waiting_pod
 from extender.simulate.world import RecordedState
@@ -18,7 +17,7 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroupStatus
 
-_PODS, _GROUPS, _JOBS, _PLACEMENTS = kind_name(PODS), kind_name(POD_GROUPS), kind_name(JOBS), kind_name(PLACEMENTS)
+_PODS, _GROUPS, _JOBS, _PLACEMENTS = PODS.full_name, POD_GROUPS.full_name, JOBS.full_name, PLACEMENTS.full_name
 
 
 @dataclass(slots=True)

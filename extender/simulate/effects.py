@@ -6,7 +6,6 @@ from functools import partial
 from msgspec.structs import replace
 
 from extender import placementcontent as content
-from extender.explain.clusterdump import kind_name
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -18,7 +17,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent
 
-_PODS, _PLACEMENTS = kind_name(PODS), kind_name(PLACEMENTS)
+_PODS, _PLACEMENTS = PODS.full_name, PLACEMENTS.full_name
 _ARRIVE_S = 600.0
 """Time, in seconds, for members to arrive once nodes are free; in a simulation they arrive at once."""
 

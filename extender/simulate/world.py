@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from extender.explain.clusterdump import READ, kind_name
+from extender.explain.clusterdump import READ
 from extender.planner.scaleup.requests import newest
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 
-_FED = {kind_name(fed.resource): fed for fed in FEED}
+_FED = {fed.resource.full_name: fed for fed in FEED}
 
 
 class RecordedState:
@@ -17,7 +17,7 @@ class RecordedState:
 
     def __init__(self, state: PlannerState) -> None:
         self.state = state
-        self.objects: dict[str, dict[str, Any]] = {kind_name(resource): {} for resource in READ}
+        self.objects: dict[str, dict[str, Any]] = {resource.full_name: {} for resource in READ}
 
     def apply(self, kind: str, item: Any) -> None:
         """Pass an object to the state, as a watch would."""
@@ -37,4 +37,4 @@ class RecordedState:
 
     def requests(self) -> Mapping[str, Any]:
         """Return the newest ProvisioningRequest of each gang, by its UID."""
-        return newest(self.objects[kind_name(PROVISIONING_REQUESTS)].values())
+        return newest(self.objects[PROVISIONING_REQUESTS.full_name].values())

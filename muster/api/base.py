@@ -51,6 +51,11 @@ class Resource(Generic[T]):
         """The `apiVersion` of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def full_name(self) -> str:
+        """The plural with its group, as in kubectl: `pods`, `jobs.batch.volcano.sh`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
     def reference(self, name: str) -> str:
         """Return kind and name as kubectl writes them: job.batch.volcano.sh/train."""
         return f"{self.kind.lower()}.{self.group}/{name}" if self.group else f"{self.kind.lower()}/{name}"

@@ -80,7 +80,7 @@ def manifests(core: Mapping[str, Any]) -> dict[str, str]:
     """Return the CRDs as files (charts/muster/files/crds): name → text."""
     schemas = kind_schemas(embedded_schemas(core))
     return {
-        f"{definition.resource.plural}.{definition.resource.group}.yaml": HEADER
+        f"{definition.resource.full_name}.yaml": HEADER
         + to_yaml(custom_resource(definition, schemas[definition.resource.kind]))
         for definition in DEFINITIONS
     }
@@ -110,7 +110,7 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "metadata": {"name": resource.full_name},
         "spec": {
             "group": resource.group,
             "names": names,

@@ -37,7 +37,7 @@ class OptionalReflector:
         self._definition = Reflector(
             client,
             DEFINITIONS,
-            field_selector=f"metadata.name={resource.plural}.{resource.group}",
+            field_selector=f"metadata.name={resource.full_name}",
             longest_delay_s=longest_delay_s,
         )
         self._definition.add_handler(self._seen)

@@ -15,7 +15,7 @@ from jobs import job, task
 from tenants import CLUSTER_ROLES, JSON, ROLES, bind, refusal, user
 from train_jobs import RUN
 
-from extender.explain.clusterdump import READ, kind_name
+from extender.explain.clusterdump import READ
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
@@ -212,7 +212,7 @@ def test_a_command_needs_these_rights_and_no_others(
     wanted = {*rights} - {UPDATE_JOBS, WHOLE}
     if WHOLE in rights:
         absent = (TOPOLOGIES, PROVISIONING_REQUESTS)  # other projects' kinds
-        wanted = {f"list {kind_name(each)}" for each in READ if each not in absent}
+        wanted = {f"list {each.full_name}" for each in READ if each not in absent}
     wait_for(lambda: used(watched, name, since) >= wanted, what=f"{sorted(wanted)}")
     if WHOLE not in rights:
         assert used(watched, name, since) == wanted

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.report import UnknownNameError
 from extender.explain.topology import TopologyReport, topology_reports
 from extender.explain.whatif import WhatIf
@@ -66,13 +66,11 @@ def _of_nodes(dump: ClusterDump) -> ClusterDump:
     groups = [each for each in dump.objects_of(POD_GROUPS) if each.metadata.key in keys]
     owners = {owner.uid for each in groups for owner in each.metadata.owner_references}
     kept: dict[str, list[Any]] = {
-        kind_name(PLACEMENTS): placements,
-        kind_name(POD_GROUPS): groups,
-        kind_name(scheduling.NATIVE_POD_GROUPS): [],
-        kind_name(JOBS): [each for each in dump.objects_of(JOBS) if each.metadata.uid in owners],
-        kind_name(core.PODS): [
-            each for each in dump.objects_of(core.PODS) if each.spec.node_name and not each.finished
-        ],
+        PLACEMENTS.full_name: placements,
+        POD_GROUPS.full_name: groups,
+        scheduling.NATIVE_POD_GROUPS.full_name: [],
+        JOBS.full_name: [each for each in dump.objects_of(JOBS) if each.metadata.uid in owners],
+        core.PODS.full_name: [each for each in dump.objects_of(core.PODS) if each.spec.node_name and not each.finished],
     }
     return replace(dump, objects={**dump.objects, **kept})
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.clusterdump import ClusterDump
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from web.asked import RequestContext
@@ -57,7 +57,7 @@ def _dump(asked: RequestContext) -> ClusterDump:
     whole = asked.site.explainer.dump()
     if asked.caller.everything:
         return whole
-    own = ClusterDump(whole.taken_at, unread=frozenset({kind_name(POD_GROUPS)}))
+    own = ClusterDump(whole.taken_at, unread=frozenset({POD_GROUPS.full_name}))
     own.add_objects(PRIORITY_CLASSES, whole.objects_of(PRIORITY_CLASSES))
     own.add_objects(
         NAMESPACES, [each for each in whole.objects_of(NAMESPACES) if asked.caller.scope.has(each.metadata.name)]

@@ -75,7 +75,7 @@ class MusterJob:
 
     def watched(self) -> Iterable[str]:
         """Return Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
-        return [f"{each.plural}.{each.group}" for each in (JOBS, core.INDEXED_JOBS)]
+        return [each.full_name for each in (JOBS, core.INDEXED_JOBS)]
 
 
 def _check_nodes(info: Info) -> Iterable[FieldError]:

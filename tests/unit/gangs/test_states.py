@@ -9,7 +9,7 @@ from builders import job, manifests, placement, pod_group
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.gang import GangExplainer
 from extender.explain.report import GangReport
 from extender.explain.whatif import WhatIf
@@ -123,7 +123,7 @@ def explained(world: World, *, whole: bool) -> GangReport:
     dump.add_objects(PLACEMENTS, [world.placement] if world.placement else [])
     dump.add_objects(PODS, world.pods)
     dump.add_objects(JOBS, [world.job] if world.job else [])
-    dump.unread = frozenset() if whole else frozenset(kind_name(fed.resource) for fed in FEED)
+    dump.unread = frozenset() if whole else frozenset(fed.resource.full_name for fed in FEED)
     what_if = WhatIf(dump)
     view = what_if.state.gang("ns/train")
     assert view is not None

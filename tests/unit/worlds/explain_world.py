@@ -7,7 +7,7 @@ from typing import Any
 from extender_world import GPU8, World
 from state_oracle import RememberingState
 
-from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import explain
 from extender.explain.report import GangReport, PodReport
 from extender.explain.text import lines_of
@@ -23,7 +23,7 @@ class ToldState(RememberingState):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: dict[str, dict[str, Any]] = {kind_name(fed.resource): {} for fed in FEED}
+        self.told: dict[str, dict[str, Any]] = {fed.resource.full_name: {} for fed in FEED}
 
     def __getattribute__(self, name: str) -> Any:
         method = super().__getattribute__(name)
@@ -32,7 +32,7 @@ class ToldState(RememberingState):
             return method
 
         def tell(old: Any, new: Any) -> Any:
-            objects = self.told[kind_name(fed.resource)]
+            objects = self.told[fed.resource.full_name]
             if new is None:
                 objects.pop(old.metadata.key, None)
             else:

@@ -6,7 +6,6 @@ from typing import Any
 
 from explain_world import ExplainWorld
 
-from extender.explain.clusterdump import kind_name
 from extender.planner.cycle import Planning
 from extender.planner.framework import config
 from extender.planner.framework.session import Session
@@ -25,7 +24,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 
 GPU = "nvidia.com/gpu"
-NODE, GROUP, QUEUE = kind_name(NODES), kind_name(POD_GROUPS), kind_name(QUEUES)
+NODE, GROUP, QUEUE = NODES.full_name, POD_GROUPS.full_name, QUEUES.full_name
 MIB = 1024 * 1024
 
 
@@ -94,10 +93,10 @@ class RecordedWorld:
         """The nodes and queues."""
         told = self.world.state.told
         return [
-            ReplayedChange(self.start_s, kind_name(fed.resource), key, item)
+            ReplayedChange(self.start_s, fed.resource.full_name, key, item)
             for fed in FEED
             if fed.resource not in (JOBS, POD_GROUPS)
-            for key, item in told[kind_name(fed.resource)].items()
+            for key, item in told[fed.resource.full_name].items()
         ]
 
     def play(self) -> Loop:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from explain_world import report_of
 
-from extender.explain.clusterdump import ClusterDump, kind_name, load, save
+from extender.explain.clusterdump import ClusterDump, load, save
 from extender.explain.own import places
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import DumpChange, WhatIf, changed
@@ -76,7 +76,7 @@ def test_it_is_gone_in_a_trial_without_it(name: str) -> None:
 def test_a_pod_whose_native_group_is_not_served_says_so() -> None:
     """As while the gate is off: the pods keep the field, and wait for a group that nobody sees."""
     made = dump()
-    made.objects[kind_name(NATIVE_POD_GROUPS)].clear()
+    made.objects[NATIVE_POD_GROUPS.full_name].clear()
     spec = {"schedulerName": "muster", "schedulingGroup": {"podGroupName": "fit-group"}}
     made.add_objects(PODS, [msgspec.convert({"metadata": meta("fit-2"), "spec": spec}, Pod)])
     report = report_of(made, "fit-2", "pod")

@@ -9,7 +9,7 @@ from explain_world import ExplainWorld, by_label, report_of
 from extender_world import GPU8
 from msgspec import structs
 
-from extender.explain.clusterdump import ClusterDump, kind_name
+from extender.explain.clusterdump import ClusterDump
 from extender.groupcontent import wanted_status
 from extender.planner.framework import decisions
 from extender.planner.standing import queue_positions
@@ -35,11 +35,11 @@ def told(world: ExplainWorld) -> None:
 
 def own(world: ExplainWorld, *, queues: bool = False) -> ClusterDump:
     """What one may read who sees his namespace, and maybe queues."""
-    dump, unread = world.dump(), {kind_name(fed.resource) for fed in FEED}
+    dump, unread = world.dump(), {fed.resource.full_name for fed in FEED}
     seen = {POD_GROUPS, JOBS, PODS} | ({QUEUES} if queues else set())
     hidden = [fed.resource for fed in FEED if fed.resource not in seen]
-    objects: dict[str, list[Any]] = {**dump.objects, **{kind_name(each): [] for each in hidden}}
-    return replace(dump, objects=objects, unread=frozenset(unread - ({kind_name(QUEUES)} if queues else set())))
+    objects: dict[str, list[Any]] = {**dump.objects, **{each.full_name: [] for each in hidden}}
+    return replace(dump, objects=objects, unread=frozenset(unread - ({QUEUES.full_name} if queues else set())))
 
 
 def report(world: ExplainWorld, name: str, kind: str = "gang", *, queues: bool = False) -> Any:
@@ -91,7 +91,7 @@ def test_what_runs_is_not_lost_only_as_its_node_may_not_be_read() -> None:
     mine = report(world, "old")
     assert (mine.cause, mine.nodes) == ("running", ["worker: node-0"])
     dump = own(world)
-    dump.unread -= {kind_name(NODES)}
+    dump.unread -= {NODES.full_name}
     assert report_of(dump, "old").cause == "members-lost"
 
 

@@ -8,7 +8,6 @@ from explain_world import ExplainWorld
 from recorded_world import GPU
 
 from extender.configfile import ConfigFile
-from extender.explain.clusterdump import kind_name
 from extender.main import Extender
 from extender.planner.state.feed import FEED
 from extender.record import lines
@@ -57,7 +56,7 @@ def test_reflectors_cycles_and_configuration_are_recorded(tmp_path: Path, monkey
     found = [*Recording(folder)]
     (head,) = (line for line in found if isinstance(line, lines.Head))
     assert (head.config, head.settings["nodeFaultGrace"]) == ('actions: "allocate"\n', 12.0)
-    kinds = {kind_name(fed.resource) for fed in FEED if told.objects_of(fed.resource)}
+    kinds = {fed.resource.full_name for fed in FEED if told.objects_of(fed.resource)}
     assert {line.kind for line in found if isinstance(line, lines.KnownLine)} >= kinds
     cycles = [[words[0] for words in line.decided] for line in found if isinstance(line, lines.Cycle)]
     assert cycles == [["place"], []]

@@ -10,7 +10,6 @@ from extender_world import World
 from msgspec.structs import replace
 from recorded_world import MIB, NODE, RecordedWorld, head
 
-from extender.explain.clusterdump import kind_name
 from extender.record import lines, recorder
 from extender.record.reading import Recording, RecordingError
 from extender.record.recorder import PlannerRecorder
@@ -22,7 +21,7 @@ from muster.api.kubernetes.core import PODS, Node, NodeStatus, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.node_faults import DEFAULT_RULES
 
-POD = kind_name(PODS)
+POD = PODS.full_name
 
 
 def node(name: str, cpu: int = 8) -> Node:

@@ -8,7 +8,6 @@ from builders import pod
 from msgspec.structs import replace
 from recorded_world import GPU, MIB, NODE, RecordedWorld, head, starts
 
-from extender.explain.clusterdump import kind_name
 from extender.record import lines
 from extender.record.reading import Recording
 from extender.record.recorder import PlannerRecorder
@@ -21,7 +20,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec
 
-POD, GROUP = kind_name(PODS), kind_name(POD_GROUPS)
+POD, GROUP = PODS.full_name, POD_GROUPS.full_name
 START_S = 1_800_000_000.0
 
 

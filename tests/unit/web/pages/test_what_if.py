@@ -6,7 +6,6 @@ from typing import cast
 import pytest
 from explain_world import ExplainWorld
 
-from extender.explain.clusterdump import kind_name
 from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES, Namespace, PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta
@@ -159,10 +158,10 @@ def test_who_may_see_a_part_tries_with_that_part(world: ExplainWorld, *, everyth
         assert found is dump
         return
     assert {kind: len(items) for kind, items in found.objects.items() if items} == {
-        kind_name(PRIORITY_CLASSES): 1, kind_name(NAMESPACES): 1, **({kind_name(QUEUES): 1} if queues else {}),
+        PRIORITY_CLASSES.full_name: 1, NAMESPACES.full_name: 1, **({QUEUES.full_name: 1} if queues else {}),
     }  # fmt: skip
     assert [each.metadata.name for each in found.objects_of(NAMESPACES)] == ["ns"]
-    assert found.unread == {kind_name(POD_GROUPS)}
+    assert found.unread == {POD_GROUPS.full_name}
 
 
 def test_a_preemptor_names_what_it_evicts(world: ExplainWorld) -> None:
