@@ -163,7 +163,7 @@ def test_an_impossible_request_costs_nothing(client: Client, namespace: str, wai
     assert not made.names
 
 
-def test_capacity_is_checked_if_the_class_says_so(
+def test_capacity_is_checked_by_a_check_capacity_class(
     client: Client, namespace: str, wait_for: Wait, made: Made, queue: str
 ) -> None:
     """With check-capacity autoscaler says that there are no such nodes, and adds none."""

@@ -147,7 +147,7 @@ def test_it_holds_while_the_recorder_is_dead(world: World) -> None:
 
 @pytest.mark.parametrize("kind", ["garbage", "gone"])
 def test_without_usage_nobody_is_kept(used_up: World, kind: str) -> None:
-    """The event and the metric say that it is not known; the recorder heals it, and the budget holds again.
+    """The event and the metric report unknown usage; the recorder repairs it, and the budget is enforced again.
 
     While it cannot be read the usage that was read last counts.
     """

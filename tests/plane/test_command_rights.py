@@ -169,7 +169,7 @@ DELETES = ("muster cancel", "muster job delete")
 
 def prepare(plane: Plane, command: str, given: int, wait_for: Callable[..., Any]) -> None:
     """Make what a command needs beside its rights."""
-    if command == "muster train":  # it says why it waits, and then runs
+    if command == "muster train":  # it reports why it waits, and then runs
         fill_queue(plane, f"holds-{given}", wait_for)
     elif command in RELEASES:
         ordered(plane, "AbortJob", wait_for)

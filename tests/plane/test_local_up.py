@@ -84,7 +84,7 @@ def test_other_options_are_refused(muster: Muster, up: str) -> None:
 
 
 def test_what_dies_is_started_again_and_reported(muster: Muster, home: Path, up: str, wait_for: Any) -> None:
-    """The plane's supervisor starts what has died, and nothing else; `status` says how often, and its log why."""
+    """The plane's supervisor restarts only processes that died; `status` shows their number, its log the reasons."""
     before, names = pids(home, up), ("kube-scheduler", "controller")
     for name in names:
         os.kill(before[name], signal.SIGKILL)
@@ -98,7 +98,7 @@ def test_what_dies_is_started_again_and_reported(muster: Muster, home: Path, up:
 
 
 def test_a_part_that_a_command_stops_is_not_started_beside_it(muster: Muster, home: Path, up: str) -> None:
-    """`restart` has the plane to itself; and a supervisor that has died is told, and started by `up`."""
+    """`restart` excludes other commands on the plane; a supervisor that has died is reported, and `up` starts it."""
     before = pids(home, up)
     assert muster("restart", "--name", up, "controller").returncode == 0
     assert len([line for line in processes_of(home / "muster" / up) if "controller" in line.split("\0")[:3]]) == 1

@@ -312,7 +312,7 @@ WRITES: tuple[tuple[str, Resource[Any], dict[str, Any], str, bool], ...] = (
 
 
 @pytest.mark.parametrize(("kind", "made", "where", "may"), [row[1:] for row in WRITES], ids=[row[0] for row in WRITES])
-def test_the_controller_makes_only_what_is_of_workloads(
+def test_the_controller_creates_only_objects_of_workloads(
     owner: tuple[Client, str], controller: Client, kind: Resource[Any], made: Any, where: str, *, may: bool
 ) -> None:
     """Its token is no way to a pod with the rights of the cluster's own."""
@@ -320,10 +320,10 @@ def test_the_controller_makes_only_what_is_of_workloads(
     assert ("Muster's controller" in told) is not may, told
 
 
-def test_the_controller_leaves_what_is_not_of_workloads_alone(
+def test_the_controller_cannot_change_objects_of_others(
     owner: tuple[Client, str], admin: Client, controller: Client
 ) -> None:
-    """The cluster's DNS, who may log in, and pods of others; of these it changes the annotations of those in a gang."""
+    """The cluster's DNS settings, its login rights, and pods of others, except annotations of gang members."""
     _, namespace = owner
     adopts = {"metadata": {**OF_JOB["metadata"]}}
     for where, name in ((namespace, "theirs"), ("kube-system", "extension-apiserver-authentication")):

@@ -154,7 +154,7 @@ class Workload:
 
 @pytest.fixture
 def high(client: Client, namespace: str) -> Iterator[str]:
-    """A class above that of all others."""
+    """A class with a higher priority than all others."""
     body = {"metadata": {"name": f"{namespace}-high"}, "value": 1000}
     yield client.create(PRIORITY_CLASSES, body).metadata.name
     client.delete(PRIORITY_CLASSES, f"{namespace}-high")

@@ -36,7 +36,7 @@ SLACK = 256
 
 
 @TIMES
-def test_the_planner_forgets_what_is_gone(times: int) -> None:
+def test_the_planner_forgets_deleted_objects(times: int) -> None:
     """Thousands of gangs, queues and pods, each with names of its own."""
     world = World(checked=False).nodes(2)
     planning = Planning(config.SchedulerConfig(), Timing())
@@ -85,8 +85,8 @@ def terms(name: str) -> dict[str, object]:
     }
 
 
-def test_codes_of_causes_begin_anew_when_they_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of pods that are gone took them; a minute lies between two beginnings."""
+def test_codes_of_causes_start_over_when_they_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Causes of deleted pods used them; a minute passes between two resets."""
     monkeypatch.setattr(answers, "MAX_CAUSES", 20)
     world = World(checked=False).nodes(1)
     planning = Planning(config.SchedulerConfig(), Timing())
@@ -100,7 +100,7 @@ def test_codes_of_causes_begin_anew_when_they_are_used_up(monkeypatch: pytest.Mo
 
 
 @TIMES
-def test_the_recorder_forgets_what_is_gone(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recorder_forgets_deleted_objects(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of gangs with a member each; ends of the last ones are remembered."""
     monkeypatch.setattr("history.entries.REMEMBERED", 100)
     entries = Entries()
@@ -121,7 +121,7 @@ def test_the_recorder_forgets_what_is_gone(times: int, monkeypatch: pytest.Monke
     assert grown(before, sizes(entries), SLACK) == {}
 
 
-def test_the_controller_forgets_what_is_gone(cluster: Cluster) -> None:
+def test_the_controller_forgets_deleted_objects(cluster: Cluster) -> None:
     """Hundreds of Jobs that ran; each costs as many passes as in a cluster."""
 
     def round_of(first: int, count: int) -> None:
@@ -150,7 +150,7 @@ def test_the_controller_forgets_what_is_gone(cluster: Cluster) -> None:
 
 @TIMES
 def test_the_page_forgets_namespaces_that_are_gone(times: int) -> None:
-    """Thousands of them; living ones do not fall out of the list of those that are asked about."""
+    """Thousands of them; existing ones stay in the list of checked namespaces."""
     pages = Pages({})
     pages.put(NAMESPACES, {"metadata": {"name": "z-lives"}})
     gang(pages, "z-lives", "train")
@@ -173,7 +173,7 @@ def test_the_page_forgets_namespaces_that_are_gone(times: int) -> None:
 
 
 def test_answers_about_rights_are_bounded_by_asker() -> None:
-    """One user who asks about ten thousand namespaces pushes out nobody's answers; what is too old goes."""
+    """One user's requests about ten thousand namespaces displace no other user's answers; old ones are dropped."""
     now, asked = [0.0], Counter[str]()
     known = Remembered(lambda: now[0], most=100)
 

@@ -38,7 +38,7 @@ class History:
         self.wrong: list[str] = []
         self.causes = Causes()
         self.noted: set[str] = set()  # UIDs of Commands that some status says were carried out
-        self.done: dict[str, set[str]] = {}  # UID of a Job → the pods that its status says are done and gone
+        self.done: dict[str, set[str]] = {}  # UID of a Job → the succeeded and deleted pods in its status
         self.phases: dict[tuple[str, str], str] = {}  # the last phase of a Job's pod
 
     def __call__(self, res: Resource[Any], old: Any, new: Any) -> None:

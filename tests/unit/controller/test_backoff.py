@@ -134,7 +134,7 @@ def test_another_restart_ends_the_row() -> None:
 
 
 def test_a_timer_does_not_wait_for_a_clock_that_was_set_back(cluster: Cluster) -> None:
-    """By an hour: its whole time begins once more, and it is noted then."""
+    """By an hour: the whole delay begins again, and is recorded then."""
     add(cluster, "j", task("w", 1), policies=[{"event": "PodEvicted", "action": "RestartJob", "timeout": "60s"}])
     settle(cluster)
     actions = cluster.controller.jobs._reconciler._actions

@@ -192,7 +192,7 @@ def test_a_client_can_update_the_jobflow_that_it_has_just_created() -> None:
         assert world.flow.status.state.phase == "Pending"
 
 
-def test_no_jobs_that_have_gone_are_kept() -> None:
+def test_deleted_jobs_are_forgotten() -> None:
     """Nor of strangers who name a JobFlow as the owner of Jobs that are large; only what a status needs."""
     world = World(jobRetainPolicy="retain")
     flow = world.api.find(JOB_FLOWS, "flow", "n").metadata

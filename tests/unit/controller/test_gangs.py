@@ -154,7 +154,7 @@ def test_a_gang_waits_for_no_members_that_are_done(world: World, phases: tuple[s
     (("Succeeded", "Failed"), ["1 pod failed"]),
 ])  # fmt: skip
 def test_plain_pods_of_a_group_of_kueue(world: World, phases: tuple[str, str], end: list[str]) -> None:
-    """They start together, and their PodGroup outlives each of them, but not all; its end says how they ended."""
+    """They start together, and their PodGroup is deleted after the last of them; its phase shows how they ended."""
     labels = {names.QUEUE: "default", names.KUEUE_GROUP: "sample"}
     for number in range(2):
         metadata = {"name": f"p{number}", "labels": labels, "annotations": {names.KUEUE_TOTAL: "2"}}

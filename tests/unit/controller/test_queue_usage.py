@@ -94,7 +94,7 @@ def test_a_pod_counts_from_its_binding_to_its_end() -> None:
 
 
 def test_the_members_follow_their_gang_to_another_queue() -> None:
-    """Also those that were counted before their PodGroup was known; a pod of no gang stays."""
+    """Also pods that were counted before their PodGroup was known; a pod without a gang stays."""
     world = World()
     world.queues.clear()
     world.seen(pod("a", "n"), pod("b", "n"), pod("c", "n", ""), pod("d", "m"))

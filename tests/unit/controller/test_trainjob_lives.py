@@ -162,7 +162,7 @@ def test_it_is_suspended_and_resumed() -> None:
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_a_gang_is_resumed_whole(*, gone: bool) -> None:
+def test_all_members_of_a_gang_are_resumed(*, gone: bool) -> None:
     """Pods that had ended before it was suspended go, if they are not gone before, and all are made again."""
     world = World()
     world.submit()

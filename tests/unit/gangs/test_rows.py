@@ -143,7 +143,7 @@ def crashed(name: str, gang: str = "podgroup-1", code: int = 1) -> Pod:
 
 
 def test_the_first_failed_member_is_the_reason() -> None:
-    """Of every kind of workload; what its owner says comes behind it, unless it names the pod, too."""
+    """Of every kind of workload; its owner's message follows, unless it names the pod, too."""
     pods = [crashed("b", code=137), pod("a", "Succeeded", "n1")]
     row = only(groups=[group(phase="Completed", failed=1, ending="backoffLimit 0")], pods=pods)
     assert (row.state, row.reason) == ("Failed", "pod b: container main: exit code 137 (SIGKILL)")

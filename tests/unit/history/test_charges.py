@@ -105,7 +105,7 @@ def keeps(*seats: int, epoch: int = 1) -> dict[str, Any]:
 def test_spare_slots_that_change_while_none_records_count_from_the_restart(
     before: tuple[int, ...], after: tuple[int, ...]
 ) -> None:
-    """The placement is read before the pods that say what a slot has."""
+    """The placement is read before the pods that define the amounts of a slot."""
     w = started()
     w.look("placements", "p", 6.0, keeps(*before))
     w.look("placements", "p", 10.0, keeps(*after))

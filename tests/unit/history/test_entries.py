@@ -248,7 +248,7 @@ def test_a_plan_that_is_given_up_is_told_once() -> None:
     pytest.param(1, 1_000, OF_GANG, id="one gang"), pytest.param(200, 150, OF_NAMESPACE, id="a namespace"),
 ])  # fmt: skip
 def test_a_tenant_who_flips_conditions_writes_few_rows(gangs: int, flips: int, kept: int) -> None:
-    """What exceeds the limit of an hour is one row per gang with the number; starts, ends and others are kept."""
+    """Events beyond the hourly limit become one row per gang with their number; starts, ends and others remain."""
     entries, hour = Entries(), 500_000 * HOUR_MS
     entries.hourly.turn(hour)
 

@@ -204,8 +204,8 @@ def pods_with(amounts: Vector, *queues: str) -> list[Holding]:
     ]
 
 
-def test_a_tenant_that_names_a_thousand_resources_takes_no_room_of_others() -> None:
-    """What budgets count and the usual ones stay, in what is published and in metrics; other queues are as before."""
+def test_a_tenant_with_a_thousand_resources_does_not_affect_others() -> None:
+    """Budgets' and standard resources stay, in the published usage and in metrics; other queues are unchanged."""
     asked = dict.fromkeys(NAMES, 1) | {GPU: 1000, FPGA: 1, "cpu": 1000}
     holdings = {each.pod: each for each in pods_with(asked, "evil", "not-there") + pods_with({GPU: 1000}, "good")}
     budgeted = {"evil": frozenset({FPGA}), "good": frozenset({GPU})}
@@ -223,7 +223,7 @@ def test_a_tenant_that_names_a_thousand_resources_takes_no_room_of_others() -> N
 
 
 def test_a_tally_forgets_names_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though users invent new ones for months; what budgets count is kept exactly."""
+    """Even if users invent new ones for months; usage that budgets count stays exact."""
     monkeypatch.setattr(tally, "_ENTRIES", 100)
     kept = tally.Tally(0, defaultdict(Amounts), lambda: {"evil": frozenset({FPGA})})
     for number in range(2_000):
@@ -234,7 +234,7 @@ def test_a_tally_forgets_names_that_do_not_count(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("end", ["", '"' * 60])
-def test_a_queue_without_room_is_left_out_and_named(cluster: Cluster, end: str) -> None:
+def test_a_queue_that_does_not_fit_is_left_out_and_named(cluster: Cluster, end: str) -> None:
     """Never with less than it has used; and what all others have used is there. Names without space are counted."""
     queues = {f"queue-{number:05}{end}": frozenset({GPU}) for number in range(4_000)}
     tallies = Tallies(10 * MS, lambda _: defaultdict(Amounts), lambda: queues)

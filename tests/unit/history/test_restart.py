@@ -222,7 +222,7 @@ def test_while_the_api_server_does_not_answer_no_time_is_claimed() -> None:
 
 
 def test_events_before_the_first_pass_count_in_their_hour() -> None:
-    """Those that a recorder reads as it starts; there is no row of 1970."""
+    """Objects that a recorder reads at its start; there is no row of 1970."""
     w = Lives()
     for number in range(OF_GANG + 10):
         w.look("podgroups", EVE.group, 0.2 + number / MS, group("Pending", waits(f"R{number}", "x", 0)))

@@ -71,7 +71,7 @@ def test_suspend_goes_on_after_one_that_is_missing(asked: Any, server: Server) -
 
 
 def test_names_are_taken_as_they_are_printed(asked: Any, server: Server) -> None:
-    """The output of `-o name` can be passed back, also by one who may delete and not read."""
+    """The output of `-o name` can be passed back, even by a user who may delete but not read."""
     server.answers[f"GET {JOBS}/a"] = FORBIDDEN
     server.answers[f"DELETE {JOBS}/a"] = (200, {}, [])
     for command in (("job", "delete"), ("cancel",)):

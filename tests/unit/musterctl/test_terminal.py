@@ -19,7 +19,7 @@ from musterctl.output.table import PrintedTable
 from musterctl.output.terminal import Console, GuardedStream, guarded
 
 EVIL = "\x1b]0;root\x07\x1b[2J\x9b2J\x1b]52;c;ZXZpbA==\x1b\\\x08\x7f\rits \x1b[32mown\x1b[0m"
-"""It sets a title, clears the screen (twice), fills the clipboard, and writes over what stands before it."""
+"""It sets a title, clears the screen (twice), fills the clipboard, and overwrites the preceding text."""
 SHOWN = r"\u001b]0;root\u0007\u009b2J\u001b]52;c;ZXZpbA==\u001b\\u0008\u007f"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f]")
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
@@ -54,13 +54,13 @@ def test_data_for_programs_keeps_its_meaning(muster: Any) -> None:
         assert read(muster("ps", "-o", output).stdout)["gangs"][0]["message"] == EVIL
 
 
-def test_what_is_hidden_is_shown(muster: Any) -> None:
+def test_hidden_characters_are_shown(muster: Any) -> None:
     """Escaped as in JSON, without colours; what would be written over is a line of its own. Click removes a clear."""
     assert muster("logs", "train").stdout.splitlines() == [SHOWN, "its own"]
 
 
 def test_styles_are_the_commands_own() -> None:
-    """On a terminal a console writes colours of its own, in tables too, and none of those of a text."""
+    """On a terminal a console writes its own colours, also in tables, but no colours of a text."""
     out = StringIO()
     console = Console(file=GuardedStream(out).rich_proxied_file, force_terminal=True, color_system="standard")
     table = Table("name", box=None)

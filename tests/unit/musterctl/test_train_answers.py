@@ -14,7 +14,7 @@ BATCH_JOBS = "/apis/batch/v1/namespaces/default/jobs"
     ("resume", "held", False, "is released: it waits for its turn"),
 ])  # fmt: skip
 def test_stop_and_resume(asked: Any, server: Server, *, command: str, name: str, suspend: bool, words: str) -> None:
-    """All had their turn, also after one that is missing; a workload of another kind with that name is named."""
+    """All were processed, even after a missing one; a workload of another kind with that name is named."""
     server.missing(f"GET {TRAIN_JOBS}/b", "b")
     server.answers[f"GET {BATCH_JOBS}/b"] = (200, {"metadata": {"name": "b", "uid": "u"}}, [])
     for method in ("GET", "PATCH"):

@@ -1,4 +1,4 @@
-"""`muster hold` and its like against an API server: which workload is meant, what is sent, and what is said."""
+"""`muster hold` and similar verbs against an API server: the chosen workload, the requests, and the output."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def group(phase: str = "Pending", *reasons: str) -> Any:
     return {"metadata": metadata, "spec": {"minMember": 2}, "status": {"phase": phase, "conditions": conditions}}
 
 
-def test_a_name_is_that_of_one_workload(asked: Any, server: Server) -> None:
+def test_a_name_selects_one_workload(asked: Any, server: Server) -> None:
     """Of several the first is named; a part of another one is not meant; kinds that may not be read are named."""
     server.other = (404, {"kind": "Status", "reason": "NotFound", "message": "no", "details": {"name": "w"}}, [])
     server.answers = {f"GET {each}/w": (200, workload(), []) for each in (BATCH, VOLCANO)}
@@ -61,7 +61,7 @@ def test_a_name_is_that_of_one_workload(asked: Any, server: Server) -> None:
     assert asked("cancel", "po/w").stderr == "Error: pod/w is a part of replicaset.apps/w, which changes it\n"
 
 
-def test_labels_choose_what_is_not_a_part(asked: Any, server: Server) -> None:
+def test_labels_select_only_top_level_workloads(asked: Any, server: Server) -> None:
     """Each of every kind that the user may list; the others are named, and PodGroups are listed once."""
     server.answers = {
         f"GET {PODS}": FORBIDDEN,
@@ -80,7 +80,7 @@ def test_labels_choose_what_is_not_a_part(asked: Any, server: Server) -> None:
 
 
 def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are tried before; the last is sent when no pod is left, or else the way is said."""
+    """They are dry runs first; the last one is sent when no pod is left, or the output names the next command."""
     monkeypatch.setattr(steps, "_POLL_S", 0.0)
     server.answers = {
         f"GET {SETS}/w": (200, workload(spec={"replicas": 2}, replicas=0), []),
@@ -113,7 +113,7 @@ TASKS = [{"name": "master", "replicas": 1}, {"name": "worker", "replicas": 2}]
 def test_a_volcano_job_is_not_stopped_for_nothing(
     asked: Any, server: Server, monkeypatch: pytest.MonkeyPatch, reasons: Any, generation: int, sent: int, says: str
 ) -> None:
-    """What is wrong is found before it is held, but for its size, which is fixed until then; later the way is said."""
+    """Errors are found before it is held, except in its size, which is fixed until then; later ones have advice."""
     monkeypatch.setattr(steps, "_POLL_S", 0.0)
     job, held = (
         workload(spec={"minAvailable": 3, "plugins": {"pytorch": []}, "tasks": TASKS}, state={"phase": phase})
@@ -149,7 +149,7 @@ def test_a_volcano_job_is_not_stopped_for_nothing(
     (FORBIDDEN, "it runs, and another class starts its pods again"),
     (listed(), "it runs, and another class starts its pods again"),
 ])  # fmt: skip
-def test_the_state_is_that_of_the_gangs(asked: Any, server: Server, groups: Any, says: str) -> None:
+def test_the_state_is_the_state_of_the_gangs(asked: Any, server: Server, groups: Any, says: str) -> None:
     """What may not be listed counts as running, and so do pods that have no gang."""
     server.answers = {
         f"GET {SETS}/w": (200, workload(spec={"replicas": 2, "template": {}}), []),
@@ -159,7 +159,7 @@ def test_the_state_is_that_of_the_gangs(asked: Any, server: Server, groups: Any,
     assert says in asked("priority", "statefulset/w", "--class=high", "--dry-run").output
 
 
-def test_what_is_refused_says_how_long_it_has_waited(asked: Any, server: Server) -> None:
+def test_a_refusal_contains_the_waiting_time(asked: Any, server: Server) -> None:
     """As that is what its user would lose."""
     server.answers = {f"GET {BATCH}/w": (200, workload(), []), f"GET {GROUPS}": listed(group("Pending", "x"))}
     told = asked("priority", "job.batch/w", "--class=high").stderr

@@ -67,7 +67,7 @@ def test_a_stale_entry() -> None:
 
 
 def test_the_list_of_equivalents_reads() -> None:
-    """A merge that loses a heading joins two entries, and only CI's turn of mutants would see it."""
+    """A merge that loses a heading joins two entries, and only CI's mutation run would detect it."""
     listed = read_equivalents(EQUIVALENT.read_text(encoding="utf-8"))
     assert listed
     assert len({one.key for one in listed}) == len(listed)

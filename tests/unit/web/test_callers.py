@@ -191,8 +191,8 @@ def test_no_token_is_kept() -> None:
     assert "token-of-ada" not in repr(made._answers._of)
 
 
-def test_service_accounts_of_a_namespace_share_the_room_of_one_asker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who may edit a namespace makes any number of them, and would push out the rights of others."""
+def test_service_accounts_of_a_namespace_count_as_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who may edit a namespace can create any number of them, which would displace others' rights."""
     made = callers(Judge())
     monkeypatch.setattr(made, "_reviewed_right", lambda *_: True)
     for name in ("ada", *(f"system:serviceaccount:evil:robot-{number}" for number in range(3))):

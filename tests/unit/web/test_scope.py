@@ -156,7 +156,7 @@ def test_a_stream_is_silent_about_others() -> None:
     assert marks[1] != View(pages.caches, caller).mark("gang/mine")
 
 
-def test_a_mark_changes_when_a_namespace_goes_as_another_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_changes_if_a_namespace_is_deleted_while_another_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the sum of their numbers stays."""
     pages, marks = Pages({}), []
     for generations in ({"a": 100, "b": 50}, {"b": 150}):

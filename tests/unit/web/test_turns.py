@@ -52,14 +52,14 @@ def test_who_waits_for_too_long_is_told_to_come_back() -> None:
 
 
 def test_one_account_leaves_places_to_others() -> None:
-    """All service accounts of a namespace are one: who may edit it makes any number of them."""
+    """All service accounts of a namespace count as one: a user who may edit it can create any number of them."""
     robots = [Caller(name=f"system:serviceaccount:evil:robot-{number}").account for number in range(4)]
     turns = SlowWork("think", waiting=4, patience_s=0.01, each=1)
     with turns.taken(robots[0]):
         for each in robots:
             with pytest.raises(HTTPException, match="try again"), turns.taken(each):
                 pass
-        turns._turn.release()  # as if it had ended: another account has a place
+        turns._turn.release()  # as if it had ended: another account is served
         with turns.taken("ada"):
             pass
         turns._turn.acquire()
@@ -68,7 +68,7 @@ def test_one_account_leaves_places_to_others() -> None:
 
 @pytest.mark.anyio
 async def test_one_account_has_a_share_of_the_threads() -> None:
-    """Its other requests wait without a thread, and those of others are answered."""
+    """Its other requests wait without a thread, and other accounts' requests are answered."""
     threads, go_on, begun = Threads(each=2), threading.Event(), Counter[str]()
 
     def slow() -> None:

@@ -68,7 +68,7 @@ def test_what_is_served(process: Started) -> None:
 
 
 def test_known_senders(process: Started) -> None:
-    """A certificate is asked for."""
+    """A client certificate is requested."""
     process.main(clientCaFile="/a/ca")
     assert process.served["files"].client_ca == Path("/a/ca")
     assert certified(process)

@@ -200,7 +200,7 @@ def test_deletion_of_a_parent_whose_child_is_gone(now: Queue | None, monkeypatch
 ])  # fmt: skip
 @pytest.mark.parametrize("user", ["", CONTROLLER, "eve", MINE])
 def test_pod_group(name: str, owner: str, refused: bool, user: str) -> None:  # noqa: FBT001 - a column of the table
-    """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any.
+    """A user's PodGroup needs an open leaf, a controller's may enter a closing one, a reviewed Volcano Job's any.
 
     A user who names an owner is a user all the same.
     """
@@ -304,7 +304,7 @@ LIMITED = QueueTree(
 )
 @pytest.mark.parametrize("was", ["free", "below"])
 def test_a_gang_that_has_its_nodes_passes_no_limit_by_a_move(was: str, to: str) -> None:
-    """Limits are asked before a gang starts: 32 GPUs would fit into two queues of 8. An administrator may move it.
+    """Limits are checked before a gang starts: 32 GPUs would fit into two queues of 8. An administrator may move it.
 
     Muster's controller may not: it moves a gang for any user's `moved-to`.
     """
@@ -327,7 +327,7 @@ def test_a_gang_that_has_its_nodes_passes_no_limit_by_a_move(was: str, to: str) 
     ({"cpu": "2"}, ""), ({"cpu": "1"}, ""), ({}, ""), ({"cpu": "2001m"}, "must not be more than"),
     ({"cpu": "2", "nvidia.com/gpu": "1"}, "must not be more than"), ({"cpu": "many"}, "is not a quantity"),
 ])  # fmt: skip
-def test_a_gang_that_has_its_nodes_asks_for_no_more(least: JSON, words: str, phase: str, *, may: bool) -> None:
+def test_a_gang_with_nodes_cannot_raise_its_requests(least: JSON, words: str, phase: str, *, may: bool) -> None:
     """Its queue is charged its minResources at least: one pod would fill the queue of others."""
     placement = msgspec.convert({"status": {"phase": phase}}, Placement) if phase else None
     world = lookups(LIMITED, placements=lambda *_: placement, rights=SimpleNamespace(allows=lambda *_: may))
@@ -526,7 +526,7 @@ VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "name": "trai
     ({"metadata": {"ownerReferences": [{**VCJOB, "controller": True}]}, "spec": {"queue": "default"}}, "default"),
 ])  # fmt: skip
 def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
-    """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is.
+    """The queue of a PodGroup that names none; a Volcano Job's PodGroup is in the Job's queue.
 
     A copy loses the status of its original.
     """

@@ -106,7 +106,7 @@ def test_a_selector_that_cannot_be_read_lets_nobody_in(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["theirs", "closing"])
-def test_a_pod_of_a_workload_comes_in_whatever_its_queue_says_since(name: str) -> None:
+def test_a_pod_of_an_admitted_workload_is_admitted_even_if_its_queue_changed(name: str) -> None:
     """It may be the next of a gang that runs; of one that does not, the planner places none. A user's is none of it."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
     review = mutate_pod.reviewer(lookups(QUEUES, namespaces=NamespaceWorld(team={"team": "speech"})), FRAMEWORK)

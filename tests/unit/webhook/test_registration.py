@@ -140,7 +140,7 @@ def test_a_pod_is_sent_once(
     "daemonsets",
 ])  # fmt: skip
 def test_the_creator_of_every_owner_of_pods_is_written(kind: str) -> None:
-    """Where pods are managed, or its template asks: "no known creator" would be a second user for everybody."""
+    """If pods are managed, or its template opts in: "no known creator" would be a second user for everybody."""
     mutating, _ = configurations(url="https://x", ca_bundle=b"")
     signed = [
         each

@@ -62,7 +62,7 @@ def test_a_bucket_is_emptied_and_fills_with_time() -> None:
 
 @pytest.mark.parametrize("floods", [1, 5])
 def test_users_who_flood_leave_others_at_their_address_a_share(floods: int) -> None:
-    """The API server's address is everybody's: 34 Jobs of another tenant are looked up at each moment."""
+    """All users share the API server's address: 34 Jobs of another tenant are looked up at each moment."""
     clock = Clock(0.0)
     senders = Senders(clock)
     for _ in range(60):
@@ -86,7 +86,7 @@ def test_accounts_of_a_namespace_are_one_and_controllers_act_for_all(user: str, 
 
 
 @given(steps=st.lists(st.tuples(st.floats(0, 10), st.integers(0, 3000), st.integers(0, 5)), max_size=12))
-def test_no_address_asks_for_more_than_its_share(steps: list[tuple[float, int, int]]) -> None:
+def test_no_address_gets_more_look_ups_than_its_share(steps: list[tuple[float, int, int]]) -> None:
     """Over any time: a burst and the rate, whatever the pauses and the users that it names."""
     clock, taken = Clock(0.0), 0
     senders = Senders(clock)
@@ -120,7 +120,7 @@ def test_so_many_addresses_are_remembered() -> None:
 ], ids=["dry runs", "rights", "owners"])  # fmt: skip
 @pytest.mark.parametrize("certified", [True, False])
 def test_every_question_to_the_api_server_is_counted(question: Callable[[Any, int], Any], certified: bool) -> None:  # noqa: FBT001 - a column of the table
-    """Also those of an API server with a certificate, for its users are many; not those of admission offline."""
+    """Also for an API server with a certificate, because it has many users; not for offline admission."""
     client, senders = Refuses(), Senders(Clock(0.0), certified=certified)
     most = round(BURST - RESERVE)
     with senders.review("10.0.0.1", AdmissionRequest("u-1", user_info=UserInfo(username="anna"))):

@@ -181,7 +181,7 @@ WRONG: dict[str, tuple[JSON, str]] = {
 
 
 @pytest.mark.parametrize(("made_of", "field"), WRONG.values(), ids=WRONG)
-def test_what_its_job_set_would_be_refused_for_is_told_at_the_train_job(made_of: JSON, field: str) -> None:
+def test_errors_of_its_job_set_are_reported_at_the_train_job(made_of: JSON, field: str) -> None:
     """By the rules for JobSets, at the runtime that it comes from; once what both have."""
     job = train_job()
     job["metadata"]["annotations"] = {"muster.dev/evict-notice": "x"}
@@ -368,7 +368,7 @@ def test_an_unchanged_spec_is_not_looked_at_again() -> None:
 
 
 def test_no_patch_that_kubectl_applies_is_stamped() -> None:
-    """It replaces the whole list: with a time it would find a change each time."""
+    """It replaces the whole list: a time in it would be a change each time."""
     job = {**train_job(runtimePatches=[patch()])}
     job["metadata"] = {"name": "a", "annotations": {names.LAST_APPLIED: "{}"}}
     reviewer = mutate.reviewer(NamespaceWorld(), RuntimeWorld(), lambda: 0.0)

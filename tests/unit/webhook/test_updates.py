@@ -221,7 +221,7 @@ def test_a_scale_is_held_to_the_same(before: int, after: int, paths: list[str]) 
 
 
 def test_a_volcano_job_of_a_framework_is_resized_while_it_is_held() -> None:
-    """By Muster's own controller at any time: an elastic TrainJob asks for that."""
+    """By Muster's own controller at any time: an elastic TrainJob needs that."""
     more = other(TORCH, "spec", "tasks", 0, "replicas", value=3)
     assert job_paths(more, TORCH) == ["spec.tasks[0].replicas"]
     beside = other(TORCH, "spec", "tasks", value=[*TORCH["spec"]["tasks"], task("watcher", 1)])
@@ -273,7 +273,7 @@ def group(name: str, *, owned: bool) -> JSON:
 
 
 def test_the_class_of_a_pod_group() -> None:
-    """It is the user's own to change; Muster's controller alone copies that of a workload from its pods."""
+    """Only its user may change it; only Muster's controller copies a workload's from its pods."""
     review = podgroup.reviewer(lookups())
     assert not review(request(group("high", owned=False), "UPDATE", group("low", owned=False))).errors
     asked = request(group("high", owned=True), "UPDATE", group("low", owned=True))

@@ -1,4 +1,4 @@
-"""Sizes of all collections that an object holds, so that a test can find those that never shrink."""
+"""Sizes of all collections that an object holds, so that a test can find collections that never shrink."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -49,7 +49,7 @@ class StateDigest:
     axis: Mapping[str, int]
     allocatable: Amounts
     most: Mapping[str, Vector]
-    """Node that offers less than it did → the largest amounts, which no object says any more."""
+    """Node that offers less than before → the largest amounts, which no object contains any more."""
     used: Amounts
     entries: Mapping[Hashable, LedgerEntry]
     """What stands in the ledger, by holder."""

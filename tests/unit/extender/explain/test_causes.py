@@ -334,7 +334,7 @@ def test_trying_what_helps_leaves_the_state_as_it_was() -> None:
 
 
 def test_a_gang_that_one_cycle_does_not_reach_has_the_reason_of_the_planner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planner that runs on tries it in one of the next cycles, and writes why it waits into its PodGroup."""
+    """A running planner plans it in one of the next cycles, and writes the reason for waiting to its PodGroup."""
     world = ExplainWorld().nodes(1, cpu=4)
     for name in "abc":
         key = world.gang(name, {"worker": (1, {"cpu": 5 + ord(name)})})

@@ -222,7 +222,7 @@ def test_a_gang_whose_pods_are_refused() -> None:
 
 
 def test_a_failed_gang_names_its_first_failed_member() -> None:
-    """With its exit code, before what its owner says."""
+    """With its exit code, before the owner's message."""
     world = ExplainWorld()
     ended = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
     says(world, gang(world, 2), 1, msgspec.convert({"phase": "Failed", "containerStatuses": [ended]}, PodStatus))
@@ -236,7 +236,7 @@ def test_a_failed_gang_names_its_first_failed_member() -> None:
 
 
 def test_a_failed_job_without_a_gang() -> None:
-    """As its status says, with its restarts; a TrainJob's Job that was terminated has failed, too."""
+    """By its status, with its restarts; a TrainJob's Job that was terminated has failed, too."""
     world = ExplainWorld().nodes(1)
     world.runs("a", 1, GPU8)
     world.state.on_pod_group(world.state.groups["ns/a"], None)

@@ -257,7 +257,7 @@ def test_a_native_group_and_its_pods_are_a_gang(simulate: Simulate) -> None:
 
 
 def test_what_wants_no_pods_is_left_out(simulate: Simulate) -> None:
-    """A suspended Job, and what is scaled to 0."""
+    """A suspended Job, and a workload with 0 replicas."""
     none = {**STATEFUL_SET, "spec": {**STATEFUL_SET["spec"], "replicas": 0}}
     output = simulate(none, raw=True).output
     assert "left out       StatefulSet new (it is suspended, or scaled to 0): there is nothing to place" in output

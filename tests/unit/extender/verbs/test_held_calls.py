@@ -102,7 +102,7 @@ async def test_five_thousand_calls_are_held_until_the_last_member_comes() -> Non
 
 
 async def test_a_member_that_is_done_and_gone_is_not_waited_for() -> None:
-    """The gang of two starts with the one that is left."""
+    """The gang of two starts with the remaining member."""
     gang = Gang(2, nodes=1)
     gang.world.done(gang.key, Slot("worker", 1))
     assert await gang.call(gang.pod(0), 0) == ""

@@ -89,7 +89,7 @@ def test_notes_of_musters_own_say_nothing_on_a_native_group() -> None:
 
 
 def test_a_gang_counts_in_the_queue_that_it_names_or_else_the_planner() -> None:
-    """A group of which the planner has said nothing counts in none; one with nodes stays in its queue."""
+    """A group without a status from the planner counts in no queue; a group with nodes stays in its queue."""
     told = conditions_of(PodGroupStatus(phase="Running"), [], NOW, queue="research")
     unsaid = conditions_of(PodGroupStatus(phase="Running"), [], NOW)
     assert counted_in(native()) == ""

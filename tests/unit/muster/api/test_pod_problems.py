@@ -111,7 +111,7 @@ EVICTION = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByE
     ({"containerStatuses": [ended(143)], "reason": "Evicted", "message": "low on memory"}, "Evicted: low on memory"),
 ], ids=["code", "memory", "signal", "the first that failed", "evicted", "kubelet's reason"])  # fmt: skip
 def test_how_a_pod_failed(status: dict[str, Any], words: str) -> None:
-    """The pod's own reason, else its eviction, else the exit code, with a reason that says more than "Error"."""
+    """The pod's own reason, else its eviction, else the exit code, with a reason that is more specific than "Error"."""
     found = failure(pod(phase="Failed", **status))
     assert found is not None
     assert found.words == words

@@ -14,13 +14,13 @@ SLOTS = st.sets(st.builds(Slot, st.sampled_from(["v", "w"]), st.integers(0, 5)))
 
 
 def done(note: str) -> set[Slot]:
-    """What the note says of a Job in version 2, with six pods of each of two tasks."""
+    """The record of a Job in version 2, with two tasks of six pods."""
     status = {"version": 2, "controlledResources": {SUCCEEDED: note}}
     return set(done_slots(job("j", {"v": 6, "w": 6}, "n", status=status)))
 
 
 @given(SLOTS)
-def test_what_is_noted_is_found(slots: set[Slot]) -> None:
+def test_recorded_members_are_found(slots: set[Slot]) -> None:
     """In the same version of the Job; another one has done nothing yet."""
     assert done(note_of(slots, 2)) == slots
     assert done(note_of(slots, 1)) == set()
@@ -37,6 +37,6 @@ def test_ranges_that_anybody_wrote(ranks: str, found: set[int]) -> None:
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"version": 2}', '{"version": 2, "tasks": {"w": 3}}'])
-def test_an_unreadable_note_says_nothing(note: str) -> None:
+def test_an_unreadable_record_is_ignored(note: str) -> None:
     """The Job then does its work again, as without a note."""
     assert done(note) == set()

@@ -124,7 +124,7 @@ class Readers:
                 members.pod(self.entries, recorded, self.moment)
 
     def happens(self, what: str, number: int, choice: int) -> None:
-        """Do what a tenant may, as far as RBAC, admission and policies allow it; a second goes by."""
+        """Make a change that RBAC, admission and policies allow a tenant; a second passes."""
         known, groups = self.pods.get(number), self.world.state.groups
         key = f"ns/{GANGS[1 + choice % 2]}"
         if what in {"start", "create"} and known is None:
@@ -142,7 +142,7 @@ class Readers:
                 spec = replace(known.spec, node_name=f"node-{choice % 2}")
                 self.pod_seen(number, replace(known, spec=spec, status=status))
         elif what == "label" and known is not None:
-            kept = bool(known.spec.node_name)  # the policy muster-pods keeps what a bound pod is charged
+            kept = bool(known.spec.node_name)  # the policy muster-pods protects the charge of a bound pod
             label = {names.POD_INDEX: "19999"} if kept else {names.QUEUE: QUEUES[choice % 3]}
             labels = {**known.metadata.labels, **label, names.MANAGED: "true"}
             self.pod_seen(number, replace(known, metadata=replace(known.metadata, labels=labels)))

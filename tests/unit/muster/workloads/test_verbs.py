@@ -33,7 +33,7 @@ def spec_of(kind: str) -> JSON:
 
 
 def workload(kind: str, condition: Condition) -> JSON:
-    """A workload named `w` as its own fields show this state; those of gangs are all the same to it."""
+    """A workload named `w` whose own fields show this state; the state of its gangs does not affect it."""
     made: JSON = {"metadata": {"name": "w", "uid": "u"}, "spec": spec_of(kind), "status": {}}
     row = KINDS[kind].verbs
     assert row
@@ -101,14 +101,14 @@ CASES = [
 
 
 def test_the_table_has_every_kind_and_verb() -> None:
-    """A new kind has to say what each verb does to it."""
+    """A new kind must define the effect of each verb."""
     assert OUTCOMES.keys() == KINDS.keys()
     assert all(rows.keys() == set(VERBS) for rows in OUTCOMES.values())
 
 
 @pytest.mark.parametrize(("kind", "condition", "verb", "wanted"), CASES)
 def test_the_outcome_is_stated(kind: str, condition: Condition, verb: Verb, wanted: str) -> None:
-    """The state is read of the workload's own fields, but for that of its gangs."""
+    """The state is read from the workload's own fields, except the state of its gangs."""
     asked = Asked(verb, to="other", size=8, task="worker")
     row = KINDS[kind].verbs
     assert row
@@ -138,7 +138,7 @@ SIZED = Asked("resize", size=8, task="worker")
 
 
 def test_a_world_is_resized_while_it_is_held() -> None:
-    """Its size changes only where no pod runs, and what was whole stays whole."""
+    """Its size changes only while no pod runs, and a minimum of all pods stays a minimum of all pods."""
     held, released = after("jobs.batch", "running", SIZED)
     assert held["spec"] == {**released["spec"], "suspend": True}
     assert (released["spec"]["parallelism"], released["spec"]["completions"]) == (8, 8)
@@ -152,7 +152,7 @@ def test_a_world_is_resized_while_it_is_held() -> None:
 
 
 def test_hold_and_release_give_back_what_was() -> None:
-    """Also the number of replicas; without one, the way is said."""
+    """Also the number of replicas; if it is unknown, the message names the alternative."""
     for kind, rows in OUTCOMES.items():
         if rows["hold"].startswith("patch"):
             [held] = after(kind, "waiting", Asked("hold"))
@@ -167,7 +167,7 @@ def test_hold_and_release_give_back_what_was() -> None:
 
 
 @pytest.mark.parametrize("kind", ["statefulsets.apps", "leaderworkersets.leaderworkerset.x-k8s.io"])
-def test_a_class_goes_to_the_templates(kind: str) -> None:
+def test_a_class_is_written_to_the_templates(kind: str) -> None:
     """To each that there is."""
     [changed] = after(kind, "suspended", Asked("priority", "urgent"))
     [template] = [
@@ -179,7 +179,7 @@ def test_a_class_goes_to_the_templates(kind: str) -> None:
 
 @pytest.mark.parametrize("asked", [Asked("hold"), Asked("priority", "urgent"), Asked("resize", size=8)])
 def test_no_verb_deletes_volumes(asked: Asked) -> None:
-    """A StatefulSet may delete those of pods that are scaled away; it is never scaled to 0 then."""
+    """A StatefulSet may delete volumes of removed pods; such a StatefulSet is never scaled to 0."""
     made = workload("statefulsets.apps", "waiting")
     made["spec"]["persistentVolumeClaimRetentionPolicy"] = {"whenScaled": "Delete"}
     told = outcome(KINDS["statefulsets.apps"], made, "waiting", asked)
@@ -214,8 +214,8 @@ def test_worlds() -> None:
     ({"tensorflow": ["--ps=head"]}, "worker head"), ({"pytorch": ["--master=none"]}, ""), ({"svc": [], "ssh": []}, ""),
     ({"ray": []}, ""), ({"of-others": []}, ""),
 ])  # fmt: skip
-def test_tasks_of_a_plugin_are_resized_anew(plugins: JSON, fixed: str) -> None:
-    """Only those whose pods it tells their number, or the names of all."""
+def test_resizing_a_task_of_a_plugin_restarts_its_pods(plugins: JSON, fixed: str) -> None:
+    """Only tasks whose pods get their number, or the names of all, from the plugin."""
     tasks = [{"name": each, "replicas": 1, "template": {}} for each in ("master", "worker", "head", "watcher")]
     job = {"metadata": {"name": "w"}, "spec": {"plugins": plugins, "tasks": tasks, "minAvailable": 4}}
     steps = {

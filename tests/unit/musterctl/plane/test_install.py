@@ -226,7 +226,7 @@ def test_a_part_is_waited_for(clock: list[float]) -> None:
 
 
 def test_what_dies_is_started_again(clock: list[float]) -> None:
-    """Each time later, whatever a start says; what was stopped stays so; tokens are renewed each half hour."""
+    """After growing delays, despite errors; stopped processes stay stopped; tokens are renewed every half hour."""
     part, told, renewed = Part(5), list[str](), list[float]()
 
     def report(text: str) -> None:

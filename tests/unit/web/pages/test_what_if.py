@@ -108,7 +108,7 @@ def test_gangs_of_others_that_wait_are_not_named(world: ExplainWorld) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str, words: str) -> None:
-    """In words that say what would be right; it is found before the cluster is looked at."""
+    """With a message that contains the correct form; errors are found before the cluster is read."""
     assert words in trial(form, ["ns"]).errors[field]
 
 
@@ -131,8 +131,8 @@ def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str,
         "!!python/name:os.system", "{[1]: 2}",
     )),
 ])  # fmt: skip
-def test_what_the_trial_shows_to_be_wrong(world: ExplainWorld, form: dict[str, str], field: str, words: str) -> None:
-    """Nodes and queues that do not exist, what is no manifest of Kubernetes, and what admission refuses."""
+def test_errors_that_only_the_trial_finds(world: ExplainWorld, form: dict[str, str], field: str, words: str) -> None:
+    """Missing nodes and queues, texts that are no manifest of Kubernetes, and objects that admission refuses."""
     asked, answer = ask(world, **form)
     assert answer is None
     assert words in asked.errors[field]

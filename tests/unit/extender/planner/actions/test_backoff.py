@@ -71,7 +71,7 @@ def test_no_gang_waits_for_a_clock_that_was_set_back() -> None:
 
 
 @pytest.mark.parametrize(("until_s", "over"), [(99, True), (100, True), (101, False), (170, False), (171, True)])
-def test_what_is_further_ahead_than_it_was_ever_set_is_over(until_s: float, *, over: bool) -> None:
+def test_a_time_beyond_the_longest_backoff_is_ignored(until_s: float, *, over: bool) -> None:
     """By more than clocks differ: a minute."""
     assert is_over(until_s, 100, 10) is over
 

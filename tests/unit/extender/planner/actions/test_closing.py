@@ -73,7 +73,7 @@ def test_a_queue_that_opens_again_takes_all() -> None:
     assert placed(world.queue("shut").plan()) == {key: 2}
 
 
-def test_an_update_goes_on_with_one_pod_more() -> None:
+def test_an_update_continues_with_one_more_pod() -> None:
     """A Deployment ends its old pods only for new ones that run."""
     world = shared_world(1).queue("shut")
     old = replica_set(world, "web-1")
@@ -85,7 +85,7 @@ def test_an_update_goes_on_with_one_pod_more() -> None:
 
 
 def test_an_admitted_job_gets_the_rest_of_its_pods() -> None:
-    """Those that it was submitted with, above its minimum."""
+    """The pods that it was submitted with, above its minimum."""
     world = shared_world(1).queue("shut")
     key = world.gang("job", {"pods": (4, ONE)}, min_member=2, queue="shut", phase="Running")
     runs(world, key, 0, 1)

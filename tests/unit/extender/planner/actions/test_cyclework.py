@@ -1,4 +1,4 @@
-"""A namespace with gangs of many different shapes waits for its own turns, and delays nobody else."""
+"""A namespace with gangs of many different shapes is planned over several cycles, and delays no other namespace."""
 
 from itertools import pairwise
 from typing import Any
@@ -26,7 +26,7 @@ def reasons_of(session: Session) -> dict[str, str]:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """A full node, and gangs of different shapes, of which a cycle tries four."""
+    """A full node, and gangs of different shapes; a cycle searches for four of them."""
     world = World(checked=False).nodes(1, cpu=4)
     kept = Allocate()
     world.allocate = lambda: kept  # type: ignore[assignment,return-value]
@@ -37,8 +37,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def test_all_gangs_of_a_crowded_namespace_are_tried_in_turn(world: World) -> None:
-    """The first ones in each cycle; one that was tried keeps its reason."""
+def test_all_gangs_of_a_crowded_namespace_are_planned_in_some_cycle(world: World) -> None:
+    """The first ones in each cycle; a skipped gang keeps its last reason."""
     tried = [sorted(key for key, reason in reasons_of(world.plan()).items() if reason != LATER) for _ in range(8)]
     assert len(tried[0]) == 4
     assert all(set(before) <= set(after) for before, after in pairwise(tried))
@@ -46,8 +46,8 @@ def test_all_gangs_of_a_crowded_namespace_are_tried_in_turn(world: World) -> Non
     assert all({"ns/g00", "ns/g01"} <= {*each} for each in tried)
 
 
-def test_a_shape_is_work_until_a_gang_of_it_was_tried(world: World) -> None:
-    """Not for a gang that was put off: a cycle tries two gangs again, and two more shapes."""
+def test_only_the_first_search_for_a_shape_counts(world: World) -> None:
+    """A skipped gang does not count: a cycle searches for two gangs again, and for two more shapes."""
     for number in range(SHAPES):
         world.gang(f"twin{number:02}", {"w": (1, {"cpu": 5 + number})})
     tried = [sum(reason != LATER for reason in reasons_of(world.plan()).values()) for _ in range(2 * SHAPES)]
@@ -56,7 +56,7 @@ def test_a_shape_is_work_until_a_gang_of_it_was_tried(world: World) -> None:
 
 
 @pytest.mark.parametrize(("mode", "cpu"), [("strict", 1), ("reserve", 3)])
-def test_a_head_that_is_put_off_is_the_head(world: World, mode: str, cpu: int) -> None:
+def test_a_skipped_first_gang_stays_first(world: World, mode: str, cpu: int) -> None:
     """Nobody behind it starts in a strict queue, and its reservation stays."""
     world.queue("first", reservations=mode)
     world.plugins.append(Reservations({}))
@@ -76,7 +76,7 @@ def test_a_head_that_is_put_off_is_the_head(world: World, mode: str, cpu: int) -
     assert len(heads) == 2, heads
 
 
-def test_others_are_tried_in_each_cycle(world: World) -> None:
+def test_other_namespaces_are_planned_in_each_cycle(world: World) -> None:
     """However many shapes a namespace has, and whichever comes first."""
     key = world.pod_group("other", namespace="there")
     world.pod(key, "w", 0, CPU, namespace="there")
@@ -86,7 +86,7 @@ def test_others_are_tried_in_each_cycle(world: World) -> None:
 
 
 def test_a_gang_that_fits_is_placed_within_a_round(world: World) -> None:
-    """Behind eleven that do not, the first of which are tried again each time; the one with most work not."""
+    """Behind eleven that do not; the first of them are planned in each cycle, except the one with most work."""
     key = world.gang("last", {"w": (1, {"cpu": 1, "memory": "1Gi"})})
     world.gang("large", {"w": (1, {"cpu": 9})}, spec=MUCH_WORK)
     cycles = 0

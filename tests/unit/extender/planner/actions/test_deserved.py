@@ -47,7 +47,7 @@ KEEPS: dict[str, Any] = {"reclaimable": False}
 def test_why_nothing_comes_back(
     deserved: tuple[int, int], spec: dict[str, Any], running: str, pods: int, why: object
 ) -> None:
-    """The gang waits, and is told so in every cycle."""
+    """The gang waits, and every cycle reports it."""
     world: Any = deserving(4, Reclaim(), a=deserved[0], b=deserved[1])
     world.queue("a", deserved={GPU: deserved[0]}, **spec)
     for number, queue in enumerate(running):
@@ -66,8 +66,8 @@ MARKS = [
 
 
 @pytest.mark.parametrize(("name", "value"), MARKS)
-def test_a_mark_that_comes_after_the_start_keeps_only_what_is_deserved(name: str, value: str) -> None:
-    """Of four gangs two are within it: those that started first, whatever their priority."""
+def test_a_mark_after_the_start_protects_only_the_deserved_amount(name: str, value: str) -> None:
+    """Of four gangs two are within it: the two that started first, regardless of priority."""
     world = deserving(4, Reclaim(), a=16, b=16)
     for number in range(4):
         key = world.runs(f"g{number}", 1, first=number, queue="a", priority_class="low" if number < 2 else "high")

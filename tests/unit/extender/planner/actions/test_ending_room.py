@@ -63,10 +63,10 @@ def test_what_is_left_of_ending_room_is_lent(actions: list[type[Evicting]]) -> N
 @pytest.mark.parametrize("actions", ORDERS)
 @pytest.mark.parametrize("queue", ["a", "b"])
 @pytest.mark.parametrize("alone", [False, True])
-def test_free_room_beside_ending_room_is_not_lent_out_of_turn(
+def test_free_capacity_beside_ending_pods_is_not_given_to_a_later_gang(
     actions: list[type[Evicting]], queue: str, *, alone: bool
 ) -> None:
-    """Both together are enough for the gang that is owed them: nobody is placed there before it, and nobody goes."""
+    """Both together suffice for the first gang: no other gang is placed there before it, and no pod is evicted."""
     world = deserving(4, *(action() for action in actions), a=16, b=16)
     world.runs("x", 2, queue="a", priority_class="high")
     ending(world, "gone", 3, queue, alone=alone)
@@ -119,7 +119,7 @@ def test_nobody_waits_for_longer_than_the_longest_notice_for_a_pod_that_is_being
 
 @pytest.mark.parametrize("namespace", ["ns", "theirs"])
 def test_a_victim_that_does_not_end_is_given_up_and_named(namespace: str) -> None:
-    """It said that it needs a year to end. Another one is evicted; who may not read pods there learns the node."""
+    """Its grace period is a year. Another pod is evicted; readers without access to pods learn only the node."""
     world = Cluster(2, checked=False)
     for number in range(2):
         world.runs(f"low{number}", 1, first=number)

@@ -100,7 +100,7 @@ def test_a_gang_whose_missing_members_are_on_their_way_is_not_evicted() -> None:
 
 
 def test_members_that_are_done_and_gone_are_not_missed() -> None:
-    """As if their pods were there: the rest stays, though one more is lost, and a new start needs no room for them."""
+    """As if their pods existed: the rest stays if one more is lost, and a new start needs no capacity for them."""
     world = World().nodes(3)
     key = world.gang("a", {"worker": (3, GPU8)}, phase="Running")
     nodes = world.start(key, GPU8)

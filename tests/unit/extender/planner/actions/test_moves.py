@@ -90,7 +90,7 @@ def test_who_moves_for_whom(of_one: dict[str, Any], asker: dict[str, Any], *, mo
 @pytest.mark.parametrize(("queue", "time"), [("default", "preempt-min-runtime"), ("other", "reclaim-min-runtime")])
 @pytest.mark.parametrize(("least", "moves"), [("101s", False), ("100s", True)])
 def test_no_gang_moves_in_its_minimum_runtime(queue: str, time: str, least: str, *, moves: bool) -> None:
-    """That of preemption in its queue, and of reclaim between queues."""
+    """Of preemption in its queue, and of reclaim between queues."""
     world = fragmented(queue=queue)
     world.plugins.append(MinRuntime({}))
     world.queue(queue, **{time: least})
@@ -99,7 +99,7 @@ def test_no_gang_moves_in_its_minimum_runtime(queue: str, time: str, least: str,
 
 @pytest.mark.parametrize(("budget", "retries", "moves"), [("", 0, False), ("", 1000, True), ("5 in 1h", 0, True)])
 def test_no_move_uses_up_a_restart(budget: str, retries: int, *, moves: bool) -> None:
-    """A Job that restarts whole has three, without a budget for restarts."""
+    """A Job that restarts as a whole has three, without a restart budget."""
     world = fragmented()
     world.restarts_whole("ns/one")
     world.change(world.job_of("ns/one"), annotations={names.RESTART_BUDGET: budget}, spec={"max_retry": retries})
@@ -120,7 +120,7 @@ def test_no_move_counts_as_a_failure(version: str, policy: str, *, moves: bool) 
 
 
 def moves_again(world: Cluster, number: int) -> bool:
-    """A gang wants the whole node on which `ns/one` is, and another keeps it from the other one; then both end."""
+    """A gang needs the whole node of `ns/one`, and another gang occupies the other node; then both end."""
     here = world.state.pods["uid-one-worker-0"].node
     there = "node-1" if here == "node-0" else "node-0"
     firm = world.gang(f"firm{number}", {"worker": (1, {GPU: 1})}, phase="Running")

@@ -55,7 +55,7 @@ def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -
 
 
 @pytest.mark.parametrize(("ahead_s", "goes"), [(MAX_PLACEMENT_DELAY_S, False), (-1, True), (86_400, True)])
-def test_nobody_is_evicted_for_a_while_after_an_eviction_failed(ahead_s: float, *, goes: bool) -> None:
+def test_no_pod_is_evicted_for_a_while_after_a_failed_eviction(ahead_s: float, *, goes: bool) -> None:
     """Until that time, unless only a clock that was set back since can have written it."""
     world = Cluster()
     world.runs("low", 2)
@@ -236,7 +236,7 @@ def test_a_search_that_failed_is_not_made_again_before_something_changes(change:
     pytest.param(1, 4, 12, 5, id="its own, of other users"),
     pytest.param(6, 1, 2, 4, id="of other queues"),
 ])  # fmt: skip
-def test_hopeless_gangs_do_not_keep_others_from_being_tried(queues: int, users: int, each: int, soon: int) -> None:
+def test_hopeless_gangs_do_not_delay_other_searches(queues: int, users: int, each: int, soon: int) -> None:
     """They are first in line, each of another shape, and something changes in each cycle."""
     world = Cluster(1)
     for number in range(queues):
@@ -260,7 +260,7 @@ def test_hopeless_gangs_do_not_keep_others_from_being_tried(queues: int, users: 
     pytest.param({"nodeSelector": {"disk": "fast"}}, 1, id="on a node that it cannot use"),
     pytest.param({}, 2, id="on a node that it can use"),
 ])  # fmt: skip
-def test_a_hopeless_gang_is_tried_again_after_a_change_that_concerns_it(spec: dict[str, Any], searches: int) -> None:
+def test_a_failed_search_is_repeated_after_a_relevant_change(spec: dict[str, Any], searches: int) -> None:
     """Another gang ends, on a node without the label."""
     world = Cluster(3)
     world.node("node-0", labels={"disk": "fast"})

@@ -60,8 +60,8 @@ def test_a_node_is_worth_as_many_seats_as_it_has_room_for_members(pods: int, gpu
     assert sum(spares(world, key).values()) == seats
 
 
-def test_a_rank_that_a_label_claims_keeps_no_seats() -> None:
-    """The pods that exist do: one pod of one GPU would keep the cluster. A member that ends takes its seats with it."""
+def test_a_rank_in_a_label_gives_no_spare_slots() -> None:
+    """Only existing pods do, or one pod with one GPU could hold the cluster. A member that ends frees its slots."""
     world = World().nodes(6)
     key = world.pod_group("a", annotations={names.SPARES: "4"})
     one = {"nvidia.com/gpu": 1}
@@ -131,8 +131,8 @@ def test_a_member_that_is_not_made_again_yet_has_a_spare_as_before() -> None:
 
 
 @pytest.mark.parametrize("template", [True, False])
-def test_spares_are_kept_for_members_that_are_not_made_again_yet(*, template: bool) -> None:
-    """The members' node is cordoned and another gang wants the room: what was kept is still there a cycle later."""
+def test_spare_slots_stay_until_lost_members_are_created_again(*, template: bool) -> None:
+    """The members' node is cordoned and another gang needs the capacity: the spare slots still exist a cycle later."""
     world = World().nodes(2)
     half = {"nvidia.com/gpu": 2}
     key = world.gang("a", {"worker": (4, half)}) if template else world.pod_group("a", 4)

@@ -199,7 +199,7 @@ def test_an_evicted_gang_leaves_all_that_was_reserved_for_it() -> None:
     assert [pod.name for room in of(session, decisions.MakeRoom) for _, pod in room.victims] == ["a-pod-0"]
 
 
-def test_min_resources_hold_what_is_charged_of_pods_beyond_their_node() -> None:
+def test_min_resources_limit_the_charge_of_pods_beyond_their_node() -> None:
     """Whether they come before their pod or after it, and when that has ended."""
     world = world_of(2).queue("team", capability={"cpu": "200"})
     key = world.pod_group("a", 1, queue="team")

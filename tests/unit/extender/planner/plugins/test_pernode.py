@@ -1,4 +1,4 @@
-"""Answers and labels of nodes are kept from cycle to cycle, and are as if each node had been asked again."""
+"""Results and labels of nodes are cached from cycle to cycle, and equal newly computed ones."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -65,10 +65,10 @@ def matches(selector: NodeSelector, node: Node | None, *, labels_only: bool) -> 
 
 
 @given(rounds=st.lists(st.tuples(CHANGES, SELECTORS), min_size=1, max_size=6), labels_only=st.booleans())
-def test_what_is_kept_is_what_is_right(
+def test_cached_results_are_correct(
     rounds: Sequence[tuple[Sequence[tuple[int, str]], NodeSelector]], *, labels_only: bool
 ) -> None:
-    """As nodes come, go and change; only those are asked again."""
+    """As nodes are added, deleted and changed; only changed nodes are evaluated again."""
     world, kept, cache, cls = World(checked=False), PerNode(), LabelCache(), ClassTable().of_spec(PodSpec())
     asked: list[int] = []
     for changes, selector in rounds:
@@ -152,8 +152,8 @@ class CountedLabels(dict[str, str]):
         return super().get(key, default)
 
 
-def test_conditions_of_pods_are_not_asked_of_each_node_again() -> None:
-    """What 500 pods of different shapes ask for costs one look at each node and label key."""
+def test_conditions_of_pods_are_evaluated_once_per_node() -> None:
+    """Conditions of 500 pods of different shapes cost one evaluation per node and label key."""
     world = World(checked=False)
     world.plugins.append(Preferences({}))
     for number in range(50):

@@ -74,8 +74,8 @@ def test_three_levels_share_by_weight() -> None:
 
 
 @pytest.mark.parametrize(("asked", "go"), [(8, {"huge-worker-0"}), (9, set())])
-def test_who_goes_gives_back_what_its_queue_is_charged(asked: int, go: set[str]) -> None:
-    """A pod that was bound by hand, beyond its node, makes room for no more than that offers."""
+def test_an_evicted_pod_frees_its_charge_in_its_queue(asked: int, go: set[str]) -> None:
+    """A pod that was bound by hand, with more than its node offers, frees no more than the node offers."""
     world = Cluster(3, checked=False)
     world.plugins = [Proportion({}), *world.plugins]
     world.queue("team", capability={"nvidia.com/gpu": 12})
@@ -90,7 +90,7 @@ def test_who_goes_gives_back_what_its_queue_is_charged(asked: int, go: set[str])
 
 
 def test_a_queue_loses_what_it_is_charged() -> None:
-    """The pod beyond its node goes first, and its queue has more than it deserves still, so that another one goes."""
+    """The pod beyond its node is evicted first; its queue is still above its deserved amount, so another follows."""
     world = deserving(3, Reclaim(), a=8, b=16)
     for number in (1, 2):
         world.runs(f"g{number}", 1, first=number, queue="a")

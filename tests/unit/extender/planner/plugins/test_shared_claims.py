@@ -301,7 +301,7 @@ def test_gangs_that_are_not_preemptable_share_a_claim_within_what_a_parent_deser
     assert waiting(session)["c"][0] == "QueueOverDeserved"
 
 
-def test_a_claim_of_two_queues_is_once_in_what_is_beyond_a_quota() -> None:
+def test_a_claim_of_two_queues_counts_once_beyond_a_quota() -> None:
     """Three devices are deserved: the third gang is beyond them, with another claim."""
     world = tree_world(deserved={GPUS: "3"})
     claims(world, more=2)

@@ -302,8 +302,8 @@ def test_a_failed_request_gives_the_turn_away_and_is_made_again_later() -> None:
     assert [each.request for each in of(session, WithdrawRequest)] == [failed]
 
 
-def test_who_does_not_start_on_provisioned_nodes_leaves_the_turn_to_others() -> None:
-    """Its request stays, as its nodes may be there; else one gang would have the only turn of its queue for years."""
+def test_a_gang_that_does_not_start_on_provisioned_nodes_lets_others_ask() -> None:
+    """Its request stays, because its nodes may exist; otherwise one gang could block its queue's requests for years."""
     cluster = Cluster(REQUEST | {SCALE_UP_TIMEOUT: "5m"})
     cluster.gang("first", 2)
     [wanted] = of(cluster.cycle(), RequestNodes)

@@ -56,7 +56,7 @@ def request(age_s: float = 10.0, attempt: int = 1, changed_s: float = 1.0, **con
      " was provisioned more than 100 s ago without a start: others may ask", inf),
 ])  # fmt: skip
 def test_an_answer_is_read(asked: ProvisioningRequest, reason: str, told: str, again_at: float | None) -> None:
-    """What has ended a request comes before what was said earlier; who is provisioned keeps its request."""
+    """The condition that ended a request precedes earlier ones; a provisioned gang keeps its request."""
     answer = answer_to(asked, timeout_s=TIMEOUT_S, now=NOW)
     assert (answer.reason, str(answer.words), answer.again_at) == (reason, f"ProvisioningRequest r{told}", again_at)
 
@@ -143,10 +143,10 @@ def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: ScaleUpR
     ({}, {SCALE_UP_CLASS: "dear"}, None),
     ({}, {SCALE_UP_PARAMETERS: "machine=dear"}, None),
 ])  # fmt: skip
-def test_what_nodes_cost_is_the_queues_to_say(
+def test_the_queue_decides_about_the_cost_of_nodes(
     of_queue: dict[str, str], own: dict[str, str], timeout_s: float | None
 ) -> None:
-    """A workload shortens the time for which it asks; it takes no class and no parameters but its queue's."""
+    """A workload can shorten its request's timeout; class and parameters are always its queue's."""
     found = wish(queues(a=("", REQUEST | of_queue)), annotations=own)
     assert (found.timeout_s if found.mode != "none" else None) == timeout_s
     assert ("the queue's to set: remove it from the workload" in found.complaint) == (timeout_s is None)

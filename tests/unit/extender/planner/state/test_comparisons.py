@@ -44,7 +44,7 @@ def term(number: int, *, key: str = "zone", everywhere: bool = False) -> JSON:
 
 
 def node_affinity(conditions: list[JSON]) -> JSON:
-    """Conditions in required and in preferred terms, by turns."""
+    """Conditions in required and in preferred terms, alternately."""
     required = {"nodeSelectorTerms": [{"matchExpressions": conditions[::2]}]}
     preferred = [{"weight": 1, "preference": {"matchExpressions": [each]}} for each in conditions[1::2]]
     return {"affinity": {"nodeAffinity": {REQUIRED: required, PREFERRED: preferred}}}
@@ -122,7 +122,7 @@ def test_a_pod_with_too_many_terms_is_set_aside_until_it_is_on_a_node() -> None:
     (TOLERATIONS, lambda count: {"tolerations": [{"operator": "Exists"}] * count}),
 ])  # fmt: skip
 def test_a_pod_with_too_many_conditions_about_nodes_is_set_aside(limit: Limit, spec: Callable[[int], JSON]) -> None:
-    """On a node its room is used; admission names the field and the limit."""
+    """On a node its requests count; admission names the field and the limit."""
     world = World(checked=False).nodes(1)
     for name, count, node in (("fits", 0, ""), ("greedy", 1, ""), ("bound", 1, "node-0")):
         body = world.pod_spec({"cpu": 1}) | {"schedulerName": "muster", "nodeName": node} | spec(limit.value + count)
