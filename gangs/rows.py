@@ -5,24 +5,26 @@ nodes from the placement.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct, structs
 
+from gangs import plainjobs
 from gangs.states import failed_text, message_of, needs_room, nodes_of, reason_of
 from gangs.words import brief
 from muster.api.base import Resource
 from muster.api.grammar import be, many
 from muster.api.kubeflow.trainer import JOB_FAILURES, TRAIN_JOBS, TrainJob
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.pod_problems import first_failure
 from muster.api.muster.placement import Placement, current
 from muster.api.muster.pools import is_musters
 from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
 from muster.api.names import DEFAULT_QUEUE, QUEUE
+from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano import podgroup
@@ -41,6 +43,11 @@ class RowSources:
     placements: list[Placement] | None = field(default_factory=list)
     jobs: list[Job] | None = field(default_factory=list)
     train_jobs: list[TrainJob] | None = field(default_factory=list)
+    plain_jobs: list[IndexedJob] = field(default_factory=list)
+    """Jobs of Kubernetes, if the user may read them: those without pods have no PodGroup."""
+    namespaces: list[Namespace] = field(default_factory=list)
+    refusals: plainjobs.Refusals = field(default_factory=dict)
+    """UID of an owner → time and reason of the newest refusal of one of its pods (`gangs.plainjobs.refusals`)."""
 
 
 class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
@@ -100,11 +107,12 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def rows(objects: RowSources) -> list[GangRow]:
-    """Return a row per gang, and per Job or TrainJob without a gang, ordered by namespace, queue and age."""
+    """Return a row per gang, and per workload without a gang, ordered by namespace, queue and age."""
     pods = pods_by_gang(objects.pods or ())
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
     trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
+    namespaces = {each.metadata.name: each for each in objects.namespaces}
     found: list[GangRow] = []
     ganged: set[str] = set()
     for group in objects.groups:
@@ -114,10 +122,12 @@ def rows(objects: RowSources) -> list[GangRow]:
         job = jobs.get(above.uid) if above else None
         if job is not None and job.status.state.phase in STOPPED:  # it is over, and so will be its PodGroup
             continue
-        ganged |= {workload_of(group).uid, above.uid if above else ""}
+        ganged |= {workload_of(group).uid, above.uid if above else "", *plainjobs.owners(members or ())}
         row = _row(group, members, current(group, placements.get(meta.key)), job)
         training = trainings.get(workload_of(group).uid)
-        found.append(_with_train_job(_as_refused(row, job, training), training, members or ()))
+        why = (job.status.state.refusal if job else "") or (training.blocked if training else "")
+        row = _as_refused(row, why or plainjobs.refusal_of(group, members or (), objects.refusals))
+        found.append(_with_train_job(row, training, members or ()))
     for job in objects.jobs or ():
         if job.metadata.uid not in ganged:
             owner = job_workload(job)
@@ -125,6 +135,12 @@ def rows(objects: RowSources) -> list[GangRow]:
             mine = pods[job.metadata.namespace, podgroup.group_name(job)]
             found.append(_with_train_job(_without_gang(job, mine), trainings.get(owner.uid), mine))
     found += [_without_job(each) for each in objects.train_jobs or () if each.metadata.uid not in ganged]
+    parts = {(row.namespace, row.name) for row in found if row.kind == TRAIN_JOBS.kind}
+    for plain in objects.plain_jobs:
+        meta, of = plain.metadata, plain.metadata.controller
+        if meta.uid not in ganged and not (of and (of.uid in ganged or (meta.namespace, of.name) in parts)):
+            found += _of_plain_job(plain, namespaces.get(meta.namespace), objects.refusals)
+    found = [_in_namespace(row, namespaces.get(row.namespace)) for row in found]
     return sorted(found, key=lambda row: (row.namespace, row.queue, row.created, row.kind, row.name))
 
 
@@ -214,9 +230,30 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
     )
 
 
-def _as_refused(row: GangRow, job: Job | None, train_job: TrainJob | None) -> GangRow:
+def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainjobs.Refusals) -> Iterator[GangRow]:
+    """Yield the row of a Job of Kubernetes without a gang, if the Job concerns Muster."""
+    queue = plainjobs.queue_of(job, namespace)
+    if queue or plainjobs.means_muster(job):
+        state = plainjobs.state(job, managed=bool(queue))
+        message = plainjobs.reason(job, state, refusals, managed=bool(queue))
+        yield structs.replace(
+            _bare(OwnerReference.to(INDEXED_JOBS, job.metadata), job.metadata, state, message),
+            queue=queue,
+            wanted=plainjobs.pods_of(job),
+            priority_class=str(value_at(job.spec.template, ("spec", "priorityClassName")) or ""),
+        )
+
+
+def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
+    """Return the row with the reason that its namespace is being deleted, if this keeps its pods away."""
+    if row.state not in {*WAITING, "Suspended"} or not (namespace and namespace.metadata.deletion_timestamp):
+        return row
+    why = f"namespace {row.namespace} is being deleted"
+    return structs.replace(row, reason=why, message=f"{why}, so no pods can be created in it", needs_room=False)
+
+
+def _as_refused(row: GangRow, why: str) -> GangRow:
     """Return the row of a waiting gang, with the reason why its pods cannot be created, if there is one."""
-    why = (job.status.state.refusal if job else "") or (train_job.blocked if train_job else "")
     return (
         structs.replace(row, message=why, reason=brief(why), needs_room=False) if why and row.state in WAITING else row
     )

@@ -8,14 +8,15 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from gangs.forecast import ForecastCluster
+from gangs.plainjobs import refusals, wants_pods
 from gangs.rows import RowSources
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
+from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, NAMESPACES, NODES, PODS, Namespace, Pod
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.api.volcano.scheduling import EVICTED, POD_GROUPS, TOO_FEW_PODS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.cluster import failing_as, may_list
@@ -40,6 +41,22 @@ def read(client: Client, namespace: str | None) -> RowSources:
         jobs=may_list(client, JOBS, namespace),
         train_jobs=may_list(client, TRAIN_JOBS, namespace),
     )
+
+
+def with_plain_jobs(client: Client, namespace: str | None, objects: RowSources) -> RowSources:
+    """Return the objects with Jobs of Kubernetes, which may have no gang, and the reasons why pods are missing."""
+    with suppress(Forbidden, NotFound):
+        objects.plain_jobs = _listed(client, INDEXED_JOBS, namespace, objects.versions)
+    objects.namespaces = (may_list(client, NAMESPACES) or []) if namespace is None else _namespace(client, namespace)
+    if any(map(_lacks_pods, objects.groups)) or any(map(wants_pods, objects.plain_jobs)):
+        objects.refusals = refusals(may_list(client, EVENTS, namespace, field_selector="reason=FailedCreate") or ())
+    return objects
+
+
+def _lacks_pods(group: PodGroup) -> bool:
+    """Return True for a gang that waits for pods of its owner."""
+    conditions = group.status.conditions
+    return any(each.status == "True" and each.reason in {TOO_FEW_PODS, EVICTED} for each in conditions)
 
 
 def _listed(

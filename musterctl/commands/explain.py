@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from extender.explain.clusterdump import ClusterDump, save
 from extender.explain.find import explain as explain_in
@@ -18,24 +19,26 @@ from extender.explain.report import GangReport, UnknownNameError
 from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
+from gangs.plainjobs import Refusals, refusal_of, refusals
 from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, meta
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import EVICTED, POD_GROUPS, TOO_FEW_PODS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
 from muster.workloads.kind import WorkloadKind, with_templates
 from muster.workloads.table import KINDS, gang_of
+from muster.workloads.verbs import is_held
 from musterctl import completion
 from musterctl.allowed import dump_for
-from musterctl.cluster import whole
+from musterctl.cluster import may_list, whole
 from musterctl.lastlog import last_line
 from musterctl.options import server_options
 from musterctl.output.report import NONE_LINES, place_lines, print_report, topology_lines
 from musterctl.planningoptions import dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.reader import ClusterReader
 from musterctl.webclient import WebServer
-from webhook.objects.names import meant_labels
+from webhook.objects.names import meant_labels, unknown_keys
 
 
 @click.command()
@@ -71,11 +74,25 @@ def explain(
         raise click.ClickException(unplaced or str(error)) from error
     except ValueError as error:
         raise click.ClickException(str(error)) from error
+    if isinstance(report, GangReport) and report.reason in {TOO_FEW_PODS, EVICTED}:
+        report = _as_refused(read, dump, report)
     pod = dump.pod(space, object_name) if kind == "pod" else None
     hints = [TextLine("", text, "hint") for text in _slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
     gang = report.gang if isinstance(report, GangReport) else ""
     log = _log(read, dump, gang, object_name, space) if report.cause == "failed" and output == "text" else []
     print_report(report, [*lines_of(report, dump.taken_at), *log, *hints], output)
+
+
+def _as_refused(read: ClusterReader, dump: ClusterDump, report: GangReport) -> GangReport:
+    """Return the report of a gang that waits for pods, with the reason why its owner cannot create them."""
+    client, namespace = read.client(), report.gang.partition("/")[0]
+    groups = [each for each in dump.objects_of(POD_GROUPS) if each.metadata.key == report.gang]
+    if client is None or not groups:
+        return report
+    pods = [pod for pod in dump.objects_of(core.PODS) if f"{pod.metadata.namespace}/{gang_of(pod)}" == report.gang]
+    with closing(client):
+        why = refusal_of(groups[0], pods, _refusals(client, namespace))
+    return replace(report, summary=f"it waits: {why}", message=why) if why else report
 
 
 def _log(read: ClusterReader, dump: ClusterDump, gang: str, name: str, namespace: str) -> list[TextLine]:
@@ -175,22 +192,27 @@ def topo(
 
 
 def why_unplaced(client: Client, name: str, namespace: str) -> str:
-    """Return sentences about labels of workloads with this name; empty if there is no problem.
+    """Return sentences about workloads with this name, which have no gang; empty if there are none.
 
     Kinds that the user may not read, or that the cluster does not have, are left out.
     """
     found: list[str] = []
-    of_namespace: Mapping[str, str] = {}
+    of_namespace = core.Namespace()
     with suppress(NotFound, Forbidden):
-        of_namespace = client.get(core.NAMESPACES, namespace).metadata.labels
+        of_namespace = client.get(core.NAMESPACES, namespace)
     for kind in (kind for kind in KINDS if kind.labelled):
         with suppress(NotFound, Forbidden):
             workload = client.get(whole(kind.resource), name, namespace)
-            found += dict.fromkeys(_sentences(kind, workload, of_namespace))
+            refused = _refusals(client, namespace).get(workload["metadata"].get("uid", ""), (0.0, ""))[1]
+            found += dict.fromkeys(_sentences(kind, workload, of_namespace, refused))
     with suppress(NotFound, Forbidden):
         blocked = client.get(TRAIN_JOBS, name, namespace).blocked
         found += [f"TrainJob {name} is blocked: {blocked}"] if blocked else []
     return "\n".join(found)
+
+
+def _refusals(client: Client, namespace: str) -> Refusals:
+    return refusals(may_list(client, core.EVENTS, namespace, field_selector="reason=FailedCreate") or ())
 
 
 def _slips(what: str, labels: Mapping[str, str]) -> Iterator[str]:
@@ -198,13 +220,31 @@ def _slips(what: str, labels: Mapping[str, str]) -> Iterator[str]:
         yield f"{what} has the label {key}; did you mean {meant}?"
 
 
-def _sentences(kind: WorkloadKind, workload: Mapping[str, Any], of_namespace: Mapping[str, str]) -> Iterator[str]:
+def _sentences(
+    kind: WorkloadKind, workload: dict[str, Any], of_namespace: core.Namespace, refused: str
+) -> Iterator[str]:
+    """Yield why Muster does not place the pods of a workload, or why it has none."""
     name = f"{kind.resource.kind} {workload['metadata']['name']}"
-    nodes = with_templates(workload, kind.templates)
-    labels = [(each.get("metadata") or {}).get("labels") or {} for _, each in nodes]
+    metadata = [each.get("metadata") or {} for _, each in with_templates(workload, kind.templates)]
+    labels = [each.get("labels") or {} for each in metadata]
     for given in labels:
         yield from _slips(name, given)
-    if not any(names.QUEUE in given for given in (*labels, of_namespace)):
+    for each in metadata:
+        yield from (f"{name}: {text}" for text in unknown_keys({"annotations": each.get("annotations")}))
+    if not any(names.QUEUE in given for given in (*labels, of_namespace.metadata.labels)):
         yield f"{name} has no label {names.QUEUE}, so Muster does not place its pods"
-    elif any(map(names.opted_out, labels)):
+    elif any(given.get(names.MANAGED) == "false" for given in labels):
         yield f'{name} has the label {names.MANAGED}: "false", so Muster leaves its pods alone'
+    else:
+        yield f"{name} {_without_pods(kind, workload, of_namespace, refused)}"
+
+
+def _without_pods(kind: WorkloadKind, workload: dict[str, Any], of_namespace: core.Namespace, refused: str) -> str:
+    """Return why a workload that Muster places has no gang."""
+    if kind.verbs and kind.verbs.ended(workload):
+        return "has ended, and its gang is gone"
+    if of_namespace.metadata.deletion_timestamp:
+        return f"gets no pods: namespace {of_namespace.metadata.name} is being deleted"
+    if is_held(kind, workload):
+        return f"is suspended: `muster release {workload['metadata']['name']}` starts it"
+    return f"has no pods, as they cannot be created: {refused}" if refused else "has no pods yet, so it has no gang"

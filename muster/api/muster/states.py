@@ -53,6 +53,8 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """Without success, once all members have ended."""
     waits: bool = False
     """There is a reason to wait."""
+    suspended: bool = False
+    """Its owner wants no pods for now."""
     placement: PlacementPhase | Literal[""] = ""
     """Empty without one; as the PodGroup reports if it may not be read."""
 
@@ -80,6 +82,8 @@ def state_of(facts: Facts) -> State:
             return "Degraded"
         case "whole":
             return "Running" if facts.begun else "Starting"
+    if facts.suspended:
+        return "Suspended"
     if facts.placement == "Reserved":
         return "Reserved"
     return "Starting" if facts.placement in PLANNED and not facts.waits else "Waiting"

@@ -11,12 +11,14 @@ from builders import pod as a_pod
 from extender.planner.reasons.pods import TOO_FEW
 from extender.planner.reasons.room import NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
+from gangs.plainjobs import refusals
 from gangs.rows import GangRow, RowSources, difference, gang_name, rows
 from gangs.states import needs_room
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.core import Event, IndexedJob, Namespace, Pod
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, parse_time
 from muster.api.muster.gang import workload_note
+from muster.api.names import MANAGED, QUEUE
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import EVICTED, NO_ROOM, PodGroup
 
@@ -245,6 +247,80 @@ def test_a_gang_whose_pods_cannot_be_created() -> None:
     of = owner("TrainJob", "fit", TRAIN_JOBS.api_version)
     assert only(groups=[group(**few, metadata=of)], train_jobs=[blocked]).message == told["message"]
     assert only(groups=[group(metadata=of, phase="Running")], train_jobs=[blocked]).message != told["message"]
+
+
+def plain(name: str = "p", status: JSON | None = None, labels: JSON | None = None, **spec: Any) -> IndexedJob:
+    """A Job of Kubernetes in queue `q`, of four pods."""
+    metadata = {"name": name, "namespace": "ns", "uid": name, "labels": {QUEUE: "q"} if labels is None else labels}
+    metadata["annotations"] = spec.pop("annotations", {})
+    return msgspec.convert(
+        {"metadata": metadata, "spec": {"parallelism": 4, **spec}, "status": status or {}}, IndexedJob
+    )
+
+
+ENDED = {"type": "Failed", "status": "True", "message": "deadline"}
+NO_LABEL = "it has no label muster.dev/queue, so Muster does not place…"
+REFUSED = {"p": (1e10, "exceeded quota: q")}
+
+
+@pytest.mark.parametrize(("job", "more", "state", "reason"), [
+    (plain(suspend=True), {}, "Suspended", "it is suspended: `muster release p` starts it"),
+    (plain(), {"refusals": REFUSED}, "Waiting", "its pods cannot be created: exceeded quota: q"),
+    (plain(), {}, "Waiting", "its pods are not made yet"),
+    (plain(status={"active": 4}), {}, "Waiting", "its gang is not made yet"),
+    (plain(parallelism=0), {}, "Waiting", "its parallelism is 0"),
+    (plain(status={"conditions": [ENDED]}), {}, "Failed", "deadline"),
+    (plain(labels={}, annotations={QUEUE: "q"}), {}, "Waiting", NO_LABEL),
+    (plain(labels={}, annotations={QUEUE: "q"}, status={"ready": 4}), {}, "Running", NO_LABEL),
+], ids=["suspended", "refused", "new", "without PodGroup", "no pods", "failed", "misplaced", "runs"])  # fmt: skip
+def test_a_job_of_kubernetes_without_a_gang(job: IndexedJob, more: JSON, state: str, reason: str) -> None:
+    """It has a row, with its size and the reason: it has no PodGroup that could say why."""
+    row = only(plain_jobs=[job], **more)
+    assert (row.reference, row.state, row.reason) == ("job.batch/p", state, reason)
+    assert row.size == f"0/0/{1 if not job.spec.parallelism else 4}"
+
+
+def test_jobs_of_kubernetes_that_have_no_row_of_their_own() -> None:
+    """Those that do not concern Muster, have a gang, or are a part of a TrainJob; a namespace may name the queue."""
+    opted_out = plain(labels={QUEUE: "q", MANAGED: "false"})
+    assert rows(RowSources(plain_jobs=[plain(labels={}), opted_out])) == []
+    space = msgspec.convert({"metadata": {"name": "ns", "labels": {QUEUE: "mine"}}}, Namespace)
+    assert only(plain_jobs=[plain(labels={})], namespaces=[space]).queue == "mine"
+    assert only(groups=[group(metadata=owner("Job", "p"))], plain_jobs=[plain()]).gang == "podgroup-1"
+    member = a_pod("w", gang="podgroup-1", **owner("Job", "p"))
+    assert only(groups=[group(metadata=owner("JobSet", "s", "jobset.x-k8s.io/v1alpha2"))], pods=[member],
+        plain_jobs=[plain()]).kind == "JobSet"  # fmt: skip
+    part = plain()
+    made = manifests.owner("fit", "JobSet", "jobset.x-k8s.io/v1alpha2", "set")
+    part.metadata.owner_references = [msgspec.convert(made, OwnerReference)]
+    assert only(train_jobs=[train_job("fit", "r", uid="fit", suspend=True)], plain_jobs=[part]).kind == "TrainJob"
+
+
+def test_the_words_of_the_controller_of_pods_that_are_missing() -> None:
+    """They are the reason, and not how many exist; a pod that came later ends them, as does an eviction."""
+    few = {"reason": TOO_FEW, "message": "1 of the 2 pods that start together exist", "metadata": owner("Job", "p")}
+    at = "2026-11-21T05:38:34Z"
+    early, late = ({"p": (parse_time(at) + seconds, "exceeded quota")} for seconds in (-10.0, 10.0))
+    pods = [pod("a", created=at)]
+    assert only(groups=[group(**few)], pods=pods, refusals=late).reason == "its pods cannot be created: exceeded quota"
+    assert only(groups=[group(**few)], pods=pods, refusals=early).reason == few["message"]
+    assert only(groups=[group(**few)], pods=[*pods, pod("b", created=at)], refusals=late).reason == few["message"]
+    said = 'Error creating: pods "p-x" is forbidden: exceeded quota: q'
+    event = {"involvedObject": {"uid": "p"}, "message": said, "lastTimestamp": at, "reason": "FailedCreate"}
+    assert refusals([msgspec.convert(event, Event)]) == {"p": (parse_time(at), "exceeded quota: q")}
+
+
+def test_a_namespace_that_is_being_deleted() -> None:
+    """It is the reason of all that waits there, of whatever kind."""
+    leaves = msgspec.convert({"metadata": {"name": "ns", "deletionTimestamp": "2026-11-21T05:38:34Z"}}, Namespace)
+    objects = RowSources(
+        groups=[group(reason=NO_ROOM, message="m"), group("podgroup-2", phase="Running", metadata=owner("Job", "r"))],
+        plain_jobs=[plain(suspend=True)], train_jobs=[train_job("fit", "r", uid="fit")], namespaces=[leaves],
+    )  # fmt: skip
+    reasons = {row.name: row.reason for row in rows(objects)}
+    why = "namespace ns is being deleted"
+    assert (reasons["longrun"], reasons["p"], reasons["fit"]) == (why, why, why)
+    assert reasons["r"] != why
 
 
 def test_a_gang_whose_pods_are_all_being_deleted() -> None:

@@ -194,6 +194,22 @@ def test_why_a_workload_is_not_placed(cluster: Any, server: Server, *, plain: bo
     assert told.stderr.splitlines()[-1] == f"Error: Job lone {why}"
 
 
+@pytest.mark.parametrize(("job", "events", "words"), [
+    ({"spec": {"suspend": True}}, [], "is suspended: `muster release lone` starts it"),
+    ({}, ["exceeded quota: q"], "has no pods, as they cannot be created: exceeded quota: q"),
+    ({}, [], "has no pods yet, so it has no gang"),
+    ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, [], "has ended, and its gang is gone"),
+], ids=["suspended", "refused", "new", "ended"])  # fmt: skip
+def test_why_a_workload_has_no_gang(cluster: Any, server: Server, job: Any, events: list[str], words: str) -> None:
+    """What is known of it; the words about its pods are the Job controller's."""
+    meta = {"name": "lone", "namespace": "ns", "uid": "u", "labels": {"muster.dev/queue": "q"}}
+    server.answers["GET /apis/batch/v1/namespaces/ns/jobs/lone"] = (200, {"spec": {}, **job, "metadata": meta}, [])
+    items = [{"metadata": {}, "message": each, "involvedObject": {"uid": "u"}} for each in events]
+    server.answers["GET /api/v1/namespaces/ns/events"] = (200, {"metadata": {}, "items": items}, [])
+    told = cluster("explain", "job", "lone", "-n", "ns")
+    assert (told.exit_code, told.stderr.splitlines()[-1]) == (1, f"Error: Job lone {words}")
+
+
 def test_why_a_train_job_has_no_job(cluster: Any, server: Server) -> None:
     """Its condition has the words of the API server."""
     told = {"type": "Blocked", "status": "True", "lastTransitionTime": "", "reason": "x", "message": "Job fit-0: no"}

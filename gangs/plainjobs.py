@@ -1,0 +1,133 @@
+"""Jobs of Kubernetes without a gang: suspended, refused, in a namespace that is deleted, or not managed. Pure.
+
+Such a Job has no pods of Muster's, so no PodGroup either: only the Job and its Events show why.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from muster.api import names
+from muster.api.kubernetes.core import INDEXED_JOBS, Event, IndexedJob, Namespace, Pod
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, readable_time
+from muster.api.muster.states import ENDED, Facts, Members, State, state_of
+from muster.api.unchecked import mapping
+from muster.api.volcano.scheduling import EVICTED, PodGroup
+from muster.workloads.kind import GangRules
+from muster.workloads.table import gang_rules
+
+Refusals = Mapping[str, tuple[float, str]]
+"""UID of an owner → time and reason of the newest refusal of one of its pods."""
+_NOTES = frozenset({names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS, names.MANAGED})
+"""Keys that do not mean that the user wants Muster to place the pods."""
+_FORBIDDEN = " is forbidden: "
+"""The end of the name of a pod that the API server refuses, before the reason."""
+
+
+def queue_of(job: IndexedJob, namespace: Namespace | None) -> str:
+    """Return the queue of a Job's pods; "" if Muster does not place them."""
+    labels = {**job.metadata.labels, **_template(job).labels}
+    if labels.get(names.MANAGED) == "false":
+        return ""
+    return labels.get(names.QUEUE, "") or (namespace.queue if namespace else "")
+
+
+def state(job: IndexedJob, *, managed: bool) -> State:
+    """Return the state of a Job without a gang; `managed` is True if Muster places its pods."""
+    members: Members = "whole" if job.status.get("ready") and not managed else ""
+    members = "over" if _is_over(job) else members
+    return state_of(Facts(members=members, failed=bool(_failure(job)), waits=True, suspended=job.spec.suspend))
+
+
+def reason(job: IndexedJob, state: State, refusals: Refusals, *, managed: bool) -> str:
+    """Return why a Job has no gang, or why it failed."""
+    _, refusal = refusals.get(job.metadata.uid, (0.0, ""))
+    if state in ENDED:
+        return _failure(job)
+    if not managed:
+        return not_managed(job)
+    if state == "Suspended":
+        return f"it is suspended: `muster release {job.metadata.name}` starts it"
+    if job.metadata.deletion_timestamp:
+        return "it is being deleted"
+    if refusal or job.spec.parallelism == 0:
+        return _refused(refusal) if refusal else "its parallelism is 0"
+    return f"{'its gang is' if job.status.get('active') else 'its pods are'} not made yet"
+
+
+def wants_pods(job: IndexedJob) -> bool:
+    """Return True for a Job without pods that neither has ended nor is suspended."""
+    return not (_is_over(job) or job.spec.suspend or job.status.get("active"))
+
+
+def not_managed(job: IndexedJob) -> str:
+    """Return why Muster does not place the pods of a Job that has another key of Muster."""
+    what = f"it has no label {names.QUEUE}, so Muster does not place its pods"
+    wrong = f" (there is only an annotation {names.QUEUE}, and annotations have no effect on this)"
+    return what + (wrong if names.QUEUE in {**job.metadata.annotations, **_template(job).annotations} else "")
+
+
+def refusals(events: Iterable[Event]) -> Refusals:
+    """Return the newest failure to create pods of each owner, by UID: its time, and the API server's refusal."""
+    result: dict[str, tuple[float, str]] = {}
+    for each in sorted(events, key=lambda event: event.last_timestamp or ""):
+        at = readable_time(each.last_timestamp or each.metadata.creation_timestamp) or 0.0
+        message = " ".join(each.message.split())
+        why = message.partition(_FORBIDDEN)[2] or message.removeprefix("Error creating: ")
+        result[each.involved_object.get("uid", "")] = at, why
+    return result
+
+
+def refusal_of(group: PodGroup, pods: Sequence[Pod], refusals: Refusals) -> str:
+    """Return why the missing pods of a gang cannot be created; "" if a pod came later, or if none is missing."""
+    above = group.metadata.controller
+    at, why = refusals.get(above.uid, (0.0, "")) if above else (0.0, "")
+    living = [pod for pod in pods if not (pod.finished or pod.metadata.deletion_timestamp)]
+    times = [pod.metadata.creation_timestamp for pod in pods]
+    times += [each.last_transition_time for each in group.status.conditions if each.reason == EVICTED]
+    later = max((readable_time(each) or 0.0 for each in times), default=0.0)
+    return _refused(why) if why and len(living) < group.spec.min_member and at >= later else ""
+
+
+def owners(pods: Iterable[Pod]) -> set[str]:
+    """Return the UIDs of the controllers of pods."""
+    return {above.uid for pod in pods if (above := pod.metadata.controller)}
+
+
+def means_muster(job: IndexedJob) -> bool:
+    """Return True if a key on the Job or its pods asks something of Muster, unless the user opts out."""
+    template = _template(job)
+    if "false" in {each.labels.get(names.MANAGED) for each in (job.metadata, template)}:
+        return False
+    keys = {*job.metadata.labels, *job.metadata.annotations, *template.labels, *template.annotations}
+    return any(key.startswith(f"{names.DOMAIN}/") for key in keys - _NOTES)
+
+
+def _template(job: IndexedJob) -> ObjectMeta:
+    metadata: Mapping[str, Any] = mapping(job.spec.template.get("metadata"))
+    return msgspec.convert({key: mapping(metadata.get(key)) for key in ("labels", "annotations")}, ObjectMeta)
+
+
+def pods_of(job: IndexedJob) -> int:
+    """Return the number of a Job's pods that run at once."""
+    at_once = _rules(job).at_once
+    return at_once(job) if at_once else 1
+
+
+def _rules(job: IndexedJob) -> GangRules:
+    return gang_rules(OwnerReference.to(INDEXED_JOBS, job.metadata)) or GangRules()
+
+
+def _is_over(job: IndexedJob) -> bool:
+    is_over = _rules(job).is_over
+    return is_over is not None and is_over(job)
+
+
+def _failure(job: IndexedJob) -> str:
+    failure = _rules(job).failure
+    return failure(job) if failure else ""
+
+
+def _refused(why: str) -> str:
+    return f"its pods cannot be created: {why}"
