@@ -8,10 +8,9 @@ from msgspec import Meta, field
 
 from muster.api import names
 from muster.process import settings
-from muster.process.settings import Settings
+from muster.process.settings import Port, Settings
 from muster.resources.runtime import parse_duration_s
 
-Port = Annotated[int, Meta(ge=0, le=65535)]
 LOAD_WAIT_S: Final = 3600.0
 """Time until all replicas present the certificates in the Secret; much longer than a kubelet takes to update a
 volume."""

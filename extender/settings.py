@@ -15,11 +15,10 @@ from muster.api.muster.node_faults import CONDITIONS, TAINTS, FaultRules, change
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name, lease_of
 from muster.process import settings
 from muster.process.hosts import is_loopback
-from muster.process.settings import Settings
+from muster.process.settings import Port, Settings
 from muster.process.tls import Files
 
 _CONDITION = re.compile(r"[^=]+=(True|False|Unknown)")
-Port = Annotated[int, Meta(ge=0, le=65535)]
 
 
 class ExtenderSettings(Settings, frozen=True, kw_only=True):

@@ -10,9 +10,7 @@ from msgspec import Meta, field
 from history.model import MEMORY
 from muster.api import names
 from muster.process import settings
-from muster.process.settings import Settings
-
-Port = Annotated[int, Meta(ge=0, le=65535)]
+from muster.process.settings import Port, Settings
 
 
 class HistorySettings(Settings, frozen=True, kw_only=True):

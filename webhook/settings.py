@@ -2,14 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
-
-from msgspec import Meta
+from typing import ClassVar, Literal
 
 from muster.process import settings
-from muster.process.settings import Settings
-
-Port = Annotated[int, Meta(ge=0, le=65535)]
+from muster.process.settings import Port, Settings
 
 
 class WebhookSettings(Settings, frozen=True, kw_only=True):

@@ -9,15 +9,16 @@ import operator
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import msgspec
 import yaml
-from msgspec import inspect
+from msgspec import Meta, inspect
 
 from muster.api.fields import FieldError
 
 API_VERSION: Final = "config.muster.dev/v1alpha1"
+Port = Annotated[int, Meta(ge=0, le=65535)]
 _WIDTH: Final = 116
 _COMMENT: Final = textwrap.TextWrapper(
     _WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False

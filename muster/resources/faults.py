@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 from muster.api.fields import FieldError
 from muster.api.limits import SECONDS
 from muster.api.names import AVOID_FAILED_NODE, NODE_FAULT_GRACE, ON_NODE_FAULT
-from muster.resources.runtime import parse_duration_s
+from muster.resources.runtime import readable_duration_s
 
 Policy = Literal["wait", "replace", "restart"]
 POLICIES: Final = get_args(Policy)
@@ -26,11 +26,7 @@ def policy_of(annotations: Mapping[str, str]) -> Policy | None:
 
 def seconds_of(annotations: Mapping[str, str], key: str) -> float | None:
     """Return the seconds in an annotation, which may be 0; None if it is no duration up to the limit."""
-    text = annotations.get(key)
-    try:
-        seconds = parse_duration_s(text) if text else None
-    except ValueError:
-        return None
+    seconds = readable_duration_s(annotations.get(key))
     return seconds if seconds is not None and seconds <= SECONDS.value else None
 
 

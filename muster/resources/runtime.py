@@ -41,6 +41,14 @@ def parse_duration_s(text: str) -> float:
     return parse_duration_ns(text) / _NS
 
 
+def readable_duration_s(text: str | None) -> float | None:
+    """Return a duration in seconds; None for no text, or one that is no duration."""
+    try:
+        return parse_duration_s(text) if text else None
+    except ValueError:
+        return None
+
+
 def parse_days_s(text: str) -> float:
     """Return a duration in seconds that may begin with weeks and days, as KAI-Scheduler's `5w4d12h`, `2d4h30m`."""
     found = _DAYS.fullmatch(text) if len(text) <= _MAX_CHARS else None
@@ -86,14 +94,8 @@ def declared_s(annotations: Mapping[str, str]) -> float | None:
 
     A text that is no duration, a time of 0 and one over the limit of seconds are ignored.
     """
-    text = annotations.get(EXPECTED_RUNTIME, "")
-    if not text:
-        return None
-    try:
-        seconds = parse_duration_s(text)
-    except ValueError:
-        return None
-    return seconds if 0 < seconds <= SECONDS.value else None
+    seconds = readable_duration_s(annotations.get(EXPECTED_RUNTIME))
+    return seconds if seconds and 0 < seconds <= SECONDS.value else None
 
 
 def notice_s(text: str | None) -> float | None:
@@ -101,10 +103,7 @@ def notice_s(text: str | None) -> float | None:
 
     A notice longer than the limit counts as the limit. 0 ends at once: a queue switches notices off with it.
     """
-    try:
-        seconds = parse_duration_s(text) if text else None
-    except ValueError:
-        return None
+    seconds = readable_duration_s(text)
     return None if seconds is None else min(seconds, float(NOTICE.value))
 
 

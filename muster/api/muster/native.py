@@ -6,7 +6,7 @@ native status, so that a new planner can read them: `conditions_of` and `status_
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from msgspec.structs import replace
 
@@ -117,10 +117,9 @@ def status_of(native: scheduling.NativePodGroup) -> PodGroupStatus:
     """Return the gang's status from Muster's conditions; other conditions are ignored."""
     found = {each.type: each for each in native.status.conditions}
     status = PodGroupStatus()
-    condition = found.get(PHASE)
-    if condition is not None and condition.reason in _PHASES:
-        counts = _message_data(condition)
-        status.phase = _PHASES[condition.reason]
+    reason, counts = _phase_of(native)
+    if reason in _PHASES:
+        status.phase = _PHASES[reason]
         status.running, status.succeeded, status.failed, status.place = (
             whole_number(counts.get(key)) or 0 for key in ("running", "succeeded", "failed", "place")
         )
@@ -148,8 +147,7 @@ def holds(status: PodGroupStatus) -> PodGroupStatus:
 
 def pool_of_group(native: scheduling.NativePodGroup) -> str:
     """Return the node pool whose pair has written the phase; "" for the default pool."""
-    condition = next((each for each in native.status.conditions if each.type == PHASE), None)
-    return _message_data(condition).get("pool", DEFAULT_POOL) if condition is not None else DEFAULT_POOL
+    return _phase_of(native)[1].get("pool", DEFAULT_POOL)
 
 
 def counted_in(native: scheduling.NativePodGroup) -> str:
@@ -158,10 +156,8 @@ def counted_in(native: scheduling.NativePodGroup) -> str:
     While the group waits, it is the queue that the group names, else the queue recorded with its phase, which the
     planner determines.
     """
-    condition = next((each for each in native.status.conditions if each.type == PHASE), None)
-    if condition is None:
-        return ""
-    return held_queue(native) or queue_of(native) or _message_data(condition).get("queue") or names.DEFAULT_QUEUE
+    reason, data = _phase_of(native)
+    return (held_queue(native) or queue_of(native) or data.get("queue") or names.DEFAULT_QUEUE) if reason else ""
 
 
 def held_queue(native: scheduling.NativePodGroup) -> str:
@@ -169,12 +165,8 @@ def held_queue(native: scheduling.NativePodGroup) -> str:
 
     No admission checks the labels of native groups, so a label that is written meanwhile counts at the next start.
     """
-    condition = next((each for each in native.status.conditions if each.type == PHASE), None)
-    return (
-        _message_data(condition).get("queue", "")
-        if condition is not None and condition.reason in {"Running", "Unknown"}
-        else ""
-    )
+    reason, data = _phase_of(native)
+    return data.get("queue", "") if reason in {"Running", "Unknown"} else ""
 
 
 def conditions_of(
@@ -196,8 +188,12 @@ def conditions_of(
     return result
 
 
-def _message_data(phase: Condition) -> dict[str, str]:
-    return dict(part.partition("=")[::2] for part in phase.message.split(" "))
+def _phase_of(native: scheduling.NativePodGroup) -> tuple[str, dict[str, str]]:
+    """Return reason and data of the condition `PHASE`; empty if there is none."""
+    for each in native.status.conditions:
+        if each.type == PHASE:
+            return each.reason, dict(part.partition("=")[::2] for part in each.message.split(" "))
+    return "", {}
 
 
 def _phase(status: PodGroupStatus, pool: str, queue: str) -> Condition:
@@ -211,13 +207,12 @@ def _phase(status: PodGroupStatus, pool: str, queue: str) -> Condition:
         words.append(f"pool={pool}")
     if queue:
         words.append(f"queue={queue}")
-    return _condition(PHASE, "True", status.phase or "Pending", " ".join(words))
+    return _condition(PHASE, status.phase or "Pending", " ".join(words))
 
 
 def _reasons(status: PodGroupStatus) -> Iterable[Condition]:
     for each in status.conditions:
-        held = "True" if each.status == "True" else "False"
-        made = _condition(f"{_PREFIX}{each.type}", held, each.reason or "Unknown", each.message)
+        made = _condition(f"{_PREFIX}{each.type}", each.reason or "Unknown", each.message, held=each.status == "True")
         yield replace(made, last_transition_time=each.last_transition_time or "")
 
 
@@ -229,17 +224,15 @@ def _for_everyone(status: PodGroupStatus, before: dict[str, Condition]) -> Itera
     if first is not None and first.status == "True":
         yield first
     elif starts is not None and starts.status == "True":
-        yield _condition(scheduling.INITIALLY_SCHEDULED, "True", scheduling.SCHEDULED, starts.message)
+        yield _condition(scheduling.INITIALLY_SCHEDULED, scheduling.SCHEDULED, starts.message)
     elif waits is not None and waits.status == "True":
-        yield _condition(scheduling.INITIALLY_SCHEDULED, "False", scheduling.UNSCHEDULABLE, waits.message)
-    evicted = waits if waits is not None and waits.reason == EVICTED and waits.status == "True" else None
-    if evicted is not None:
-        yield _condition(scheduling.DISRUPTION_TARGET, "True", scheduling.PREEMPTION_BY_SCHEDULER, evicted.message)
-    elif scheduling.DISRUPTION_TARGET in before:
-        over = before[scheduling.DISRUPTION_TARGET]
-        yield replace(over, status="False", last_transition_time=over.last_transition_time)
+        yield _condition(scheduling.INITIALLY_SCHEDULED, scheduling.UNSCHEDULABLE, waits.message, held=False)
+    if waits is not None and waits.reason == EVICTED and waits.status == "True":
+        yield _condition(scheduling.DISRUPTION_TARGET, scheduling.PREEMPTION_BY_SCHEDULER, waits.message)
+    elif over := before.get(scheduling.DISRUPTION_TARGET):
+        yield _condition(over.type, over.reason, over.message, held=False)
 
 
-def _condition(kind: str, status: str, reason: str, message: str) -> Condition:
-    held = {"True": "True", "False": "False"}[status]
-    return Condition(type=kind, status=held, last_transition_time="", reason=reason, message=message)  # type: ignore[arg-type]
+def _condition(kind: str, reason: str, message: str, *, held: bool = True) -> Condition:
+    status: Literal["True", "False"] = "True" if held else "False"
+    return Condition(type=kind, status=status, last_transition_time="", reason=reason, message=message)

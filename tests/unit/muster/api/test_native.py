@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import Condition
+from muster.api.kubernetes.meta import Condition, format_time
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET, INITIALLY_SCHEDULED, NativePodGroup
 from muster.api.muster.gang import native_gang
 from muster.api.muster.native import (
@@ -187,8 +187,14 @@ def test_an_eviction_is_a_disruption_for_everyone_until_it_is_over() -> None:
     gone = PodGroupStatus(phase="Pending", conditions=[told("Unschedulable", reason=EVICTED, message="for another")])
     evicted = conditions_of(gone, [], NOW)
     assert ("True", "PreemptionByScheduler") in [(c.status, c.reason) for c in evicted if c.type == DISRUPTION_TARGET]
-    later = conditions_of(PodGroupStatus(phase="Running"), evicted, NOW)
-    assert [each.status for each in later if each.type == DISRUPTION_TARGET] == ["False"]
+    later = conditions_of(PodGroupStatus(phase="Running"), evicted, NOW + 60)
+    over = [(each.status, each.last_transition_time) for each in later if each.type == DISRUPTION_TARGET]
+    assert over == [("False", format_time(NOW + 60))]
+    assert over == [
+        (each.status, each.last_transition_time)
+        for each in conditions_of(PodGroupStatus(phase="Running"), later, NOW + 120)
+        if each.type == DISRUPTION_TARGET
+    ]
 
 
 def test_a_phase_that_muster_does_not_know_is_none() -> None:
