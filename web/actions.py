@@ -16,7 +16,7 @@ from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.muster.states import ENDED
 from muster.api.volcano.batch import COMMANDS, JOBS, command_to
 from muster.kube.client import Client
-from web.asked import RequestContext
+from web.context import RequestContext
 from web.rights import listing
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

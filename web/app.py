@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from history.store import StoreError
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound, Unauthorized
 from web import actions
-from web.asked import RequestContext
+from web.context import RequestContext
 from web.counters import LIVE, CountedResponses, pages_of
 from web.pages import gang, past, queues, records, topology, whatif
 from web.security import Guard

@@ -21,7 +21,7 @@ from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from web.caches import PageCaches
-from web.slow import Aged, SlowWork
+from web.slow import SlowWork, StaleWhileRevalidate
 from web.view import Caller
 
 TRIALS_S: Final = 10.0
@@ -71,8 +71,8 @@ class Explainer:
         self._prepare = prepare
         """Adds the inputs of the running extenders to a dump."""
         self._slots = SlowWork("are explained")
-        self._cluster: Aged[_ExplainedCluster] = Aged()
-        self._dump: Aged[ClusterDump] = Aged()
+        self._cluster: StaleWhileRevalidate[_ExplainedCluster] = StaleWhileRevalidate()
+        self._dump: StaleWhileRevalidate[ClusterDump] = StaleWhileRevalidate()
 
     def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
         """Return a report without names of others' objects; HTTPException 404, or 429 if too many requests wait."""

@@ -25,7 +25,7 @@ from muster.api.muster.usage import PERIODS, Period
 from muster.kube.client import Client
 from web.caches import PageCaches
 from web.explainer import Explainer
-from web.slow import Aged, Threads
+from web.slow import StaleWhileRevalidate, Threads
 from web.view import Caller
 
 HERE: Final = Path(__file__).parent
@@ -110,7 +110,7 @@ class Forecasts:
     def __init__(self, caches: PageCaches, now: Callable[[], float]) -> None:
         self._caches = caches
         self._now = now
-        self._known: Aged[dict[Gang, rows.GangRow]] = Aged()
+        self._known: StaleWhileRevalidate[dict[Gang, rows.GangRow]] = StaleWhileRevalidate()
 
     def with_forecasts(self, gangs: Sequence[rows.GangRow]) -> list[rows.GangRow]:
         """Return the rows, with the known intervals of waiting gangs.
@@ -162,9 +162,11 @@ class Site:
         """The time of day, in seconds since the epoch."""
         self.history = history
         """The store of the history; None without one."""
-        self.nodes: Aged[Any] = Aged()
+        self.nodes: StaleWhileRevalidate[Any] = StaleWhileRevalidate()
         """Free capacity of the nodes, which is slow to compute."""
-        self.spent: dict[Period, Aged[list[UsageRow]]] = {period: Aged() for period in PERIODS}
+        self.spent: dict[Period, StaleWhileRevalidate[list[UsageRow]]] = {
+            period: StaleWhileRevalidate() for period in PERIODS
+        }
         """Usage of queues in the periods of budgets."""
         self.closing = False
         """True once the server stops: streams end then."""

@@ -30,8 +30,8 @@ THREADS_EACH: Final = 8
 """Maximum number of threads for one account; the server has forty."""
 
 
-class Aged(Generic[T]):
-    """One value, recomputed when its inputs have changed; thread-safe."""
+class StaleWhileRevalidate(Generic[T]):
+    """Cache of one value: while a slow one is recomputed, readers get the value before; thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class Aged(Generic[T]):
             with self._making:
                 return self._made(made_of, make)
         if self._clock() - made_at > SHARE * cost_s and self._making.acquire(blocking=False):
-            threading.Thread(target=self._behind, args=(made_of, make), name="aged", daemon=True).start()
+            threading.Thread(target=self._behind, args=(made_of, make), name="revalidate", daemon=True).start()
         return value
 
     def renewed(self, made_of: Hashable, make: Callable[[], T]) -> T:
@@ -64,7 +64,7 @@ class Aged(Generic[T]):
         try:
             self._made(made_of, make)
         except Exception:
-            log.exception("aged")
+            log.exception("a slow value could not be computed; the value before it stays")
         finally:
             self._making.release()
 

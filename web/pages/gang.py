@@ -29,7 +29,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from web.actions import actions_for
-from web.asked import RequestContext
+from web.context import RequestContext
 from web.rights import listing
 from web.views.gang import Button, GangObjects, GangStep, gang_view
 from web.views.gangs import Filters, filters, gangs_view

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from history.answers import recorded_until
 from history.read import events_of_gang, gangs, gaps
 from history.usage import KEYS, usage
-from web.asked import RequestContext
+from web.context import RequestContext
 from web.views.past import DAYS, GANGS, Period, history_view, past_gang, period, steps_of, usage_csv, usage_view
 
 

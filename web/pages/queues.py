@@ -16,7 +16,7 @@ from history.usage import UsageRow, usage
 from muster.api.muster.usage import Period, period_of
 from muster.resources.vector import Vector, unit
 from muster.volcano.queuelimits import limits_of
-from web.asked import RequestContext
+from web.context import RequestContext
 from web.site import Site
 from web.views.parts import page_number
 from web.views.past import day_of

@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from extender.explain.text import lines_of
 from history.answers import QueryError, answers
-from web.asked import RequestContext
+from web.context import RequestContext
 
 
 def show(asked: RequestContext) -> Response:
@@ -23,7 +23,7 @@ def show(asked: RequestContext) -> Response:
     try:
         found = answers(store, asked.caller.scope, path, dict(asked.query))
     except QueryError as error:
-        raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from error
+        raise asked.refused(str(error)) from error
     return Response(msgspec.json.encode(found), media_type="application/json")
 
 

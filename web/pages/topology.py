@@ -14,7 +14,7 @@ from muster.api.kubernetes import core, scheduling
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
-from web.asked import RequestContext
+from web.context import RequestContext
 from web.site import Site
 from web.views.topology import STATES, SuspectLine, suspects_among, topology_view
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from extender.explain.clusterdump import ClusterDump
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from web.asked import RequestContext
+from web.context import RequestContext
 from web.slow import SlowWork
 from web.views.whatif import OBJECTS, YAML_BYTES, TrialResult, WhatIfTrial, trial, tried
 

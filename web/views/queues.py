@@ -14,6 +14,7 @@ from extender.explain.queues import OwnQueue, QueueReport
 from gangs.rows import GangRow
 from gangs.words import plain
 from history.model import Scope
+from history.usage import hours, is_bytewise
 from muster.api.muster.states import WAITING
 from muster.api.muster.usage import Period
 from muster.resources.vector import CPU, PODS, Vector, add, amount_text, unit
@@ -28,8 +29,6 @@ WAITERS = 5
 WARNED = 0.8
 """Used part of a budget from which it is marked; the planner warns from the same part."""
 NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
-_HOUR_S = 3_600
-_GIB = 1 << 30
 _NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
 _MEMORY = "memory"
 
@@ -193,9 +192,8 @@ def _budgets(
 ) -> Iterator[BudgetLine]:
     own = limits.get(queue, NONE)
     for resource, period, most in own.budgets:
-        size = unit(resource) * _HOUR_S * (_GIB if resource == _MEMORY else 1)
-        name = f"{resource} {'GiB ' if resource == _MEMORY else ''}hours"
-        words = f"budget of {most / size:,.6g} {name} a {period}"
+        name = f"{resource} {'GiB ' if is_bytewise(resource) else ''}hours"
+        words = f"budget of {hours(resource, most / unit(resource)):,.6g} {name} a {period}"
         words += ", beyond which gangs wait" if own.enforced else ""
         if spent is None:
             yield BudgetLine(f"{words}; there is no history here to say what is used", full=False)

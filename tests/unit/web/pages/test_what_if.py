@@ -10,7 +10,7 @@ from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES, Namespace, PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from web.asked import RequestContext
+from web.context import RequestContext
 from web.pages.whatif import _dump
 from web.view import Caller
 from web.views.whatif import JOB_PODS, OBJECTS, YAML_BYTES, TrialResult, WhatIfTrial, trial, tried

@@ -4,12 +4,12 @@ import threading
 
 from builders.clocks import Clock
 
-from web.slow import QUICK_S, SHARE, Aged
+from web.slow import QUICK_S, SHARE, StaleWhileRevalidate
 
 
 def test_a_value_is_made_once_as_long_as_nothing_changes() -> None:
     """However often it is asked for."""
-    aged, made = Aged[int](Clock(0.0)), list[int]()
+    aged, made = StaleWhileRevalidate[int](Clock(0.0)), list[int]()
 
     def make() -> int:
         made.append(len(made))
@@ -21,7 +21,7 @@ def test_a_value_is_made_once_as_long_as_nothing_changes() -> None:
 def test_what_takes_long_is_made_behind_the_one_before() -> None:
     """Nobody waits for it; it comes once it is made, and is not made more often than in a tenth of the time."""
     clock = Clock(0.0)
-    aged = Aged[str](clock)
+    aged = StaleWhileRevalidate[str](clock)
 
     def slow() -> str:
         clock.now += 10 * QUICK_S
@@ -50,7 +50,7 @@ def test_what_takes_long_is_made_behind_the_one_before() -> None:
 def test_what_fails_behind_leaves_the_value_before() -> None:
     """And is tried again."""
     clock = Clock(0.0)
-    aged = Aged[str](clock)
+    aged = StaleWhileRevalidate[str](clock)
 
     def slow() -> str:
         clock.now += 1
