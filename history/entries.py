@@ -112,6 +112,7 @@ class Entries:
         self.runs[uid] = run
         self.run_of[group] = uid
         self._alive[gang.id] += 1
+        self.hourly.add_rows(gang.namespace, 2)
         self.happens(run, groups.NewGangEvent(What.SUBMITTED, created, epoch=0, text=f"to queue {queue}"))
         self.touch(gang, run)
         return run
@@ -128,6 +129,7 @@ class Entries:
         """Record that a member got its node; a holding without a node represents the spare slots of its run."""
         self.holdings[holding.pod] = holding
         self._has_begun(holding)
+        self.hourly.add_rows(self.gangs[holding.gang].namespace, 1)
         self.changed(holding)
 
     def _has_begun(self, holding: Holding) -> None:
@@ -190,6 +192,11 @@ class Entries:
         """Mark a holding for writing."""
         self.changes.holdings[holding.pod] = holding
 
+    def deleted(self, namespace: str, key: str) -> None:
+        """Sum the row of a deleted object if its namespace has too many rows in this hour."""
+        if self.hourly.is_full(namespace):
+            self.changes.summed.add(key)
+
     def remember(self, uid: str) -> None:
         """Remember that a pod or a PodGroup has ended."""
         self.closed[uid] = None
@@ -207,6 +214,7 @@ class Entries:
         if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner_key not in self.of_owner:
             self.gangs.pop(gang.id, None)
             del self._alive[gang.id]
+            self.deleted(gang.namespace, gang.id)
 
 
 def user_of(meta: ObjectMeta) -> str:

@@ -1,14 +1,14 @@
 """Folding: past usage is aggregated per day, and the details are deleted, in one transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select
+from sqlalchemy import ColumnElement, Connection, delete, func, select, union
 
-from history.integral import Amounts, Totals
+from history.integral import FOREVER, Amounts, Totals
 from history.model import DAY_MS, EVERYTHING
 from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, RUNS
-from history.spans import AMOUNTS, Key, ReadWindow, folded, unfolded
+from history.spans import AMOUNTS, Key, ReadWindow, folded, gangs_of, of_keys, unfolded
 from history.store import HistoryStore
 from history.usage import FOLDED
 
@@ -43,6 +43,28 @@ def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) ->
                 _drop(connection, until, namespace)
                 store.insert_rows(connection, FOLDS, [{"namespace": namespace, "until": until}])
             begin = until
+
+
+def fold_rows(store: HistoryStore, keys: Collection[str]) -> None:
+    """Fold the ended rows with these keys (`spans.of_keys`), without workload names, and drop their ended gangs."""
+    waiting = sorted(keys)
+    for first in range(0, len(waiting), _AT_ONCE):
+        mine = waiting[first : first + _AT_ONCE]
+        window = ReadWindow(int(store.note(FOLDED) or 0), FOREVER, EVERYTHING, keys=mine)
+        with store.failing():
+            totals = _of_all_names(unfolded(store, window, _NAMELESS))
+            with store.engine.begin() as connection:
+                for day in {key.day for key, _ in totals}:
+                    _add(store, connection, day, {each: totals[each] for each in totals if each[0].day == day})
+                gangs = {*mine, *connection.execute(gangs_of(mine)).scalars()}
+                connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.run.in_(mine)))
+                for table in (RUNS, HOLDINGS):
+                    connection.execute(delete(table).where(of_keys(table, mine)))
+                needed = (select(table.c.gang).where(table.c.gang.in_(gangs)) for table in (RUNS, HOLDINGS))
+                over = GANGS.c.id.in_(gangs) & GANGS.c.ended.is_not(None) & GANGS.c.id.not_in(union(*needed))
+                connection.execute(delete(GANGS).where(over))
+                left = HAPPENINGS.c.gang.not_in(select(GANGS.c.id).where(GANGS.c.id.in_(gangs)))
+                connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.gang.in_(gangs), left))
 
 
 def _merge(store: HistoryStore, namespace: str) -> None:

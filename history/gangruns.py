@@ -87,6 +87,7 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
     if gang.ended is None and not _is_reported_by_job(entries, gang):
         _end(entries, gang, run, at, "Deleted", "it was deleted")
     entries.touch(gang, run)
+    entries.deleted(gang.namespace, uid)
     entries.less_alive(gang.id)
 
 

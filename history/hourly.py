@@ -1,4 +1,7 @@
-"""Limit of the events that are stored per gang and per namespace in an hour; one row counts the further events.
+"""Limits of the rows that are stored per namespace in an hour, and of the events per gang.
+
+One row counts the further events. Gangs, runs and members beyond the limit only count in the usage of the day, once
+they are deleted (`history.folding`).
 
 Tenants can cause any number of events, which would fill the store that all users share.
 """
@@ -14,6 +17,8 @@ OF_GANG: Final = 200
 """Maximum number of events per gang in an hour; the end of each member may be an event."""
 OF_NAMESPACE: Final = 10_000
 """Maximum number of one namespace's events in an hour: enough for a thousand gangs, and some 10 MB."""
+ROWS_OF_NAMESPACE: Final = 50_000
+"""Rows of one namespace's gangs, runs and members in an hour, beyond which deleted ones are summed: some 25 MB."""
 COUNTED: Final = 200
 """Gangs of one namespace whose events beyond the limits are counted in an hour, so that a tenant fills no memory."""
 _KEPT_LONGER: Final = frozenset({What.STARTED, What.ENDED})
@@ -30,6 +35,8 @@ class HourlyLimit:
         self._hour = hour
         self._gangs: Counter[str] = Counter()
         self._namespaces: Counter[str] = Counter()
+        self._rows: Counter[str] = Counter()
+        """Namespace → its rows of gangs, runs and members."""
         self._counted: Counter[str] = Counter()
         """Namespace → the number of its gangs in `_more`."""
         self._more: dict[str, tuple[str, int, int]] = {}
@@ -47,6 +54,14 @@ class HourlyLimit:
             self._counted[gang.namespace] += not count
             self._more[gang.id] = run, max(at, last), count + 1
         return False
+
+    def add_rows(self, namespace: str, rows: int) -> None:
+        """Count new rows of gangs, runs and members."""
+        self._rows[namespace] += rows
+
+    def is_full(self, namespace: str) -> bool:
+        """Return True if the namespace has more rows in this hour than are kept one by one."""
+        return self._rows[namespace] > ROWS_OF_NAMESPACE
 
     def turn(self, now: int) -> list[GangEventRow]:
         """When the hour is over, return a row for each gang with events that were not stored."""

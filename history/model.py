@@ -235,9 +235,11 @@ class RowChanges(msgspec.Struct):
     holdings: dict[str, Holding] = {}
     happenings: list[GangEventRow] = []
     gaps: list[OutageRow] = []
+    summed: set[str] = set()
+    """Keys of rows of deleted objects that are to be summed after they were written."""
 
     def __bool__(self) -> bool:
-        return bool(self.gangs or self.runs or self.holdings or self.happenings or self.gaps)
+        return bool(self.gangs or self.runs or self.holdings or self.happenings or self.gaps or self.summed)
 
 
 class Scope(msgspec.Struct, frozen=True):

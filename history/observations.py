@@ -61,6 +61,7 @@ def apply(entries: Entries, observation: Observation) -> None:
             gangruns.job_gone(entries, observation.key, moment)
         case RECORDED_PODS.plural, True:
             members.pod_gone(entries, observation.uid, moment, new if isinstance(new, RecordedPod) else None)
+            entries.deleted(observation.namespace, observation.uid)
         case _ if isinstance(new, PodGroup):
             gangruns.group(entries, new, moment)
         case _ if isinstance(new, Placement):

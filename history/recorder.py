@@ -17,6 +17,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from history.entries import REMEMBERED, Entries
+from history.folding import fold_rows
 from history.integral import Amounts, Totals, add
 from history.model import MS, OutageRow, RowChanges
 from history.observations import Observation, ObservationFeed, apply
@@ -251,7 +252,15 @@ class HistoryRecorder:
                 LAST_PASS.set(self._seen / MS)
             self._trouble, self._written_s = None, self._clock_s()
             self._count(changes)
+            self._sum(changes)
             return
+
+    def _sum(self, changes: RowChanges) -> None:
+        """Sum rows of deleted objects of namespaces with too many rows; if that fails, they stay until they are old."""
+        try:
+            fold_rows(self._store, changes.summed)
+        except StoreError as error:
+            log.warning("rows beyond the limit of an hour are not summed", why=str(error))
 
     def _count(self, changes: RowChanges) -> None:
         for each in changes.happenings:

@@ -1,11 +1,11 @@
 """Usage in the store: time spans in which gangs requested or held resources, and folded days."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, case, func, or_, select
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Table, case, func, or_, select, union
 
 from history.integral import Amounts, TimeSpan, Totals, by_queue, integrate
 from history.model import DAY_MS, NO_MOVES, MemberEnd, Scope, moves_of, vector_of
@@ -41,6 +41,8 @@ class ReadWindow(NamedTuple):
     namespace: str | None = None
     queue: str | None = None
     """If set, also one of the fields of the key."""
+    keys: Sequence[str] | None = None
+    """If set, only the ended rows with these keys (`of_keys`)."""
 
 
 def floors(store: HistoryStore) -> dict[str, int]:
@@ -168,6 +170,8 @@ def _held(
 def _mine(window: ReadWindow, table: Table) -> list[ColumnElement[bool]]:
     """Return the SQL conditions that exclude rows of other tenants."""
     conditions = visible(window.scope, table)
+    if window.keys is not None:
+        conditions.append(table.c.id.in_(gangs_of(window.keys)))
     return conditions + ([table.c.namespace == window.namespace] if window.namespace else [])
 
 
@@ -182,10 +186,25 @@ def visible(scope: Scope, table: Table) -> list[ColumnElement[bool]]:
     return conditions
 
 
+def of_keys(table: Table, keys: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition for ended runs by their UIDs, or holdings by those of their pods, or of runs for spares."""
+    mine: ColumnElement[bool] = RUNS.c.uid.in_(keys)
+    if table is HOLDINGS:
+        mine = HOLDINGS.c.pod.in_(keys) | (HOLDINGS.c.run.in_(keys) & (HOLDINGS.c.node == ""))
+    return mine & table.c.ended.is_not(None)
+
+
+def gangs_of(keys: Sequence[str]) -> CompoundSelect[Any]:
+    """Return the statement for the gangs of these rows."""
+    return union(*(select(table.c.gang).where(of_keys(table, keys)) for table in (RUNS, HOLDINGS)))
+
+
 def _overlap(table: Any, begin: Any, window: ReadWindow) -> list[ColumnElement[bool]]:
     """Return the conditions for rows of a window's gangs that overlap its time."""
     of_mine = _mine(window, GANGS)
     conditions = [table.c.gang.in_(select(GANGS.c.id).where(*of_mine))] if of_mine else []
+    if window.keys is not None:
+        conditions.append(of_keys(table, window.keys))
     if window.queue:
         conditions.append(table.c.queue.in_(["", window.queue]) | (table.c.moves != NO_MOVES))
     return [*conditions, begin < window.until, or_(table.c.ended.is_(None), table.c.ended > window.since)]

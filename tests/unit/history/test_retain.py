@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from histories import gang_of_one
 from msgspec.structs import replace
-from sqlalchemy import select
+from recorded_lives import BOB, EVE, Lives, T, group, job, pod
+from recorder_world import Cluster, at_once, record
+from sqlalchemy import func, select
 
-from history import read
+from history import hourly, read
 from history.folding import fold, fold_namespace
 from history.model import (
     DAY_MS,
@@ -26,7 +28,7 @@ from history.model import (
 )
 from history.recorder import HistoryRecorder
 from history.retain import SLICE_MS, tidy
-from history.schema import FOLDS, GANGS, METADATA
+from history.schema import FOLDS, GANGS, HAPPENINGS, HOLDINGS, METADATA, RUNS
 from history.settings import HistorySettings
 from history.spans import floors
 from history.store import HistoryStore, StoreError
@@ -256,3 +258,50 @@ def test_a_store_over_its_size_is_tidied_within_a_minute(monkeypatch: pytest.Mon
     assert tidied == [0, 160, 290, 3890, 100], (
         "not at 220, as it has not grown; the last one with a clock that was set back"
     )
+
+
+def flood(chance: random.Random) -> Lives:
+    """A tenant who makes and deletes 30 gangs in five minutes, every third one with a pod that restarts."""
+    w = Lives()
+    for number in range(30):
+        whose = (EVE, BOB)[number % 2]._replace(uid=f"{number}-", namespace="eve", gang=f"g{number}", job=f"j{number}")
+        begin, again = 10.0 * number, f"{number}-again"
+        w.look("jobs", whose.owner, begin, job("Running", begin, whose=whose), whose)
+        w.look("podgroups", whose.group, begin + 0.1, group("Running", whose=whose), whose)
+        w.look("pods", whose.pod, begin + 1, pod(begin + 1, whose=whose), whose)
+        if number % 3 == 0:
+            w.look("pods", whose.pod, begin + 4, {}, whose, gone=True)
+            w.look("pods", again, begin + 5, pod(begin + 5, whose=whose), whose)
+        ends = [("jobs", whose.owner), ("podgroups", whose.group), ("pods", again if number % 3 == 0 else whose.pod)]
+        chance.shuffle(ends)
+        for after, (kind, uid) in enumerate(ends, start=7):
+            w.look(kind, uid, begin + after, {}, whose, gone=True)
+    return w
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tenant_who_makes_and_deletes_gangs_leaves_few_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What exceeds the rows of an hour is summed: usage by queue and user is as without a limit, whoever restarts.
+
+    Except for what is lost when a gang starts again: that is known later.
+    """
+    at_once(monkeypatch)
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    looks, found = flood(chance).looks, []
+    for limit in (10**6, 15):
+        monkeypatch.setattr(hourly, "ROWS_OF_NAMESPACE", limit)
+        store, cluster = HistoryStore.for_writing(MEMORY), Cluster(looks)
+        for until in sorted([chance.randrange(len(looks)), len(looks)]):
+            recorder = record(cluster, store, until)
+        rows = usage(store, EVERYTHING, ("queue", "user"), since=T - DAY_MS // 1000, now=T + 3600)
+        with store.engine.connect() as connection:
+            tables = (GANGS, RUNS, HOLDINGS, HAPPENINGS)
+            counts = [connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables]
+        assert recorder.tallies is not None
+        kept = [{name: replace(each, lost=0) for name, each in row.resources.items()} for row in rows]
+        found.append((kept, recorder.tallies.document(T * 1000 + HOUR_MS, [])["queues"], counts))
+    assert found[0][0] == found[1][0]
+    assert found[0][1] == found[1][1]
+    assert found[0][2][:3] == [30, 30, 40]
+    assert sum(found[1][2][:3]) <= 2 * (15 + 3)  # each recorder counts again, and a gang ends that has begun
+    assert found[1][2][3] <= 8 * found[1][2][0]
