@@ -1,4 +1,5 @@
-# Muster's image: webhook, extender, controller and the command line. The chart says which of them a container runs.
+# Muster's image: webhook, extender, controller and the command line. The chart determines which of them a container
+# runs.
 #
 # `make image` builds it. BASE is a Debian image of Python 3.11, by digest, and the same in both stages: what was installed
 # runs on what it was installed with. Nothing is compiled but bytecode, so that neither stage needs a compiler.
@@ -6,7 +7,7 @@ ARG BASE
 
 FROM ${BASE} AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore PYTHONDONTWRITEBYTECODE=1
-# What is stamped with a time is stamped with this one: of the last commit, as `make image` says it, else the start of 1980.
+# The timestamp of all files: the time of the last commit, as set by `make image`, else the start of 1980.
 ARG SOURCE_DATE_EPOCH=315532800
 # requirements-tracing.lock adds what traces need.
 ARG LOCK=requirements.lock

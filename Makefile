@@ -79,11 +79,11 @@ consumers: setup ## what real torchrun and mpirun (four implementations) make of
 	$(BIN)/python tests/consumers/install.py
 	$(BIN)/pytest tests/consumers -m consumer
 
-e2e-real: setup ## jobs on two real nodes (kubelet, containerd, runc), as root; builds what they need first
+e2e-real: setup ## jobs on two real nodes (kubelet, containerd, runc), as root; builds the requirements first
 	$(BIN)/python tests/real/install.py
 	$(BIN)/pytest tests/real -m real
 
-e2e-install: setup ## the chart as pods on two real nodes, from nothing to nothing, as root; builds what it needs first
+e2e-install: setup ## the chart as pods on two real nodes, from install to uninstall, as root; builds the requirements first
 	PYTHONPATH=tests/real $(BIN)/python tests/install/install.py
 	$(BIN)/pytest tests/install -m install
 
@@ -117,7 +117,7 @@ generate: setup ## CRDs and other generated files
 check-generated: setup ## fails when a generated file is not up to date
 	$(BIN)/python -m musterctl.generate --check
 
-release-crds: setup ## at a release: what the CRDs say now, which no later CRD may take back
+release-crds: setup ## at a release: store the CRDs' definitions, which later CRDs may only extend
 	$(BIN)/python -m musterctl.generate --release
 
 docs: ## the documentation as a site, in build/docs; a link that leads nowhere fails it

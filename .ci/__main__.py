@@ -1,13 +1,13 @@
 """The check of a commit, before it lands and by hand: `.ci/run`, from a checkout with nothing but Python 3.11 (and Go).
 
-On every commit: lint, generated files, the docs as a site, `make test`, `make test-slow`, real torchrun and mpirun,
-the model's seeded defects; `make test` and the others run side by side. And one of the steps that take turns, which the
-commit's hash chooses: the whole model, sixths of `make test-long`, the oldest Kubernetes, neighbours, real nodes, the
-chart on them, the page in a browser, thirty mutants. As root on Debian it installs the packages that its turn asks for.
-A turn that would end later than 70 minutes after the check began is ended then, and fails nothing.
+On every commit: lint, generated files, the docs as a site, `make test`, `make test-slow`, real torchrun and mpirun, the
+model's seeded defects; `make test` and the others run side by side. And one further step, chosen by the commit's hash:
+the whole model, sixths of `make test-long`, the oldest Kubernetes, neighbours, real nodes, the chart on them, the page
+in a browser, thirty mutants. As root on Debian it installs the packages that this step needs. The step is ended 70
+minutes after the check began, and then fails nothing.
 
-`.ci/run --turns all` takes all turns, `.ci/run --turns "e2e-real model"` these, each to its end; `.ci/run --checked`
-lists the last run of each step. The output of each step is in build/ci, and its end is shown.
+`.ci/run --turns all` runs all of these steps, `.ci/run --turns "e2e-real model"` the named ones, each to its end;
+`.ci/run --checked` lists the last run of each step. The output of each step is in build/ci, and its end is shown.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _foremost(check: Check, turns: dict[str, steps.Step], names: list[str], others: list[str]) -> None:
-    """Run `make test` and `make test-slow`, then the turns of `--turns`, or the commit's own turn if time allows."""
+    """Run `make test` and `make test-slow`, then the steps of `--turns`, or the commit's own one if time allows."""
     check.run_all(_in_time((steps.TEST, steps.TEST_SLOW)))
     if others and check.seconds > steps.LATEST_TURN_S:
         print(f"after {check.seconds:.0f} s no turn begins: `.ci/run --turns {names[0]}` runs the turn of this commit")

@@ -57,7 +57,7 @@ def table(results: Iterable[Result]) -> str:
 
 
 def checked(file: Path, steps: Iterable[str]) -> str:
-    """Return the table of what was last run when, and the names of the steps that never were."""
+    """Return the table with each step's last run, and the names of steps that were never run."""
     known = load(file)
     never = [name for name in steps if name not in known]
     text = table(sorted(known.values(), key=lambda each: each.at)) if known else f"{file} has no results yet: .ci/run"

@@ -23,7 +23,7 @@ PYTEST = (".venv/bin/python", "-m", "pytest")
 _TO_THE_END_S = 60.0
 """Grace period of a step whose time is over: pytest needs it to stop the planes that it has started."""
 _INSTALLATIONS = 3
-"""Times that a step is tried at most, each time with the packages for which it asked the time before."""
+"""Maximum number of attempts of a step, each with the packages that the previous attempt lacked."""
 
 
 MAX_SHOWN_LINES = 400
@@ -80,7 +80,7 @@ class Check:
                 lane.result()
 
     def one_of(self, steps: Sequence[Step]) -> None:
-        """Run the first of the steps for which this machine has what it needs."""
+        """Run the first of the steps whose requirements this machine meets."""
         for step in steps:
             if self._ended or self.run(step).outcome != "not here":
                 return

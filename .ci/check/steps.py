@@ -1,10 +1,10 @@
-"""What a commit is checked with: the steps of every commit, and those of which each commit has one in turn."""
+"""The checks of a commit: steps for every commit, and further steps of which each commit runs one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 ALL = "all"
-"""Asks for all turns, in the place of their names."""
+"""Selects all further steps, instead of their names."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ BESIDE = (
 """One after the other beside `make test`, most of which waits."""
 
 LATEST_TURN_S = 2700
-"""Seconds after which the turn of a commit does not begin."""
+"""Seconds after which a commit's further step does not begin."""
 END_OF_TURN_S = 4200
-"""Seconds after which a running turn is ended: the whole check has 90 minutes, also on a slow machine."""
+"""Seconds after which a running further step is ended: the whole check has 90 minutes, also on a slow machine."""
 END_S = 4800
-"""The same of the steps that every commit has, which fail then; the table is still printed."""
+"""The same for steps of every commit, which then fail; the table is still printed."""
 
 _NEIGHBOUR = "tests/neighbours/test_jobset.py -k 'starts_whole or deleted_in_the_middle or evicted_and_back'"
-"""The one that is built in minutes, and a few of its tests; `make e2e-neighbours` runs them all."""
+"""A neighbour that is built in minutes, and a few of its tests; `make e2e-neighbours` runs all."""
 
 
 def turns(oldest: str) -> dict[str, Step]:
-    """Return the steps that have their turn, by name; `oldest` is the oldest version of Kubernetes, 1.32."""
+    """Return the further steps by name; `oldest` is the oldest version of Kubernetes, 1.32."""
     found = (
         _make(MODEL, again=("-m", "model and not storm")),
         *(_make(f"test-long-{k}", "test-long", f"PART={k}/6", again=("-m", "long and not storm")) for k in range(1, 7)),
@@ -74,10 +74,10 @@ def turns(oldest: str) -> dict[str, Step]:
 
 
 def chosen(names: Sequence[str], commit: str, asked: str) -> tuple[list[str], list[str]]:
-    """Return the names of the turns to take, and of those that stand in, one for each that this machine cannot take.
+    """Return the names of the further steps to run, and of replacements for steps that this machine cannot run.
 
-    The commit's hash chooses one, so that a run can be repeated and each has its turn; or else they are those `asked`
-    for, "all" or names, for which no other stands in. ValueError names what there is.
+    The commit's hash chooses one, so that a run can be repeated and all steps are run over time. The steps in `asked`
+    ("all" or names) have no replacements. ValueError lists the existing names.
     """
     if asked == ALL:
         return list(names), []

@@ -1,4 +1,4 @@
-"""Readers of a step's log: what is missing where nothing could be tested, and the skipped tests. Pure."""
+"""Readers of a step's log: requirements that were missing, and skipped tests. Pure."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ def lacking(log: str) -> str:
 
 
 def packages(reason: str) -> list[str]:
-    """Return Debian's packages that the reason asks for."""
+    """Return Debian's packages that the reason names."""
     found = _INSTALL.search(reason)
     return found[1].split() if found else []
 

@@ -28,7 +28,7 @@ class Settings(JobPlugin):
             yield FieldError("spec.plugins[settings]", message, job.spec.plugins["settings"])
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Every container learns where the files are; `slot` tells task and index of the pod."""
+        """Add the path of the files to every container; `slot` has the pod's task and index."""
         del job, slot
         return variables({"SETTINGS": self._path})
 

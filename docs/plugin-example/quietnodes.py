@@ -31,7 +31,7 @@ class QuietNodes:
         """Nothing to clean up."""
 
     def _refusal(self, _: PodClass, node: Node) -> str:
-        """A few words for people, or nothing if the node will do; they appear in `muster explain`."""
+        """Return the reason against the node as a short text for `muster explain`, or nothing if the node fits."""
         return "quiet" if node.metadata.labels.get(self._label) == "yes" else ""
 
     def _score(self, _: PodClass, node: Node) -> float:

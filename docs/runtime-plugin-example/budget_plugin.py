@@ -29,14 +29,14 @@ class BudgetPlugin:
         return Findings([FieldError(path, "must be a number of hours, for example 40", hours)])
 
     def enforce_pod_spec(self, info: Info) -> None:
-        """Those who train learn what they have."""
+        """Add the number of hours to the trainers' environment."""
         hours = _hours(info)
         for pod_set in info.trainers if hours else ():
             if pod_set.target:
                 pod_set.target.set(self.name, {VARIABLE: (hours, HOURS)})
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The Budget; Muster creates it before the pods, keeps it as it should be, and deletes it with the TrainJob."""
+        """Yield the Budget; Muster creates it before the pods, updates it, and deletes it with the TrainJob."""
         containers = (container for pod_set in plan.pod_sets for container in pod_set.containers)
         found = [each.value for container in containers for each in container.env if each.plugin == self.name]
         if found:
@@ -49,11 +49,11 @@ class BudgetPlugin:
             yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
-        """Changes of a Budget have its TrainJob looked at."""
+        """Return the kinds whose changes cause a pass over their TrainJob."""
         return ["budgets.example.com"]
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """The end of the TrainJob, once its Budget is spent; None: nothing to say."""
+        """Return the end of the TrainJob, once its Budget is spent; None before."""
         spent = [each for each in components if each["kind"] == "Budget" and each.get("status", {}).get("spent")]
         if not spent:
             return None

@@ -1,4 +1,4 @@
-"""For `muster up`, whose nodes are simulated: their pods run nothing, so they have to be told when to end.
+"""For `muster up`, whose nodes are simulated: their pods run nothing, so this script ends them.
 
 On a real cluster the annotations mean nothing: leave the option out.
 """

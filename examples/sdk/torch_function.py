@@ -6,7 +6,7 @@ from local_plane import ends
 
 
 def train(steps: int) -> None:
-    """Runs in each of the processes; it is sent as it stands here, so it imports what it needs itself."""
+    """Function for each of the processes; its source is sent alone, so it contains its own imports."""
     import os
 
     import torch

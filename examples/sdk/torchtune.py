@@ -17,7 +17,7 @@ from local_plane import ends
 
 
 def main() -> None:
-    """Submits it, and says which step is under way."""
+    """Submits the job, and prints the current step."""
     client = TrainerClient()
     name = client.train(
         runtime="torchtune-llama3.2-1b",

@@ -26,7 +26,7 @@ spec:
   strategy:
     rollingUpdate:
       maxUnavailable: 1
-      maxSurge: 0 # one of them leads; one more would only take room, and of users' pods with its priority
+      maxSurge: 0 # only one leads; a further replica would only use capacity, and could preempt users' pods
   selector:
     matchLabels:
       {{- include "muster.selector" (list . $part) | nindent 6 }}

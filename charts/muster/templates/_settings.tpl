@@ -1,4 +1,4 @@
-{{/* The settings of each process: what is the same for all its pods (docs/configuration.md). As YAML. */}}
+{{/* The settings of each process, which are the same for all its pods (docs/configuration.md). As YAML. */}}
 
 {{/* The source of the webhook's client authority as a volume has it; empty without one. */}}
 {{- define "muster.clientCA" -}}
@@ -82,7 +82,7 @@ logLevel: {{ $values.logLevel }}
 {{- if and .Values.web.enabled .Values.controller.enabled .Values.webhook.enabled (eq .Values.certificates.mode "own") }}yes{{ end -}}
 {{- end }}
 
-{{/* The names by which the page is asked for; localhost is for kubectl port-forward. */}}
+{{/* The host names of the page; localhost is for kubectl port-forward. */}}
 {{- define "muster.webNames" -}}
 {{- $service := printf "muster-web.%s.svc" .Release.Namespace -}}
 {{- toJson (list $service (printf "%s.cluster.local" $service) "localhost") }}
@@ -166,7 +166,7 @@ leaseName: muster-history
 logLevel: {{ $values.logLevel }}
 {{- end }}
 
-{{/* All that a process is told: what follows from the values, and the fields that have none: (list $ "webhook") */}}
+{{/* All settings of a process: those derived from the values, and the fields without a value: (list $ "webhook") */}}
 {{- define "muster.settingsOf" -}}
 {{- $process := index . 1 -}}
 {{- $own := include (printf "muster.%sSettings" $process) (index . 0) -}}

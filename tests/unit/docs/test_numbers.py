@@ -140,12 +140,12 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
         f"| codes of causes | text of a cause | creators of pods and claims | {n(answers.MAX_CAUSES)};",
-        f"| {n(entries.REMEMBERED)} | the oldest goes |",
+        f"| {n(entries.REMEMBERED)} | the oldest is dropped |",
         (
             f"| {n(hourly.OF_GANG)} of a gang, {n(hourly.OF_NAMESPACE)} of a namespace; "
             f"the rest is counted for {n(hourly.COUNTED)} gangs"
         ),
-        f"| {RESOURCES_KEPT} resources of a queue that exists, and those of budgets |",
+        f"| {RESOURCES_KEPT} resources of an existing queue, and its budgets' resources |",
         f"| {n(MOST_REMEMBERED)} of both |",
         f"| {n(MOST_CELLS * 8 / 2**20)} MiB; keys that no node has take no memory |",
         (
@@ -207,7 +207,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"same reason is written when it has been stable for {n(writer.MESSAGE_INTERVAL_S)} s."
         ),
         f"at most every {DURATIONS[COUNT_EVERY_S]},",
-        f"tries again every {COUNTS[int(podgroups.REFUSED_S)]} seconds.",
+        f"retries every {COUNTS[int(podgroups.REFUSED_S)]} seconds.",
     ),
     "migrate.md": (
         (

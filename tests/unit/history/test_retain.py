@@ -102,8 +102,8 @@ def test_a_database_that_fails_while_folding_is_an_error_of_the_store() -> None:
         by_room(store, store.megabytes() * 0.7)
 
 
-def test_today_goes_by_parts_of_ten_minutes_and_the_last_stays() -> None:
-    """Where nothing fits, all goes but what may not be written yet, and what lives; a second time nothing more does."""
+def test_today_is_folded_in_parts_of_ten_minutes_except_the_last() -> None:
+    """If nothing fits, all data is folded except the last part and live gangs; a second run changes nothing."""
     store = crowded()
     before = told(store, "namespace")
     assert by_room(store, 0) == 3
