@@ -21,7 +21,7 @@ from extender.planner.state.queries import Mark
 from extender.planner.state.state import PlannerState
 from extender.planner.state.templates import planned_job
 from extender.poolfeed import PoolFeed
-from extender.record.tap import RecordingHook
+from extender.record.hook import RecordingHook
 from muster.api.base import Resource
 from muster.api.kubernetes import core, scheduling
 from muster.api.kubernetes.meta import ObjectMeta
@@ -169,12 +169,12 @@ class LiveCluster(Live):
         wake: Callable[[], None],
         pool: str = DEFAULT_POOL,
         rules: FaultRules = DEFAULT_RULES,
-        tap: RecordingHook | None = None,
+        hook: RecordingHook | None = None,
     ) -> None:
-        """Create the caches of a pool's cluster; a `tap` records all changes of the state."""
-        make = tap.state if tap is not None else PlannerState
+        """Create the caches of a pool's cluster; a `hook` records all changes of the state."""
+        make = hook.state if hook is not None else PlannerState
         super().__init__(make(COMPARISONS, self._compare_on, pool=pool, rules=rules), wake=wake)
-        self._tap = tap
+        self._hook = hook
         self._comparing = False
         self._first: frozenset[Mark] | None = None
         """Queries that had not been compared when the caches were filled."""
@@ -281,7 +281,7 @@ class LiveCluster(Live):
         def handle(old: Any, new: Any) -> None:
             self.changed(tell(state, old, new))
 
-        return handle if self._tap is None else self._tap.recording_handler(fed.resource, handle)
+        return handle if self._hook is None else self._hook.recording_handler(fed.resource, handle)
 
 
 async def settle(filled: Callable[[], bool], *, poll_s: float = 0.2) -> None:

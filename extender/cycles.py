@@ -22,7 +22,7 @@ from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.planner.state.state import PlannerState
 from extender.planner.timing import DEFAULTS, Timing
 from extender.queuemetrics import QueueMetrics
-from extender.record.tap import RecordingHook
+from extender.record.hook import RecordingHook
 from muster.api.muster.gang import Slot
 from muster.api.muster.usage import PublishedUsage
 
@@ -64,12 +64,12 @@ class Planner:
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float],
         timing: Timing = DEFAULTS,
-        tap: RecordingHook | None = None,
+        hook: RecordingHook | None = None,
         usage: Callable[[Snapshot, float], PublishedUsage | None] = lambda _, _now: None,
         report_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
-        """Create the planner; a `tap` records its cycles, `usage` returns the past usage of queues for budgets."""
-        self._tap = tap
+        """Create the planner; a `hook` records its cycles, `usage` returns the past usage of queues for budgets."""
+        self._hook = hook
         self._usage = usage
         self._report_budgets = report_budgets
         self._cluster = cluster
@@ -168,8 +168,8 @@ class Planner:
             gone=self._committer.repairs.gone,
             usage=self._usage(snapshot, now),
         )
-        if self._tap is not None:
-            self._tap.decided(session)
+        if self._hook is not None:
+            self._hook.decided(session)
 
         # 3. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
@@ -197,8 +197,8 @@ class Planner:
             self._replaced.forget()
             self._replaced = None
         snapshot = take_snapshot(state)
-        if self._tap is not None:
-            self._tap.snapshot_taken()
+        if self._hook is not None:
+            self._hook.snapshot_taken()
         state.ledger.reserved.snapshot_taken()
         self._committer.writes.snapshot_taken()
         return snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)}

@@ -23,10 +23,10 @@ from extender.milestones import Milestones
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.session import Session
 from extender.publish import ConfigPublisher, FailureMemory
+from extender.record.folder import FolderError, RecordingFolder
+from extender.record.hook import RecordingHook
 from extender.record.lines import FORMAT, ConfigLine, Head
 from extender.record.recorder import PlannerRecorder as InputRecorder
-from extender.record.ring import Ring, RingError
-from extender.record.tap import RecordingHook
 from extender.settings import ExtenderOptions, ExtenderSettings, parse
 from extender.usage import Meter, UsageFeed
 from extender.verbs.bind import Bind, Binder
@@ -68,9 +68,9 @@ class Extender:
         self._recorder = EventWriter(client, "muster-extender", wall_s=time.time)
         self._barrier = Barrier(timeout_s=settings.barrier_timeout_s, monotonic_s=time.monotonic)
         self._recording = recorder_of(settings, config_file)
-        tap = RecordingHook(self._recording) if self._recording else None
+        hook = RecordingHook(self._recording) if self._recording else None
         self._cluster = LiveCluster(
-            client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules, tap=tap
+            client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules, hook=hook
         )
         self._committer = Committer(
             client,
@@ -108,7 +108,7 @@ class Extender:
             wall_s=time.time,
             monotonic_s=time.monotonic,
             timing=settings.timing,
-            tap=tap,
+            hook=hook,
             usage=lambda snapshot, now: meter.advanced(budgets.believed(self._usage.current), snapshot, now),
             report_budgets=budgets.report,
         )
@@ -206,7 +206,7 @@ class Extender:
 
 
 def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRecorder | None:
-    """Return the configured recorder of the planner's inputs. Raises RingError if it cannot write."""
+    """Return the configured recorder of the planner's inputs. Raises FolderError if it cannot write."""
     if not settings.record_folder:
         return None
     most, age_s = settings.record_mib * 1024 * 1024, settings.record_hours * 3600
@@ -219,8 +219,8 @@ def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRec
         settings=to_builtins(settings.timing)
         | {name: content[name] for name in ("suspectConditions", "suspectTaints")},
     )
-    ring = Ring(Path(settings.record_folder), most_bytes=most, most_age_s=age_s, wall_s=time.time)
-    return InputRecorder(ring, head, wall_s=time.time)
+    folder = RecordingFolder(Path(settings.record_folder), most_bytes=most, most_age_s=age_s, wall_s=time.time)
+    return InputRecorder(folder, head, wall_s=time.time)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -233,7 +233,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tracing.configure("extender", settings.traces_endpoint)
         loop = uvloop.new_event_loop()
         extender = Extender(options, ConfigFile(Path(settings.config) if settings.config else None), loop)
-    except (ConfigurationError, RingError, ValueError) as error:
+    except (ConfigurationError, FolderError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
     try:

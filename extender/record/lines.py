@@ -109,7 +109,7 @@ class Cycle(RecordLine, tag="cycle"):
     usage: PublishedUsage | None = None
     """Past usage of queues, if any queue has a budget."""
     decided: list[tuple[str, ...]] = []
-    """Decisions in the form of `record.words`."""
+    """Decisions in the form of `record.decisiontexts`."""
 
 
 class Lost(RecordLine, tag="lost"):

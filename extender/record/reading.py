@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from extender.planner.timing import timing_of
+from extender.record.folder import PATTERN
 from extender.record.lines import FORMAT, AnyLine, Head, decoded
-from extender.record.ring import PATTERN
 
 _CHUNK = 1 << 16
 _GZIP = 31

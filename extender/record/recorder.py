@@ -16,7 +16,7 @@ from msgspec import Raw
 from prometheus_client import Counter, Gauge
 
 from extender.record import lines
-from extender.record.ring import Ring
+from extender.record.folder import RecordingFolder
 
 log = structlog.get_logger()
 LOST = Counter(
@@ -27,7 +27,7 @@ FAILING = Gauge("muster_record_failing", "1 while the recording cannot be writte
 MOST_WAITING = 20_000
 """Most changes that wait to be written; beyond it, only the latest version of each object is kept."""
 FILES = 8
-"""Approximate number of files: each has at most this fraction of the ring's bytes and age."""
+"""Approximate number of files: each has at most this fraction of the folder's bytes and age."""
 SLICE = 100
 """Lines written at a time, in some milliseconds during which other threads wait for the interpreter."""
 PAUSE_S = 0.002
@@ -49,14 +49,14 @@ class Waiting(NamedTuple):
 
 
 class PlannerRecorder:
-    """Recorder into a ring; any thread may call `saw`, `gone` and `record`, which never block.
+    """Recorder into a folder; any thread may call `saw`, `gone` and `record`, which never block.
 
     A file begins with the first cycle, when the caches are filled and this replica is the leader. Before that, and
     while there are no cycles, only the latest version of each object is kept.
     """
 
-    def __init__(self, ring: Ring, head: lines.Head, *, wall_s: Callable[[], float]) -> None:
-        self._ring = ring
+    def __init__(self, folder: RecordingFolder, head: lines.Head, *, wall_s: Callable[[], float]) -> None:
+        self._folder = folder
         self._head = head
         self._head.session = uuid4().hex[:12]
         self._wall_s = wall_s
@@ -135,7 +135,7 @@ class PlannerRecorder:
                 log.warning("the recording cannot be written; the extender retries", why=str(error))
             self._failing = True
             self._writing, self._unsure = False, 1
-            self._ring.drop()
+            self._folder.drop()
 
     def write(self) -> None:
         """Write all waiting changes. Raises OSError if a write fails."""
@@ -147,8 +147,8 @@ class PlannerRecorder:
         if self._awake and self._head.planner and self._wall_s() - self._snapshot_s > SLEEP_S:
             self._end("no cycles any more: another replica leads")
             self._awake = False
-        self._ring.flush()
-        BYTES.set(self._ring.size)
+        self._folder.flush()
+        BYTES.set(self._folder.size)
 
     def _one(self, each: Waiting | lines.AnyLine) -> None:
         """Write one line, or keep its content for the beginning of a file."""
@@ -162,7 +162,7 @@ class PlannerRecorder:
         if self._awake and (not self._writing or self._due()):
             self._begin(line.at)
         if self._writing:
-            self._ring.write(line)
+            self._folder.write(line)
             self._last_s = line.at
 
     def _catch_up(self) -> None:
@@ -177,7 +177,7 @@ class PlannerRecorder:
         LOST.inc(lost)
         log.warning("the recording lacks changes, because they arrived faster than they could be written", changes=lost)
         self._begin(self._wall_s())
-        self._ring.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
+        self._folder.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
 
     def _pause(self) -> None:
         """Let other threads run for a moment, except at the end."""
@@ -201,28 +201,28 @@ class PlannerRecorder:
 
     def _due(self) -> bool:
         """Return True if the file is large or old enough to be ended."""
-        too_old = self._wall_s() - self._began_s > self._ring.most_age_s / FILES
-        return too_old or self._ring.size > self._ring.most_bytes / FILES
+        too_old = self._wall_s() - self._began_s > self._folder.most_age_s / FILES
+        return too_old or self._folder.size > self._folder.most_bytes / FILES
 
     def _begin(self, at: float) -> None:
         """Begin a file with all objects known at this time."""
         self._end("")
         self._began_s = self._wall_s()
-        self._ring.begin(self._head.session, self._head.number)
+        self._folder.begin(self._head.session, self._head.number)
         self._head.at = at
-        self._ring.write(self._head)
+        self._folder.write(self._head)
         self._head.number += 1
         for kind, objects in self._known.items():
             for number, text in enumerate(objects.values(), 1):
-                self._ring.write(lines.KnownLine(kind=kind, object=text))
+                self._folder.write(lines.KnownLine(kind=kind, object=text))
                 if number % SLICE == 0:
                     self._pause()
-        self._ring.write(lines.ObjectsEndLine(at=at))
+        self._folder.write(lines.ObjectsEndLine(at=at))
         self._writing = True
 
     def _end(self, why: str) -> None:
         if self._writing:
             at = self._wall_s() if why else self._last_s  # the next file continues at the time of its first change
-            self._ring.write(lines.EndLine(at=at, why=why))
-            self._ring.close()
+            self._folder.write(lines.EndLine(at=at, why=why))
+            self._folder.close()
         self._writing = False

@@ -14,7 +14,7 @@ from extender.planner.framework.config import parse
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.record import lines
-from extender.record.words import Words, decision_lines
+from extender.record.decisiontexts import DecisionText, decision_lines
 from extender.replay.replayedworld import ReplayedWorld, decide, planning_of
 from muster.api.kubernetes.meta import format_time
 
@@ -28,9 +28,9 @@ class Difference(Struct, rename="camel"):
     at: str
     cycle: int
     """Number of the cycle in the recording."""
-    then: list[Words]
+    then: list[DecisionText]
     """Recorded decisions that the planner does not make now."""
-    now: list[Words]
+    now: list[DecisionText]
     """Decisions that the planner makes now and that were not recorded."""
 
 

@@ -17,7 +17,7 @@ from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangphase import ACTIVE, once_whole
 from extender.planner.state.pods import PodRecord
-from extender.verbs.room import SharedGpus, counted, nodes_with_room, not_usable, requests_of, unavailable
+from extender.verbs.capacity import SharedGpus, counted, nodes_with_capacity, not_usable, requests_of, unavailable
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.muster import eviction
@@ -126,7 +126,7 @@ class Bind:
             if ledger.queues.limited.exceeded(queue, record.creator, asked, self._wall_s(), named):
                 return VerbReason.QUEUE_FULL_NOW
             column = np.array([state.nodes.index.get(args.node, -1)])
-            if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():
+            if not nodes_with_capacity(state, record, record.cls.asked, column, self._wall_s())[0].all():
                 return VerbReason.ROOM_TAKEN
         devices = self._gpus.choose(record, args.node)
         if devices is None:

@@ -20,7 +20,7 @@ from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podshape import asked_of
-from extender.verbs.room import counted, nodes_with_room, not_usable, requests_of, unavailable
+from extender.verbs.capacity import counted, nodes_with_capacity, not_usable, requests_of, unavailable
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of
@@ -105,7 +105,7 @@ class Filter:
         if not counted and (full := state.ledger.queues.limited.exceeded(queue, user, asked, now, named)):
             return VerbReason.QUEUE_FULL if full.reason == OVER_CAPABILITY else VerbReason.LIMIT_REACHED
         columns = np.fromiter(map(table.index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))
-        fits, none = nodes_with_room(state, record, requests, columns, now)
+        fits, none = nodes_with_capacity(state, record, requests, columns, now)
         if share is not None or table.devices.pods.any():
             fits &= _gpus_fit(table, share, requests, columns)
         state.answers.keep(args.pod.metadata.uid, columns[fits])

@@ -10,12 +10,12 @@ import click
 from msgspec import to_builtins
 
 from extender.cluster import LiveCluster
+from extender.record.folder import FolderError, RecordingFolder
+from extender.record.hook import RecordingHook
 from extender.record.lines import FORMAT, Head
 from extender.record.reading import Recording, RecordingError
 from extender.record.recorder import PlannerRecorder
-from extender.record.ring import Ring, RingError
 from extender.record.status import status_of
-from extender.record.tap import RecordingHook
 from extender.replay.replayedworld import settings_of
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.pools import DEFAULT_POOL
@@ -65,13 +65,15 @@ def record(
             status = status_of(Recording(recorded))
             print_report(status, status_lines(status), output)
         elif folder is not None:
-            ring = Ring(folder, most_bytes=most_mib * MIB, most_age_s=most_hours * 3600, wall_s=time.time)
-            _record(where.client(), ring, pool, for_s)
-    except (RingError, RecordingError) as error:
+            recording = RecordingFolder(
+                folder, most_bytes=most_mib * MIB, most_age_s=most_hours * 3600, wall_s=time.time
+            )
+            _record(where.client(), recording, pool, for_s)
+    except (FolderError, RecordingError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
+def _record(client: Client, recording: RecordingFolder, pool: str, for_s: float | None) -> None:
     """Record until the time is up, or the user interrupts."""
     published = published_by(client, [pool])
     suspects, inputs = suspects_of(published, [pool]), inputs_of(published, [pool])
@@ -79,17 +81,17 @@ def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
     settings |= to_builtins(inputs[pool].timing) if pool in inputs else {}
     config = config_of(published.get(pool), pool)
     head = Head(format=FORMAT, version=version("muster"), pool=pool, config=config, settings=settings, planner=False)
-    recorder = PlannerRecorder(ring, head, wall_s=time.time)
-    tap = RecordingHook(recorder)
-    cluster = LiveCluster(client, wake=lambda: None, pool=pool, tap=tap)
+    recorder = PlannerRecorder(recording, head, wall_s=time.time)
+    hook = RecordingHook(recorder)
+    cluster = LiveCluster(client, wake=lambda: None, pool=pool, hook=hook)
     client.loop.call_soon_threadsafe(cluster.start)
     recorder.start()
     try:
         if not _wait(lambda: cluster.synced, _PATIENCE_S):
             raise click.ClickException(f"the cluster cannot be read: {cluster.not_ready() or 'its lists do not end'}")
-        cluster.ask(lambda _: tap.snapshot_taken())
+        cluster.ask(lambda _: hook.snapshot_taken())
         until = "until Ctrl-C" if for_s is None else f"until {format_time(time.time() + for_s)}"
-        click.echo(f"recording {sum(cluster.sizes().values())} objects into {ring.folder} {until}", err=True)
+        click.echo(f"recording {sum(cluster.sizes().values())} objects into {recording.folder} {until}", err=True)
         threading.Event().wait(for_s)
     except KeyboardInterrupt:
         click.echo("stopped", err=True)

@@ -203,7 +203,7 @@ def test_the_last_cycle_but_one_is_forgotten_when_the_next_one_begins(planning: 
     """A verb on the loop may use the one before; a recording notes each look and each decision."""
     notes: list[Any] = []
     planner = planning.planner
-    planner._tap = SimpleNamespace(snapshot_taken=lambda: notes.append("look"), decided=notes.append)  # type: ignore[assignment]
+    planner._hook = SimpleNamespace(snapshot_taken=lambda: notes.append("look"), decided=notes.append)  # type: ignore[assignment]
     forgotten: list[Any] = []
     sessions = []
     for _ in range(3):

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 from recorded_world import GPU, RecordedWorld
 
-from extender.record.ring import PATTERN
+from extender.record.folder import PATTERN
 from extender.record.status import RecordingGap, RecordingStatus
 from extender.replay.check import CheckReport, Difference
 from musterctl.app import main

@@ -12,9 +12,9 @@ from extender.planner.framework.session import Session
 from extender.planner.state.feed import FEED
 from extender.planner.timing import timing_of
 from extender.record import lines
+from extender.record.folder import RecordingFolder
+from extender.record.hook import RecordingHook
 from extender.record.recorder import PlannerRecorder
-from extender.record.ring import Ring
-from extender.record.tap import RecordingHook
 from extender.replay.loop import Loop
 from extender.replay.replayedworld import ReplayedWorld
 from extender.replay.workloads import History, ReplayedChange
@@ -118,7 +118,7 @@ class RecordedWorld:
         """Play it into a recording, as the extender writes one; `flush_each` begins a file with every cycle."""
         self.history.before = self.changes()
         loop = Loop(self.history, None, lambda _, item: item)
-        ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
+        ring = RecordingFolder(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
         tap = RecordingHook(PlannerRecorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
         loop.world = NotingTold(self.history.head, tap)
         loop.meter.state = loop.world.state

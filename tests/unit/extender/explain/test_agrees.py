@@ -17,7 +17,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.state.feed import FEED
 from extender.planner.timing import Timing
-from extender.record.words import decision_lines
+from extender.record.decisiontexts import decision_lines
 from extender.simulate.placing import simulate
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta, format_time

@@ -19,7 +19,7 @@ from victims_world import Cluster
 from extender.planner.cycle import parts_of
 from extender.planner.framework import config, decisions
 from extender.planner.framework.session import Session
-from extender.record.words import decision_lines
+from extender.record.decisiontexts import decision_lines
 from muster.api import names
 from muster.api.muster.placement import slots_of
 from muster.api.volcano.scheduling import Guarantee, NetworkTopology

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from recorded_world import MIB, NODE, RecordedWorld, head
 
 from extender.record import lines, recorder
+from extender.record.folder import PATTERN, FolderError, RecordingFolder
+from extender.record.hook import RecordingHook
 from extender.record.reading import Recording, RecordingError
 from extender.record.recorder import PlannerRecorder
-from extender.record.ring import PATTERN, Ring, RingError
 from extender.record.status import status_of
-from extender.record.tap import RecordingHook
 from extender.replay.replayedworld import ReplayedWorld
 from muster.api.kubernetes.core import PODS, Node, NodeStatus, Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -29,10 +29,10 @@ def node(name: str, cpu: int = 8) -> Node:
     return Node(metadata=ObjectMeta(name=name, uid=name), status=NodeStatus(allocatable={"cpu": cpu, "pods": 110}))
 
 
-def recording_of(folder: Path, *, most_bytes: int = MIB) -> tuple[PlannerRecorder, Ring]:
+def recording_of(folder: Path, *, most_bytes: int = MIB) -> tuple[PlannerRecorder, RecordingFolder]:
     """A recorder into a folder, whose clock goes on by a millisecond with each look."""
     clock = itertools.count(1_800_000_000.0, 0.001)
-    ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: next(clock))
+    ring = RecordingFolder(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: next(clock))
     return PlannerRecorder(ring, head(), wall_s=lambda: next(clock)), ring
 
 
@@ -91,7 +91,7 @@ def test_heartbeats_are_not_written(tmp_path: Path) -> None:
 def test_a_replica_that_leads_no_more_ends_its_file(tmp_path: Path) -> None:
     """Without cycles for a minute the file is ended, and the next cycle begins another."""
     now = [1_800_000_000.0]
-    ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: now[0])
+    ring = RecordingFolder(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: now[0])
     writing = PlannerRecorder(ring, head(), wall_s=lambda: now[0])
     for name in ("a", "b", "c"):
         writing.saw(NODE, node(name))
@@ -205,15 +205,15 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     """A recorder says at its start that it cannot write."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(RingError, match="no recording can be written there"):
-        Ring(tmp_path / "file", most_bytes=1, most_age_s=1, wall_s=lambda: 0.0)
+    with pytest.raises(FolderError, match="no recording can be written there"):
+        RecordingFolder(tmp_path / "file", most_bytes=1, most_age_s=1, wall_s=lambda: 0.0)
 
 
 def test_a_process_that_starts_anew_is_a_gap(tmp_path: Path) -> None:
     """What went while nobody recorded is gone afterwards, and the status tells the gap."""
     for names in (("a", "b"), ("b", "c")):
         clock = itertools.count(1_800_000_000.0 + 1_000 * len([*tmp_path.glob(PATTERN)]))
-        ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: next(clock))  # noqa: B023 - used at once
+        ring = RecordingFolder(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: next(clock))  # noqa: B023 - used at once
         writing = PlannerRecorder(ring, replace(head()), wall_s=lambda: next(clock))  # noqa: B023 - as above
         for name in names:
             writing.saw(NODE, node(name))
@@ -237,7 +237,7 @@ def test_a_whole_world_in_small_files(tmp_path: Path) -> None:
 
 def test_own_writes_are_noted_unless_their_object_is_gone(tmp_path: Path) -> None:
     """A PodGroup and a pod that were written are told as own; of one that is gone meanwhile nothing is said."""
-    ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: 1_800_000_000.0)
+    ring = RecordingFolder(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: 1_800_000_000.0)
     tap = RecordingHook(PlannerRecorder(ring, head(), wall_s=lambda: 1_800_000_000.0))
     state = tap.state(1_000, lambda: None, pool="", rules=DEFAULT_RULES)
     world = World()

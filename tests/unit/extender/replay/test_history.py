@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from recorded_world import GPU, MIB, NODE, RecordedWorld, head, starts
 
 from extender.record import lines
+from extender.record.folder import PATTERN, RecordingFolder
 from extender.record.reading import Recording
 from extender.record.recorder import PlannerRecorder
-from extender.record.ring import PATTERN, Ring
 from extender.replay.check import check_recording
 from extender.replay.history import history_of
 from extender.replay.loop import Loop
@@ -50,7 +50,7 @@ class Feed:
         self.folder = folder
         self.now = START_S
         self._versions = itertools.count(1)
-        ring = Ring(folder, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: self.now)
+        ring = RecordingFolder(folder, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: self.now)
         self.recorder = PlannerRecorder(ring, head(planner=False), wall_s=lambda: self.now)
         self.recorder.record(lines.SnapshotLine())
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY, Counter
 
 from extender.planner.reasons.verbs import CallResult, VerbReason
+from extender.verbs.capacity import counted
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize, collapse, fullness
-from extender.verbs.room import counted
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference

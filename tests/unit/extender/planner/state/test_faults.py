@@ -11,7 +11,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
 from extender.planner.state.state import PlannerState
 from extender.settings import ExtenderSettings
-from extender.verbs.room import nodes_with_room
+from extender.verbs.capacity import nodes_with_capacity
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from muster.api.muster import node_faults
 from muster.api.muster.node_faults import CONDITIONS, DEFAULT_RULES, TAINTS, fault_of, rules_of, suspect
@@ -95,11 +95,11 @@ def test_filter_leaves_suspect_nodes_out_and_says_so_where_no_other_has_room() -
     world.node("node-1", conditions=XID)
     index = world.state.nodes.index
     both = np.array([index["node-1"], index["node-2"]])
-    fits, _ = nodes_with_room(world.state, None, {"nvidia.com/gpu": 1}, both, world.now)
+    fits, _ = nodes_with_capacity(world.state, None, {"nvidia.com/gpu": 1}, both, world.now)
     assert fits.tolist() == [False, True]
-    fits, why = nodes_with_room(world.state, None, {"nvidia.com/gpu": 1}, both[:1], world.now)
+    fits, why = nodes_with_capacity(world.state, None, {"nvidia.com/gpu": 1}, both[:1], world.now)
     assert (fits.tolist(), why.name) == ([False], "SUSPECT")
-    fits, why = nodes_with_room(world.state, None, {"cpu": 33_000}, both[:1], world.now)
+    fits, why = nodes_with_capacity(world.state, None, {"cpu": 33_000}, both[:1], world.now)
     assert (fits.tolist(), why.name) == ([False], "HELD_BY_GANG")
 
 

@@ -7,8 +7,8 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.state import PlannerState
 from extender.record import lines
+from extender.record.decisiontexts import decision_lines
 from extender.record.recorder import PlannerRecorder
-from extender.record.words import decision_lines
 from muster.api.base import Resource
 from muster.api.kubernetes import autoscaling, core, meta, scheduling
 from muster.api.muster.gang import native_gang
@@ -47,8 +47,8 @@ class RecordingHook:
 
     def state(self, comparisons: int, later: Callable[[], None], *, pool: str, rules: FaultRules) -> PlannerState:
         """Return an empty state that records this process's own writes."""
-        state = TappedState(comparisons, later, pool=pool, rules=rules)
-        state.tap = self
+        state = RecordingState(comparisons, later, pool=pool, rules=rules)
+        state.hook = self
         return state
 
     def snapshot_taken(self) -> None:
@@ -83,7 +83,7 @@ class RecordingHook:
         self._requests = now
 
 
-class TappedState(PlannerState):
+class RecordingState(PlannerState):
     """A state that records this process's own writes; handlers of watches record other changes.
 
     A write to an object whose deletion the watch has reported is not recorded, as the state ignores it too.
@@ -91,36 +91,36 @@ class TappedState(PlannerState):
     The replay applies the writes in the same way and at the same place, so that both states are equal at each cycle.
     """
 
-    tap: RecordingHook
+    hook: RecordingHook
 
     def on_pod_written(self, new: core.Pod) -> None:
         """Update the state and record the write."""
         if new.metadata.uid in self.pods:
-            self.tap.changed(core.PODS, None, new, own=True)
+            self.hook.changed(core.PODS, None, new, own=True)
         super().on_pod_written(new)
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
         """Update the state and record the write."""
         known = self.groups.get(new.metadata.key)
         if known is not None and known.metadata.uid == new.metadata.uid:
-            self.tap.changed(POD_GROUPS, None, new, own=True)
+            self.hook.changed(POD_GROUPS, None, new, own=True)
         return super().on_pod_group_written(new)
 
     def on_native_written(self, new: scheduling.NativePodGroup) -> bool:
         """Update the state and record the write."""
         known = self.native.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
         if known is not None and known.metadata.uid == new.metadata.uid:
-            self.tap.changed(scheduling.NATIVE_POD_GROUPS, None, new, own=True)
+            self.hook.changed(scheduling.NATIVE_POD_GROUPS, None, new, own=True)
         return super().on_native_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
         """Update the state and record it; not for watched changes, which use the table of kinds."""
-        self.tap.changed(PLACEMENTS, old, new, own=True)
+        self.hook.changed(PLACEMENTS, old, new, own=True)
         return super().on_placement(old, new)
 
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
         """Update the state and record the write."""
-        self.tap.recorder.record(lines.Bound(uid=uid, node=node, devices=devices))
+        self.hook.recorder.record(lines.Bound(uid=uid, node=node, devices=devices))
         return super().assume(uid, node, devices)
 
 

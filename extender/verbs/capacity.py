@@ -55,7 +55,7 @@ def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | 
     return VerbReason.QUEUE_NOT_FOR_NAMESPACE if namespace in state.classes.queries.namespaces else VerbReason.NOT_SEEN
 
 
-def nodes_with_room(
+def nodes_with_capacity(
     state: PlannerState, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, VerbReason]:
     """Return the columns (-1: an unknown node) that can take the pod, and the reason if none can."""

@@ -8,13 +8,13 @@ from extender.planner.framework.decisions import Decision
 from extender.planner.framework.session import Session
 from muster.api.muster.placement import PodSetPlacement
 
-Words = tuple[str, ...]
+DecisionText = tuple[str, ...]
 """A verb, the gang it concerns, and further details."""
 
 
-def decision_lines(session: Session) -> list[Words]:
+def decision_lines(session: Session) -> list[DecisionText]:
     """Return a cycle's decisions that change the cluster, in order; reasons why gangs wait are left out."""
-    found: list[Words] = []
+    found: list[DecisionText] = []
     for decision in session.decisions:
         words = _DECISION_TEXTS.get(type(decision))
         if words is not None:
@@ -30,15 +30,15 @@ def nodes_text(pod_sets: list[PodSetPlacement]) -> str:
     )
 
 
-def _victims(decision: Any) -> Iterator[Words]:
+def _victims(decision: Any) -> Iterator[DecisionText]:
     return ((victim.key, pod.key) for victim, pod in decision.victims)
 
 
-def _placed(place: decisions.Place) -> Iterator[Words]:
+def _placed(place: decisions.Place) -> Iterator[DecisionText]:
     yield str(place.epoch), nodes_text(place.pod_sets), *(" ".join(each) for each in _victims(place))
 
 
-_DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Words]]]] = {
+_DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[DecisionText]]]] = {
     decisions.AdmitGang: ("enqueue", lambda _: [()]),
     decisions.Place: ("place", _placed),
     decisions.ClosePlacement: ("close", lambda close: [(close.phase,)]),

@@ -1,4 +1,4 @@
-"""The files of a recording: a ring on disk whose oldest files are deleted when it gets too large or too old.
+"""The files of a recording: a folder on disk whose oldest files are deleted when it gets too large or too old.
 
 A file is compressed, and flushed about every second, so that a killed process loses no more than that. A reader of a
 truncated file gets all flushed lines.
@@ -18,15 +18,15 @@ PATTERN = "muster-recording-*.jsonl.gz"
 _LEVEL = 6
 
 
-class RingError(Exception):
+class FolderError(Exception):
     """The folder is not writable; the message gives the reason to users."""
 
 
-class Ring:
+class RecordingFolder:
     """Writer of successive files in a folder. Not thread safe."""
 
     def __init__(self, folder: Path, *, most_bytes: int, most_age_s: float, wall_s: Callable[[], float]) -> None:
-        """Create the folder if it is missing. Raises RingError if it is not writable."""
+        """Create the folder if it is missing. Raises FolderError if it is not writable."""
         self.folder = folder
         self.most_bytes = most_bytes
         self.most_age_s = most_age_s
@@ -38,7 +38,7 @@ class Ring:
             if not os.access(folder, os.W_OK):
                 raise PermissionError(f"{folder} cannot be written to")
         except OSError as error:
-            raise RingError(f"{folder}: no recording can be written there: {error.strerror or error}") from error
+            raise FolderError(f"{folder}: no recording can be written there: {error.strerror or error}") from error
 
     def begin(self, session: str, number: int) -> None:
         """End the open file, and begin another, whose name sorts after it; delete old files."""
