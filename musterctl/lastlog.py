@@ -20,5 +20,5 @@ def last_line(client: Client, pods: Iterable[Pod]) -> Iterator[str]:
     container = (how.container if how else "") or container_of(pod)
     meta = pod.metadata
     with suppress(APIError):
-        for line in client.log_lines(meta.name, meta.namespace, container, follow=False, last=1):
-            yield f"last line of the log of pod {meta.name}: {plain(line)}"
+        lines = list(client.log_lines(meta.name, meta.namespace, container, follow=False, last=1))
+        yield from (f"last line of the log of pod {meta.name}: {plain(line)}" for line in lines[-1:])

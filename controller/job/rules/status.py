@@ -99,8 +99,8 @@ def and_more(sentence: str, count: int) -> str:
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:
-    """Return the message of a transition; for a failed Job, with the last failure and the first failed pod."""
-    if transition.phase != "Failed":
+    """Return the message of a transition; for a failed or terminated Job, with the first failed pod."""
+    if transition.phase not in {"Failed", "Terminated"}:
         return transition.message
     last_event = work.status.state.message if transition.reason == MAX_RETRY else ""
     if last_event.startswith("event "):
