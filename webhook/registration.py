@@ -55,7 +55,7 @@ def _lacks(label: str) -> Expression:
 
 
 class _Webhook(NamedTuple):
-    """One webhook of a configuration; all of its expressions and conditions must be true."""
+    """One kind's webhook in a configuration; all of its expressions and conditions must be true."""
 
     name: str
     route: str
@@ -200,10 +200,11 @@ def configurations(
 
     def configuration(kind: str, entries: list[_Webhook], **settings: Any) -> dict[str, Any]:
         webhooks = []
-        for entry in entries:
-            to_service = {"service": {"namespace": namespace, "name": name, "path": entry.route}}
-            client = {"url": f"{url.rstrip('/')}{entry.route}"} if url else to_service
-            webhooks.append({**_webhook(entry, {**client, "caBundle": bundle}), **settings})
+        for alike in _alike(entries):
+            route = alike[0].route
+            to_service = {"service": {"namespace": namespace, "name": name, "path": route}}
+            client = {"url": f"{url.rstrip('/')}{route}"} if url else to_service
+            webhooks.append({**_webhook(alike, {**client, "caBundle": bundle}), **settings})
         return {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
@@ -217,18 +218,36 @@ def configurations(
     ]
 
 
-def _webhook(entry: _Webhook, client: dict[str, Any]) -> dict[str, Any]:
-    rule = {
-        "apiGroups": [entry.resource.group],
-        "apiVersions": [entry.resource.version],
-        "resources": [entry.resource.plural],
-        "operations": list(entry.operations),
-        "scope": "*",
-    }
+def _alike(entries: Sequence[_Webhook]) -> list[list[_Webhook]]:
+    """Return the entries in groups that only differ in name and kind, so that the API server evaluates them once."""
+    groups: list[list[_Webhook]] = []
+    for entry in entries:
+        group = next(
+            (each for each in groups if each[0]._replace(name=entry.name, resource=entry.resource) == entry), None
+        )
+        if group:
+            group.append(entry)
+        else:
+            groups.append([entry])
+    return groups
+
+
+def _webhook(alike: Sequence[_Webhook], client: dict[str, Any]) -> dict[str, Any]:
+    entry, *others = alike
+    name = "-".join([entry.name.partition(".")[0], *(each.resource.plural for each in others)])
     result: dict[str, Any] = {
-        "name": f"{entry.name}.{_POD_HINT if entry.resource is PODS else _HINT}.{names.DOMAIN}",
+        "name": f"{name if others else entry.name}.{_POD_HINT if entry.resource is PODS else _HINT}.{names.DOMAIN}",
         "clientConfig": client,
-        "rules": [rule],
+        "rules": [
+            {
+                "apiGroups": [each.resource.group],
+                "apiVersions": [each.resource.version],
+                "resources": [each.resource.plural],
+                "operations": list(each.operations),
+                "scope": "*",
+            }
+            for each in alike
+        ],
         "admissionReviewVersions": ["v1"],
         "failurePolicy": "Fail" if entry.refuses else "Ignore",
         "matchPolicy": "Equivalent",

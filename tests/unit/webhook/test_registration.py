@@ -63,8 +63,8 @@ def test_foreign_kinds_are_filtered() -> None:
     """Foreign kinds are only sent when they, or their namespace, carry one of our labels. Scales have none."""
     ours = ("volcano.sh", "trainer.kubeflow.org")
     for each in webhooks():
-        [rule] = each["rules"]
-        if not rule["apiGroups"][0].endswith(ours) and not rule["resources"][0].endswith("/scale"):
+        rules = each["rules"]
+        if not all(rule["apiGroups"][0].endswith(ours) or rule["resources"][0].endswith("/scale") for rule in rules):
             conditions = each.get("matchConditions", [])
             by_object = any(one["operator"] == "Exists" for one in expressions(each, "objectSelector"))
             by_namespace = {"key": "muster.dev/queue", "operator": "Exists"} in expressions(each, "namespaceSelector")
@@ -145,8 +145,7 @@ def test_the_creator_of_every_owner_of_pods_is_written(kind: str) -> None:
     signed = [
         each
         for each in mutating["webhooks"]
-        if each["rules"][0]["resources"] == [kind]
-        and "volcano" not in each["name"]
+        if any(rule["resources"] == [kind] and "volcano" not in rule["apiGroups"][0] for rule in each["rules"])
         and each["clientConfig"]["url"].endswith("/mutate/creator")
     ]
     queued = {"muster.dev/queue": "q"}
