@@ -22,7 +22,7 @@ from history.integral import Amounts, Totals, add
 from history.model import MS, OutageRow, RowChanges
 from history.observations import Observation, ObservationFeed, apply
 from history.past import Past, close_unlisted, gap_text, known_of, past
-from history.retain import tidy
+from history.retain import Retention
 from history.settings import HistorySettings
 from history.store import HistoryStore, StoreError
 from history.tally import Budgeted, Tallies, not_known, spans_of
@@ -42,10 +42,6 @@ BEAT_S: Final = 10.0
 SHORT_MS: Final = 5 * MS
 """Longest pause that does not count as a gap, enough for a restart of the process."""
 _AGAIN_S: Final = 2.0
-_TIDY_S: Final = 3600.0
-_SIZE_S: Final = 60.0
-_GROWN: Final = 1.01
-"""Growth since the last tidying that causes another one. PostgreSQL gives back no disk space of deleted rows."""
 HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gangs that were written.", ["what"])
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
@@ -54,7 +50,6 @@ LAST_PASS: Final = Gauge(
     "muster_history_looked_timestamp_seconds",
     "Time of the last recorded state of the cluster, in seconds since the epoch",
 )
-SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 DURABLE: Final = Gauge("muster_history_durable", "1 if the store outlives the pod of the recorder, else 0")
 
 
@@ -74,7 +69,7 @@ class HistoryRecorder:
     ) -> None:
         self._client = client
         self._store = store
-        self._settings = settings
+        self._retention = Retention(store, settings, clock_s)
         self._published = published
         self._budgeted = budgeted
         self._began = 0
@@ -87,8 +82,7 @@ class HistoryRecorder:
         self.feed = ObservationFeed(client, clock_s)
         self.tallies: Tallies | None = None
         self._trouble: str | None = "it does not lead yet"
-        self._written_s = self._tidied_s = self._sized_s = float("-inf")
-        self._left_megabytes = 0.0
+        self._written_s = float("-inf")
         self._blind_since: int | None = None
         self._seen = 0
 
@@ -200,7 +194,7 @@ class HistoryRecorder:
         if self.entries.changes or beat:
             self._write(versions)
         self._changed(self)
-        self._tidy()
+        self._retention.apply()
 
     def _apply(self, observation: Observation) -> None:
         """Enter an observation into the entries; skip it if it is unreadable."""
@@ -286,31 +280,6 @@ class HistoryRecorder:
             log.error("not written, it is tried again", why=str(error))
         self._trouble = str(error)
         self._stopping.wait(_AGAIN_S)
-
-    def _tidy(self) -> None:
-        """Aggregate old data each hour, and excess data within a minute."""
-        now_s, settings = self._clock_s(), self._settings
-        if 0 <= now_s - self._sized_s < _SIZE_S:
-            return
-        self._sized_s = now_s
-        try:
-            size = self._store.megabytes()
-            SIZE.set(size)
-            most = max(settings.max_megabytes, self._left_megabytes * _GROWN)
-            if size <= most and 0 <= now_s - self._tidied_s < _TIDY_S:
-                return
-            self._tidied_s = now_s
-            tidy(
-                self._store,
-                self._now(),
-                keep_days=settings.keep_days,
-                keep_usage_days=settings.keep_usage_days,
-                megabytes=settings.max_megabytes,
-            )
-            self._left_megabytes = self._store.megabytes()
-            SIZE.set(self._left_megabytes)
-        except StoreError as error:
-            log.warning("old days are not folded", why=str(error))
 
     def _now(self) -> int:
         return round(self._clock_s() * MS)

@@ -6,17 +6,19 @@ cost per row including indexes. It only has to be fair between namespaces.
 
 import heapq
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import structlog
+from prometheus_client import Gauge
 from sqlalchemy import ColumnElement, case, delete, func, select
 
 from history.folding import ALL_NAMES, fold, fold_namespace
-from history.model import DAY_MS
+from history.model import DAY_MS, MS
 from history.schema import DAYS, GANGS, HAPPENINGS, HOLDINGS, RUNS
+from history.settings import HistorySettings
 from history.spans import floors
-from history.store import HistoryStore
+from history.store import HistoryStore, StoreError
 from history.usage import FOLDED
 
 log = structlog.get_logger(__name__)
@@ -27,6 +29,49 @@ _ROUNDS: Final = 5
 """Folding leaves usage rows, so the freed size is only known afterwards."""
 _ROW: Final = 200
 """Bytes of a row in addition to its texts, including index entries."""
+
+
+_TIDY_S: Final = 3600.0
+_SIZE_S: Final = 60.0
+_GROWN: Final = 1.01
+"""Growth since the last tidying that causes another one. PostgreSQL gives back no disk space of deleted rows."""
+SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
+
+
+class Retention:
+    """Limits of one store by its settings: old data is aggregated each hour, and excess data within a minute."""
+
+    def __init__(self, store: HistoryStore, settings: HistorySettings, clock_s: Callable[[], float]) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock_s = clock_s
+        self._tidied_s = self._sized_s = float("-inf")
+        self._left_megabytes = 0.0
+
+    def apply(self) -> None:
+        """Measure the store, and tidy it, if it is time. A failure is only logged."""
+        now_s, settings = self._clock_s(), self._settings
+        if 0 <= now_s - self._sized_s < _SIZE_S:
+            return
+        self._sized_s = now_s
+        try:
+            size = self._store.megabytes()
+            SIZE.set(size)
+            most = max(settings.max_megabytes, self._left_megabytes * _GROWN)
+            if size <= most and 0 <= now_s - self._tidied_s < _TIDY_S:
+                return
+            self._tidied_s = now_s
+            tidy(
+                self._store,
+                round(now_s * MS),
+                keep_days=settings.keep_days,
+                keep_usage_days=settings.keep_usage_days,
+                megabytes=settings.max_megabytes,
+            )
+            self._left_megabytes = self._store.megabytes()
+            SIZE.set(self._left_megabytes)
+        except StoreError as error:
+            log.warning("old days are not folded", why=str(error))
 
 
 def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:

@@ -26,8 +26,7 @@ from history.model import (
     RowChanges,
     What,
 )
-from history.recorder import HistoryRecorder
-from history.retain import SLICE_MS, tidy
+from history.retain import SLICE_MS, Retention, tidy
 from history.schema import FOLDS, GANGS, HAPPENINGS, HOLDINGS, METADATA, RUNS
 from history.settings import HistorySettings
 from history.spans import floors
@@ -239,8 +238,8 @@ def test_a_store_over_its_size_is_tidied_within_a_minute(monkeypatch: pytest.Mon
     now_s, size, tidied = [0.0], [0.0], list[float]()
     store = HistoryStore.for_writing(MEMORY)
     monkeypatch.setattr(store, "megabytes", lambda: size[0])
-    monkeypatch.setattr("history.recorder.tidy", lambda *_, **__: tidied.append(now_s[0]))
-    recorder = HistoryRecorder(None, store, HistorySettings(max_megabytes=16), clock_s=lambda: now_s[0])  # type: ignore[arg-type]
+    monkeypatch.setattr("history.retain.tidy", lambda *_, **__: tidied.append(now_s[0]))
+    retention = Retention(store, HistorySettings(max_megabytes=16), lambda: now_s[0])
     for at, megabytes in (
         (0, 1),
         (90, 16),
@@ -254,7 +253,7 @@ def test_a_store_over_its_size_is_tidied_within_a_minute(monkeypatch: pytest.Mon
         (100, 1),
     ):
         now_s[0], size[0] = at, megabytes
-        recorder._tidy()
+        retention.apply()
     assert tidied == [0, 160, 290, 3890, 100], (
         "not at 220, as it has not grown; the last one with a clock that was set back"
     )
