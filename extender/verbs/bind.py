@@ -164,7 +164,7 @@ class Bind:
         if record.cls.gpu is not None and not devices:
             return VerbReason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
         given = self._gpus.annotations_for(record, args.node, devices)
-        marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key)}
+        marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key, record)}
         if any(loan.node == args.node for loan in placement.spec.borrows):
             marks[RUNS_ON_SPARE] = "true"
         annotations = {**extra, **self._for_autoscalers(record, key, session), **marks, **given}
@@ -182,13 +182,17 @@ class Bind:
         slots = collections.Counter(slot.pod_set for slot, _ in slots_of(placement))
         return not gang.satisfied(slots)
 
-    def _queue_of(self, key: str) -> dict[str, str]:
-        """Return the annotation with the queue that a member is charged to, if its gang is a native PodGroup.
+    def _queue_of(self, key: str, record: PodRecord) -> dict[str, str]:
+        """Return the annotation with the queue that a member is charged to, unless the pod names it itself.
 
-        Such a group need not name its queue, which other components that count bound pods could not determine.
+        It decides once the PodGroup is deleted. Other components read it from members of native PodGroups, which need
+        not name their queue.
         """
         group = self._cluster.state.groups.get(key)
-        return {VOLCANO_QUEUE: group.spec.queue or DEFAULT_QUEUE} if group is not None and is_native(group) else {}
+        if group is None:
+            return {}
+        queue = group.spec.queue or DEFAULT_QUEUE
+        return {VOLCANO_QUEUE: queue} if is_native(group) or queue != (record.queue or DEFAULT_QUEUE) else {}
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
         """Return a pod's annotations for autoscalers: whether its queue allows evictions, and the used request."""

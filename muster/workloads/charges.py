@@ -7,22 +7,23 @@ seen them, and are not charged.
 from muster.api import names
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
 from muster.resources.vector import Vector, within
 from muster.workloads.table import gang_of
 
 
 def charged_queue(pod: Pod) -> str | None:
-    """Return the queue that a pod names; None if it is not charged. The queue of its PodGroup takes precedence.
+    """Return the queue that a pod names; None if it is not charged. The queue of its PodGroup takes precedence."""
+    return named_queue(pod) or names.DEFAULT_QUEUE if asks(pod.spec) else None
 
-    A member of a native PodGroup has the queue of the PodGroup in an annotation, which it gets with its node.
+
+def named_queue(pod: Pod) -> str:
+    """Return the queue that a pod names; empty if it names none.
+
+    A member of a gang gets the queue of its PodGroup in an annotation, with its node: that counts first. So its charge
+    stays the same when the PodGroup is deleted.
     """
-    meta = pod.metadata
-    if not asks(pod.spec):
-        return None
-    noted = meta.annotations.get(names.VOLCANO_QUEUE) if gang_of(pod) and not named_gang(meta) else ""
-    return noted or own_queue(meta) or names.DEFAULT_QUEUE
+    return (pod.metadata.annotations.get(names.VOLCANO_QUEUE) if gang_of(pod) else "") or own_queue(pod.metadata)
 
 
 def charged_amounts(amounts: Vector, offered: Vector | None) -> Vector:
@@ -34,7 +35,7 @@ def charged_amounts(amounts: Vector, offered: Vector | None) -> Vector:
 
 
 def own_queue(meta: ObjectMeta) -> str:
-    """Return the queue that a pod names; empty if it names none. Volcano's label counts first."""
+    """Return the queue that a pod without a gang names; empty if it names none. Volcano's label counts first."""
     return (
         meta.labels.get(names.QUEUE_NAME)
         or meta.labels.get(names.QUEUE)

@@ -29,7 +29,7 @@ from muster.api.volcano.batch import is_job
 from muster.resources.gpus import asking_for, chosen_devices, given_devices
 from muster.resources.runtime import Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
-from muster.workloads.charges import marked, own_queue
+from muster.workloads.charges import marked, named_queue
 from muster.workloads.table import PART_LABELS, gang_of, slot_of, task_of
 
 ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
@@ -202,7 +202,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         trouble=_trouble(scheduled),
         evictable=eviction.recorded_reason(annotations),
         evictable_by_us=names.SAFE_TO_EVICT in annotations,
-        queue=own_queue(meta),
+        queue=named_queue(pod),
         preemptable=preemptable(meta),
         spends_retries=spec.restart_policy == "OnFailure" and of_batch_job(meta),
         runtime=runtime_of(annotations, spec.active_deadline_seconds),

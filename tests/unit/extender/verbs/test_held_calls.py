@@ -16,7 +16,7 @@ from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Loan, node_of, slots_of
-from muster.api.names import EPOCH, GROUP_NAME, RUNS_ON_SPARE
+from muster.api.names import EPOCH, GROUP_NAME, RUNS_ON_SPARE, VOLCANO_QUEUE
 
 pytestmark = pytest.mark.anyio
 
@@ -206,6 +206,15 @@ async def test_a_binding_says_whose_member_it_is_and_if_it_runs_on_a_spare(spare
     assert await gang.call(gang.pod(0), 0) == ""
     marks = {GROUP_NAME: "a", EPOCH: "1"} | ({RUNS_ON_SPARE: "true"} if spare == "node-000" else {})
     assert gang.bindings.annotations == marks
+
+
+async def test_a_binding_notes_the_queue_that_the_pod_does_not_name() -> None:
+    """The pod is charged to it once its PodGroup is deleted, also by an extender that has started since."""
+    gang = Gang(1, nodes=1)
+    gang.world.change(gang.world.queue("team").state.groups[gang.key], spec={"queue": "team"})
+    pod = gang.pod(0, annotations={**gang.pod(0).metadata.annotations, VOLCANO_QUEUE: "theirs"})
+    assert await gang.call(pod, 0) == ""
+    assert gang.bindings.annotations == {GROUP_NAME: "a", EPOCH: "1", VOLCANO_QUEUE: "team"}
 
 
 async def test_plugins_and_the_queue_add_to_a_binding() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from builders import pod as a_pod
 from extender_world import World
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.offers import NodeOffers
 from muster.resources.vector import add
-from muster.workloads.charges import charged_queue
+from muster.workloads.charges import charged_queue, named_queue
 
 LABELS = {names.QUEUE: "research", names.QUEUE_NAME: "volcano", names.MANAGED: "false", names.GANG: "gang"}
 MARKERS = dict.fromkeys(names.MARKERS, "1")
@@ -83,13 +83,19 @@ class Readers:
         self.world, self.pods, self.now = World().nodes(2), dict[int, Pod](), BEGIN
         offers = NodeOffers(None)  # type: ignore[arg-type]  # never started
         self.nodes, self.entries = offers, Entries(offers.of)
-        self.requests = RequestsByQueue(self.world.state.groups.get, offers.of)
+        self.requests = RequestsByQueue(self._group, offers.of)
+        self.moved = set[str]()
+        self.unsure = False
+        """A gang was deleted that had moved with pods on nodes, which only name its earlier queue."""
         for name in NODES:
             self.node_seen(name, 8)
         self.charged = Counter[str]()
         """GPU milliseconds, in thousandths, by the planner's account."""
         for gang, queue in zip(GANGS[1:], QUEUES, strict=False):
             self.group_seen(self.world.state.groups[self.world.pod_group(gang, queue=queue)])
+
+    def _group(self, key: str) -> PodGroup | None:
+        return self.world.state.groups.get(key)
 
     @property
     def moment(self) -> ObservationTime:
@@ -126,7 +132,6 @@ class Readers:
     def happens(self, what: str, number: int, choice: int) -> None:
         """Make a change that RBAC, admission and policies allow a tenant; a second passes."""
         known, groups = self.pods.get(number), self.world.state.groups
-        key = f"ns/{GANGS[1 + choice % 2]}"
         if what in {"start", "create"} and known is None:
             gang, queue, scheduler = (each[choice // 3**at % 3] for at, each in enumerate((GANGS, QUEUES, SCHEDULERS)))
             labels = {names.QUEUE: queue, names.MANAGED: "false"} | ({names.GANG: gang} if gang else {})
@@ -140,7 +145,11 @@ class Readers:
                 told = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(self.now)}
                 status = convert({"phase": "Running", "conditions": [told]}, PodStatus)
                 spec = replace(known.spec, node_name=f"node-{choice % 2}")
-                self.pod_seen(number, replace(known, spec=spec, status=status))
+                queue, metadata = groups[f"ns/{gang}"].spec.queue if gang else named_queue(known), known.metadata
+                if queue != named_queue(known):  # as Bind does
+                    noted = {**metadata.annotations, names.VOLCANO_QUEUE: queue}
+                    metadata = replace(metadata, annotations=noted)
+                self.pod_seen(number, replace(known, metadata=metadata, spec=spec, status=status))
         elif what == "label" and known is not None:
             kept = bool(known.spec.node_name)  # the policy muster-pods protects the charge of a bound pod
             label = {names.POD_INDEX: "19999"} if kept else {names.QUEUE: QUEUES[choice % 3]}
@@ -150,15 +159,35 @@ class Readers:
             self.pod_seen(number, replace(known, status=replace(known.status, phase="Succeeded")))
         elif what == "delete" and known is not None:
             self.pod_seen(number, None)
-        elif what == "move" and key in groups:
-            self.group_seen(self.world.change(groups[key], spec={"queue": QUEUES[choice % 3]}))
-        elif what == "node":
-            self.node_seen(NODES[number % len(NODES)], (0, 4, 8)[choice % 3])
-        elif what == "delete group" and key in groups:
-            gone = groups[key]
-            self.world.state.on_pod_group(gone, None)
-            gangruns.group_gone(self.entries, gone.metadata.uid, self.moment)
+        else:
+            self.changes(what, NODES[number % len(NODES)], f"ns/{GANGS[1 + choice % 2]}", choice % 3)
         self.agree()
+
+    def changes(self, what: str, node: str, gang: str, choice: int) -> None:
+        """Make a change of a gang or a node, or restart the planner."""
+        group = self._group(gang)
+        if what == "node":
+            self.node_seen(node, (0, 4, 8)[choice])
+        elif what == "restart" and not self.unsure:
+            self.restart()
+        elif what == "move" and group is not None:
+            self.moved.add(gang)
+            self.group_seen(self.world.change(group, spec={"queue": QUEUES[choice]}))
+        elif what == "delete group" and group is not None:
+            self.unsure |= gang in self.moved
+            self.world.state.on_pod_group(group, None)
+            gangruns.group_gone(self.entries, group.metadata.uid, self.moment)
+
+    def restart(self) -> None:
+        """Let a new planner read what exists, while all nodes are well."""
+        for name in NODES:
+            self.node_seen(name, 8)
+        before, self.world = self.world, World().nodes(len(NODES))
+        self.world._versions = before._versions
+        for group in before.state.groups.values():
+            self.world.state.on_pod_group(None, group)
+        for pod in self.pods.values():
+            self.world.state.on_pod(None, pod)
 
     def agree(self) -> None:
         """Compare the amounts that count now, and what has been held until the next second."""
@@ -174,10 +203,24 @@ class Readers:
         assert {queue: held[queue, GPU].held for queue in QUEUES} == {queue: self.charged[queue] for queue in QUEUES}
 
 
-HAPPENS = ["start", "start", "start", "create", "bind", "label", "end", "delete", "move", "delete group", "node"]
+HAPPENS = [
+    "start",
+    "start",
+    "start",
+    "create",
+    "bind",
+    "label",
+    "end",
+    "delete",
+    "move",
+    "delete group",
+    "node",
+    "restart",
+]
 
 
 @settings(max_examples=60, deadline=None)
+@example([("start", 0, 4), ("delete group", 0, 0), ("restart", 0, 0)])
 @given(
     st.lists(st.tuples(st.sampled_from(HAPPENS), st.sampled_from(PODS), st.integers(0, 26)), min_size=12, max_size=40)
 )
