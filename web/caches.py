@@ -13,14 +13,13 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from extender.explain.clusterdump import READ_DOMAINS, ClusterDump
+from extender.explain.clusterdump import ClusterDump, read_metadata
 from extender.planner.api import FEED, natives_of
 from gangs.rows import GangRow, RowSources, rows
 from history.model import Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Node, Pod
-from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS, Job
@@ -77,7 +76,9 @@ class PageCaches:
             (TRAIN_JOBS, False, True),
         ):
             may = reach.get(resource, ListableScope())
-            store: ObjectStore[Any] = ObjectStore({_BY_NAMESPACE: _namespace_of}, packed=_PACKED.get(resource))
+            store: ObjectStore[Any] = ObjectStore(
+                {_BY_NAMESPACE: lambda each: (each.metadata.namespace,)}, packed=_PACKED.get(resource)
+            )
             self._stores[resource] = store
             if not may.everywhere and resource is not TRAIN_JOBS:  # the planner does not read those
                 self.unread.append(resource.full_name)
@@ -252,10 +253,6 @@ class PageCaches:
                 known.pop(namespace, None)
 
 
-def _namespace_of(item: Object) -> tuple[str]:
-    return (item.metadata.namespace,)
-
-
 def _reflector(
     client: Client, resource: Resource[T], store: ObjectStore[Any], namespace: str | None, handle: Any, *, newer: bool
 ) -> Reflector[Any]:
@@ -292,22 +289,12 @@ def _alike(old: Node, new: Node) -> bool:
 
 
 def _lean(item: Any) -> Any:
-    return replace(item, metadata=_meta(item.metadata))
+    return replace(item, metadata=read_metadata(item.metadata))
 
 
 def _lean_pod(pod: Pod) -> Pod:
     """Return a pod without the fields that only its containers need: environment, commands, images."""
-    return replace(pod, metadata=_meta(pod.metadata), spec=planned_spec(pod.spec))
-
-
-def _meta(meta: ObjectMeta) -> ObjectMeta:
-    kept = {key: value for key, value in meta.annotations.items() if _is_read(key)}
-    return replace(meta, annotations=kept)
-
-
-def _is_read(key: str) -> bool:
-    domain = key.partition("/")[0]
-    return any(domain == known or domain.endswith(f".{known}") for known in READ_DOMAINS)
+    return replace(pod, metadata=read_metadata(pod.metadata), spec=planned_spec(pod.spec))
 
 
 _KEEP: Final[Mapping[Resource[Any], Callable[[Any], Any]]] = {PODS: _lean_pod}

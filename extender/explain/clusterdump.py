@@ -126,7 +126,7 @@ READ_DOMAINS = (
 
 def scrubbed(item: ObjectT) -> ObjectT:
     """Return a copy with the fields that the planner reads."""
-    meta = _metadata(item.metadata)
+    meta = read_metadata(item.metadata)
     if isinstance(item, Pod):
         return replace(item, metadata=meta, spec=planned_spec(item.spec), status=_status(item.status))
     if isinstance(item, Job):
@@ -140,7 +140,8 @@ def scrubbed(item: ObjectT) -> ObjectT:
     return replace(item, metadata=meta)
 
 
-def _metadata(meta: ObjectMeta) -> ObjectMeta:
+def read_metadata(meta: ObjectMeta) -> ObjectMeta:
+    """Return metadata with only those annotations that the planner reads."""
     return replace(meta, annotations={key: value for key, value in meta.annotations.items() if _is_read(key)})
 
 
@@ -150,7 +151,7 @@ def _is_read(key: str) -> bool:
 
 
 def _template(task: TaskSpec) -> dict[str, Any]:
-    meta = _metadata(msgspec.convert(task.template.get("metadata") or {}, ObjectMeta))
+    meta = read_metadata(msgspec.convert(task.template.get("metadata") or {}, ObjectMeta))
     spec = planned_spec(msgspec.convert(task.template.get("spec") or {}, PodSpec))
     return {"metadata": msgspec.to_builtins(meta), "spec": msgspec.to_builtins(spec)}
 
