@@ -8,7 +8,7 @@ from msgspec import structs
 from prometheus_client import Gauge
 
 from extender.planner import reasons
-from extender.planner.fairshare.budgets import BudgetStanding, budgets_of
+from extender.planner.fairshare.budgets import BudgetUsage, budgets_of
 from extender.planner.framework.session import Session
 from extender.queuemetrics import Series
 from muster.api.muster.usage import PublishedUsage
@@ -98,7 +98,7 @@ class BudgetReporter:
                 self._send(session.snapshot.queues[name], reason, budget, state)
             self._reported[name] = reason
 
-    def _send(self, queue: Queue, reason: str, budget: UsageBudget | None, state: BudgetStanding) -> None:
+    def _send(self, queue: Queue, reason: str, budget: UsageBudget | None, state: BudgetUsage) -> None:
         name = queue.metadata.name
         ratio = 0.0 if budget is None else state.ratios[budget]
         message = reasons.queues.budget_step(
@@ -108,7 +108,7 @@ class BudgetReporter:
         self._recorder.event(about, "Warning", reason, message)
 
 
-def step(state: BudgetStanding) -> tuple[str, UsageBudget | None]:
+def step(state: BudgetUsage) -> tuple[str, UsageBudget | None]:
     """Return the reason for an event about budgets, and the budget with the highest used part; empty below 80 %."""
     budget = max(state.ratios, key=lambda each: state.ratios[each], default=None)
     ratio = 0.0 if budget is None else state.ratios[budget]

@@ -16,10 +16,10 @@ from prometheus_client import Gauge
 
 from extender.planner import reasons
 from extender.planner.framework import decisions
-from extender.planner.framework.answers import QueueStanding
+from extender.planner.framework.answers import StatusAmounts
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.standing import waiting_by_queue
+from extender.planner.queuepositions import waiting_by_queue
 from extender.planner.state.access import parents_of
 from extender.planner.state.spareseats import spares_by_queue
 from extender.planner.topology.hypernodes import HyperNodes
@@ -94,7 +94,7 @@ def largest_planned_at(snapshot: Snapshot) -> frozenset[str]:
 
 def queue_difference(
     queue: scheduling.Queue,
-    shares: QueueStanding,
+    shares: StatusAmounts,
     why: str,
     waiting: int,
     now: float,

@@ -108,9 +108,9 @@ class Committer:
         scaling.heard(session)
         writes.all("provisioning-request", scaling.withdraw, decided(decisions.WithdrawRequest))
         writes.all("provisioning-request", scaling.request, decided(decisions.RequestNodes))
-        for decision in decided(decisions.TellEviction):
+        for decision in decided(decisions.AnnotateEviction):
             writes.start(Lane.WORDS, "annotation", decision.pod.uid, partial(scaling.report_eviction, decision))
-        for say in decided(decisions.Say):
+        for say in decided(decisions.SetCondition):
             writes.start(Lane.WORDS, "condition", say.pod.uid, partial(scaling.report, say))
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:

@@ -201,7 +201,7 @@ class Planner:
             self._hook.snapshot_taken()
         state.ledger.reserved.snapshot_taken()
         self._committer.writes.snapshot_taken()
-        return snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)}
+        return snapshot, self._arrived(), {"node": dict(state.exclusions.nodes), "pod": dict(state.exclusions.pods)}
 
     def _report_excluded(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
         """Count the excluded objects, and log each once with its reason."""

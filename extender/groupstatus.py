@@ -23,7 +23,7 @@ from extender.groupcontent import status_body, wanted_status
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.standing import QueuePosition, queue_positions
+from extender.planner.queuepositions import QueuePosition, queue_positions
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS

@@ -34,11 +34,11 @@ LOST_WORK = Counter(
 )
 from_zero(NOTICES, ("answered", "silent", "withdrawn"))
 _REMEMBERED = 10_000
-D = TypeVar("D", decisions.TellNotice, decisions.WithdrawNotice)
+D = TypeVar("D", decisions.SendNotice, decisions.WithdrawNotice)
 
 
 class NoticeWriter(Writer):
-    """Writer of TellNotice and WithdrawNotice."""
+    """Writer of SendNotice and WithdrawNotice."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
@@ -47,7 +47,7 @@ class NoticeWriter(Writer):
 
     def write(self, session: Session) -> None:
         """Start the writes of a cycle, and record Events at the workloads of the gangs."""
-        notices = session.decided(decisions.TellNotice)
+        notices = session.decided(decisions.SendNotice)
         for notice in notices:
             self._writes.start(Lane.PODS, "notice", notice.pod.uid, partial(self._write, notice))
         for notice in _of_each_gang(notices):
@@ -76,7 +76,7 @@ class NoticeWriter(Writer):
             self._counted[gang_uid, about] = None
             NOTICES.labels(outcome).inc()
 
-    def _write(self, decision: decisions.TellNotice) -> None:
+    def _write(self, decision: decisions.SendNotice) -> None:
         words = reasons.placements.told(1, decision.evict_at, decision.reason)
         annotations = {names.EVICT_AT: decision.evict_at, names.EVICT_FOR: decision.queue}
         self._patch(decision.pod, self._condition("True", "Evicting", words), annotations)

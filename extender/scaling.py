@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from extender.planner.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
+from extender.planner.framework.decisions import AnnotateEviction, RequestNodes, SetCondition, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import newest
 from extender.writes import WriteContext, Writer
@@ -67,7 +67,7 @@ class Scaling(Writer):
         """Record whether gangs of this cycle need the results."""
         self._wanted = session.provisioning_wanted
 
-    def report(self, decision: Say) -> None:
+    def report(self, decision: SetCondition) -> None:
         """Write a pod's condition, if the pod is unchanged; a pod that was bound in the meantime is not touched."""
         pod = decision.pod
         condition = {
@@ -85,7 +85,7 @@ class Scaling(Writer):
             return
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
-    def report_eviction(self, decision: TellEviction) -> None:
+    def report_eviction(self, decision: AnnotateEviction) -> None:
         """Write the autoscalers' annotations of a bound pod, and the annotation that marks them as Muster's."""
         body = {"metadata": {"uid": decision.pod.uid, "annotations": eviction.annotations_for(decision.value)}}
         try:

@@ -18,7 +18,7 @@ from extender.planner.state.spareseats import loans_of, spare_runs_of
 from muster.api.grammar import also
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
-from muster.api.muster.standing import place_text
+from muster.api.muster.queuepositions import place_text
 from muster.api.muster.states import facts_of, state_of, stopped
 from muster.api.volcano.scheduling import Queue
 

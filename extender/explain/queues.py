@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from extender.explain.members import gang_text
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
-from extender.planner.fairshare.budgets import BudgetStanding, budgets_of
+from extender.planner.fairshare.budgets import BudgetUsage, budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.access import parents_of
 from extender.planner.state.spareseats import spares_by_queue
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.standing import place_text
+from muster.api.muster.queuepositions import place_text
 from muster.api.muster.usage import Period
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import PodGroup, Queue, QueueStatus
@@ -115,7 +115,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
     ]
 
 
-def _budgets(queue: Queue, state: BudgetStanding) -> tuple[BudgetUse, ...]:
+def _budgets(queue: Queue, state: BudgetUsage) -> tuple[BudgetUse, ...]:
     budgets = limits_of(queue.metadata.annotations).budgets
     return tuple(BudgetUse(each.resource, each.period, state.ratios.get(each)) for each in budgets)
 

@@ -19,8 +19,8 @@ from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.memory import still_avoided
+from extender.planner.queuepositions import waiting
 from extender.planner.scaleup.requests import newest
-from extender.planner.standing import waiting
 from extender.planner.state.gangs import GangView
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS

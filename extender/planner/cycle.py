@@ -83,7 +83,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
         action.execute(session)
     _report_barred(session)
     for gang in session.snapshot.excluded:  # actions have not decided about these gangs
-        session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, reasons.aside.set_aside(why=gang.excluded)))
+        session.decide(Unschedulable(gang, reasons.exclusions.EXCLUDED, reasons.exclusions.excluded(why=gang.excluded)))
     for plugin in plugins:
         plugin.on_session_close(session)
     return session

@@ -60,7 +60,7 @@ class ReplayMeter:
         self._used: dict[tuple[str, str], float] = {}
         self._offered: dict[str, float] = {}
 
-    def go_on(self, until_s: float) -> None:
+    def advance(self, until_s: float) -> None:
         """Add the time since the last moment, during which nothing has changed."""
         took = until_s - self._at
         if took <= 0:
@@ -95,16 +95,16 @@ def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
         if isinstance(line, lines.Head) and line.session != session:
             session, world = line.session, ReplayedWorld(line)
             if meter is not None:
-                meter.go_on(line.at)
+                meter.advance(line.at)
         elif world is not None:
             whole = isinstance(line, lines.ObjectsEndLine)
             if whole and meter is None:
                 meter = ReplayMeter(world.state, line.at)
             elif whole and meter is not None and meter.state is not world.state:
-                meter.go_on(line.at)
+                meter.advance(line.at)
                 meter.state = world.state
             elif meter is not None and line.at:
-                meter.go_on(line.at)
+                meter.advance(line.at)
             world.apply_line(line)
     return meter
 

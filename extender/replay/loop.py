@@ -51,10 +51,10 @@ class Loop(Simulation):
         self.play(history.until_s)
         return self
 
-    def go_on(self, until_s: float) -> None:
+    def advance(self, until_s: float) -> None:
         """Advance the time, and measure the usage in it."""
-        self.meter.go_on(until_s)
-        super().go_on(until_s)
+        self.meter.advance(until_s)
+        super().advance(until_s)
 
     def _change(self, change: ReplayedChange) -> None:
         """Apply a change of an object that does not belong to a workload."""

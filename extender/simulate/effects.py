@@ -131,12 +131,12 @@ class SimulatedEffects:
             self._cluster.evict(key, pods)
 
     def _notices(self, session: Session) -> None:
-        for notice in session.decided(decisions.TellNotice):
+        for notice in session.decided(decisions.SendNotice):
             self._note(notice, {names.EVICT_AT: notice.evict_at, names.EVICT_FOR: notice.queue})
         for stay in session.decided(decisions.WithdrawNotice):
             self._note(stay, dict.fromkeys((names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY)))
 
-    def _note(self, about: decisions.TellNotice | decisions.WithdrawNotice, annotations: dict[str, str | None]) -> None:
+    def _note(self, about: decisions.SendNotice | decisions.WithdrawNotice, annotations: dict[str, str | None]) -> None:
         playing = self._cluster.gangs.get(about.gang.key)
         run = playing.runs.get(about.pod.name) if playing is not None else None
         if run is not None:

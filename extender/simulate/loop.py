@@ -41,16 +41,16 @@ class Simulation(SimulatedCluster):
         """Run all events until `until_s`."""
         while self.events and self.events[0][0] <= until_s:
             self._step()
-        self.go_on(until_s)
+        self.advance(until_s)
 
-    def go_on(self, until_s: float) -> None:
+    def advance(self, until_s: float) -> None:
         """Advance the time without events."""
         self.now = until_s
 
     def _step(self) -> None:
         """Advance to the next event, and plan until nothing more is decided."""
         at = self.events[0][0]
-        self.go_on(at)
+        self.advance(at)
         ticks, ticked = self._tick_at == at, True
         while self.events and self.events[0][0] <= at:
             _, _, act = heappop(self.events)

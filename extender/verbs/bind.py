@@ -13,8 +13,8 @@ from extender.barrier import Barrier, MeetingOutcome
 from extender.cluster import Live
 from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import VerbReason
+from extender.planner.scaleup.preferences import safe_to_evict
 from extender.planner.scaleup.requests import consumption
-from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangphase import ACTIVE, once_whole
 from extender.planner.state.pods import PodRecord
 from extender.verbs.capacity import SharedGpus, counted, nodes_with_capacity, not_usable, requests_of, unavailable

@@ -139,7 +139,7 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
         evict_at = pod.answer.evict_at if pod.answer else ""
         if notice is not None and notice.evict_at != evict_at and pod.uid not in now:
             words, count = decisions.asked_by(gang, reason, victim), pods[victim.key]
-            session.decide(decisions.TellNotice(victim, pod, notice.evict_at, gang.queue, words, count))
+            session.decide(decisions.SendNotice(victim, pod, notice.evict_at, gang.queue, words, count))
     return None
 
 

@@ -12,7 +12,7 @@ If capacity is free, both create a placement of the gang whose victims are its o
 gets the new nodes, and the gang does not queue again. Otherwise members on suspect nodes keep running. Members on dead
 nodes are evicted; with `restart`, the whole gang, after the grace period of gangs that lost members.
 
-A gang that restarts while all its members still run first gets its eviction notice, if it has one (`repairgoeson`).
+A gang that restarts while all its members still run first gets its eviction notice, if it has one (`begunrepairs`).
 
 Faults in quick succession cause a single repair. A node that does not answer has time to recover. If most nodes are
 faulty at once, the cause is probably elsewhere, and nothing is repaired.
@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from extender.planner import reasons
+from extender.planner.actions.begunrepairs import Faults, continue_repair, faulty_nodes, worst
 from extender.planner.actions.evicting import MOST_VICTIMS
 from extender.planner.actions.makeroom import failed_to_evict
 from extender.planner.actions.placing import runs_of_operations
-from extender.planner.actions.repairgoeson import Faults, faulty_nodes, go_on, worst
 from extender.planner.actions.search import moved
 from extender.planner.actions.spares import borrowers_of, own_room, spares_returned, without
 from extender.planner.framework import decisions
@@ -84,7 +84,7 @@ class Repair:
             if known is not None and known[0] is gang and known[1] == generation:
                 self._checks[gang.key] = known
             elif gang.active:
-                go_on(session, gang)
+                continue_repair(session, gang)
             elif gang.started and (nodes := faulty_nodes(session, gang)):
                 hurt.append((gang, nodes))
             elif not gang.started or _knows_all(session, gang):

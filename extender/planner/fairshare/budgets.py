@@ -14,7 +14,7 @@ from muster.volcano.queuelimits import UsageBudget
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetStanding:
+class BudgetUsage:
     """The usage of a queue's budgets in the current periods, including the queues below it."""
 
     ratios: Mapping[UsageBudget, float]
@@ -43,7 +43,7 @@ def spent_budgets(
     return found
 
 
-def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> dict[str, BudgetStanding]:
+def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> dict[str, BudgetUsage]:
     """Return the usage of queues with a budget: from the history, plus the usage since then."""
     annotated = ((name, bounds.annotated) for name, bounds in snapshot.limited.limits.bounds.items())
     budgets = {name: limits for name, limits in annotated if limits.budgets}
@@ -61,9 +61,9 @@ def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> 
     }
     left_out = _left_out(snapshot, believed)
     return {
-        name: BudgetStanding({}, known=False, enforced=limits.enforced, left_out=True)
+        name: BudgetUsage({}, known=False, enforced=limits.enforced, left_out=True)
         if name in left_out
-        else BudgetStanding(
+        else BudgetUsage(
             {
                 budget: used[budget.period][name, budget.resource] / budget.most if budget.most else np.inf
                 for budget in limits.budgets

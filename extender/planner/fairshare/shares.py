@@ -23,7 +23,7 @@ NOTHING = 1e-3
 
 
 @dataclass(slots=True)
-class UsageBook:
+class UsageMeans:
     """Mean usage by queue and resource, up to `at`, in seconds since the epoch."""
 
     half_life_s: float

@@ -81,7 +81,7 @@ class QueueRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class ReclaimStanding:
+class ReclaimState:
     """The use and quota of queues for a gang that would reclaim resources."""
 
     owed: bool
@@ -91,7 +91,7 @@ class ReclaimStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueStanding:
+class StatusAmounts:
     """Amounts of a queue for its status, in milli-CPU and base units, including its descendants."""
 
     fair_share: Vector

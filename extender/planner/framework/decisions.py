@@ -24,7 +24,7 @@ class Decision:
     gang: GangView
 
 
-class _Told:
+class _WithReason:
     """A decision with a reason for people."""
 
     __slots__ = ()
@@ -57,7 +57,7 @@ class Place(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class ClosePlacement(Decision, _Told):
+class ClosePlacement(Decision, _WithReason):
     """Set this phase of the gang's placement; `pod_sets` replaces its slots if given (then with a new epoch)."""
 
     phase: PlacementPhase
@@ -79,7 +79,7 @@ class KeepSpares(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve(Decision, _Told):
+class Reserve(Decision, _WithReason):
     """Record that these slots are reserved for the gang, which keeps waiting."""
 
     pod_sets: list[PodSetPlacement]
@@ -91,7 +91,7 @@ class Reserve(Decision, _Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Unreserve(Decision, _Told):
+class Unreserve(Decision, _WithReason):
     """Record that the gang no longer has a reservation."""
 
     why: Reason
@@ -103,7 +103,7 @@ class AdmitGang(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Unschedulable(Decision, _Told):
+class Unschedulable(Decision, _WithReason):
     """Report why the gang waits."""
 
     reason: str
@@ -189,7 +189,7 @@ def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class TellNotice(Decision):
+class SendNotice(Decision):
     """Notify a pod of the gang that it is evicted at a time (RFC 3339), unless that is withdrawn before."""
 
     pod: PodRecord
@@ -230,7 +230,7 @@ class Release(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Say(Decision):
+class SetCondition(Decision):
     """Write into a gated pod's condition why it waits; `asks` does so for autoscalers, which then add nodes."""
 
     pod: PodRecord
@@ -240,7 +240,7 @@ class Say(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class TellEviction(Decision):
+class AnnotateEviction(Decision):
     """Set the annotations that control whether autoscalers may evict a bound pod; empty removes Muster's."""
 
     pod: PodRecord

@@ -19,9 +19,9 @@ from extender.planner.framework.answers import (
     EnqueueVote,
     NodeSet,
     QueueRefusal,
-    QueueStanding,
-    ReclaimStanding,
+    ReclaimState,
     ReservationRules,
+    StatusAmounts,
 )
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.rules import Hook
@@ -100,7 +100,7 @@ class MayReclaim(Protocol):
 class StandingForReclaim(Protocol):
     """State of the queues, for the reason of the gang; None without an opinion."""
 
-    def __call__(self, gang: GangView, amounts: Amounts, /) -> ReclaimStanding | None: ...
+    def __call__(self, gang: GangView, amounts: Amounts, /) -> ReclaimState | None: ...
 
 
 class HoldsOverQuota(Protocol):
@@ -172,7 +172,7 @@ class Pages(Protocol):
 class QueueSharesByName(Protocol):
     """Queue → fair share, deserved amounts and usage."""
 
-    def __call__(self) -> Mapping[str, QueueStanding]: ...
+    def __call__(self) -> Mapping[str, StatusAmounts]: ...
 
 
 class ClosestTo(Protocol):

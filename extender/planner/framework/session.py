@@ -179,7 +179,7 @@ class Session(FreeCapacity):
         except Exception as error:  # noqa: BLE001 - plugins and objects may do anything
             del self.decisions[decided:]
             self.enqueued.discard(gang.key)
-            self.failures[gang.key] = reasons.aside.error_text(error)
+            self.failures[gang.key] = reasons.exclusions.error_text(error)
             snapshot = self.snapshot
             snapshot.gangs = [other for other in snapshot.gangs if other is not gang]
             snapshot.excluded.append(replace(gang, excluded=self.failures[gang.key]))

@@ -22,9 +22,9 @@ from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, ke
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.refusals import ModelLimits, beyond_quota, over_guarantee, over_quota, refusal
 from extender.planner.fairshare.sharedclaims import Sharing, sharing_of
-from extender.planner.fairshare.shares import UsageBook, fair_shares
+from extender.planner.fairshare.shares import UsageMeans, fair_shares
 from extender.planner.fairshare.tree import Shares
-from extender.planner.framework.answers import QueueRefusal, QueueStanding, ReclaimStanding
+from extender.planner.framework.answers import QueueRefusal, ReclaimState, StatusAmounts
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
@@ -64,7 +64,7 @@ class Proportion(PlainPlugin):
         self.multiplier = self._number(arguments, MULTIPLIER)
         if self.multiplier < 1:
             raise ValueError(f"plugin 'proportion': {MULTIPLIER} is {self.multiplier}; it must be 1 or more")
-        self.usage: UsageBook | None = None
+        self.usage: UsageMeans | None = None
         if HALF_LIFE in arguments:
             try:
                 half_life_s = parse_duration_s(str(arguments[HALF_LIFE]))
@@ -72,7 +72,7 @@ class Proportion(PlainPlugin):
                 raise ValueError(f"plugin 'proportion': {HALF_LIFE}: {error}") from None
             if half_life_s <= 0:
                 raise ValueError(f"plugin 'proportion': {HALF_LIFE} is {half_life_s:g} s; it must be more than 0")
-            self.usage = UsageBook(half_life_s)
+            self.usage = UsageMeans(half_life_s)
         self._accounts = Accounts()
         self.closing = ClosingSizes()
 
@@ -145,18 +145,18 @@ class QueueShares:
             row[axis[resource]] = amounts[resource]
         return row
 
-    def _keep_usage(self, book: UsageBook) -> None:
+    def _keep_usage(self, book: UsageMeans) -> None:
         if book.at is None:
             book.load_all(self._session.snapshot.queues, self._session.now)
         allocated = self.allocations.allocated
         amounts = {name: self._session.snapshot.vector(allocated[row]) for row, name in enumerate(self.tree.names)}
         book.advance(self._session.now, amounts)
 
-    def standings(self) -> dict[str, QueueStanding]:
+    def standings(self) -> dict[str, StatusAmounts]:
         """Return the amounts of every queue for its status."""
         usage = self._plugin.usage
         return {
-            name: QueueStanding(
+            name: StatusAmounts(
                 self._session.snapshot.vector(self.fair[row]),
                 self._session.snapshot.vector(self.tree.deserved[row]),
                 None if usage is None else usage.rounded(name),
@@ -263,11 +263,11 @@ class QueueShares:
         known = self.allocations
         return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 
-    def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimStanding:
+    def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimState:
         """Return the queues above their share, and True if the gang keeps its queue within its deserved amount."""
         row, rules = self.row(gang.queue), self._rules_now()
         above = frozenset(self.tree.names[each] for each in rules.above(row, amounts))
-        return ReclaimStanding(rules.owed(row, amounts), above)
+        return ReclaimState(rules.owed(row, amounts), above)
 
     def reclaimable(self, gang: GangView, victim: GangView) -> bool:
         """Return True if the victim's queue and all queues above it, below the common one, are reclaimable."""

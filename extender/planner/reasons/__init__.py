@@ -11,7 +11,7 @@
 | `placements` | how a placement continues and ends, and why a pod is evicted |
 | `repairs` | what happens to gangs whose nodes have failed |
 | `scaleup` | why an autoscaler is asked for nodes, or not |
-| `aside` | why an object cannot be evaluated |
+| `exclusions` | why an object cannot be evaluated |
 | `verbs` | the constants that kube-scheduler gets from filter and bind |
 | `gangs`, `members`, `relief` | additions of `muster explain`: the progress of a gang or a pod, and relief |
 
@@ -23,9 +23,9 @@ new one costs a write. From Muster the package imports only `muster.api` and `mu
 """
 
 from extender.planner.reasons import (
-    aside,
     cause,
     devices,
+    exclusions,
     gangs,
     members,
     placements,
@@ -38,6 +38,6 @@ from extender.planner.reasons import (
 )
 
 __all__ = [
-    "aside", "cause", "devices", "gangs", "members", "placements", "pods", "queues", "relief", "repairs", "scaleup",
-    "topology",
+    "cause", "devices", "exclusions", "gangs", "members", "placements", "pods", "queues", "relief", "repairs",
+    "scaleup", "topology",
 ]  # fmt: skip

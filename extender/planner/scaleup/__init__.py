@@ -2,6 +2,6 @@
 
 Like the actions, the modules use no I/O and no clock: decisions are data that `extender.scaling` writes. They import
 the framework and the state, and must not import code that serves and writes. Start at `action`, which runs at the end
-of every cycle. `wishes` reads the annotations of queues and workloads; `limits` has the reasons not to ask. `requests`
-follows a ProvisioningRequest, and `voices` decides the writes to pods and their rates.
+of every cycle. `preferences` reads the annotations of queues and workloads; `limits` has the reasons not to ask.
+`requests` follows a ProvisioningRequest, and `podwrites` decides the writes to pods and their rates.
 """

@@ -16,6 +16,8 @@ from extender.planner.framework.decisions import Place, Unschedulable, WithdrawR
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage, Wanted
 from extender.planner.scaleup.limits import ExistingNodes, ScaleUpAttempts, refusal
+from extender.planner.scaleup.podwrites import EvictionAnnotations, PodConditions, WaitingMessage
+from extender.planner.scaleup.preferences import NO_REQUEST, ScaleUpPreferences, ScaleUpRequest
 from extender.planner.scaleup.requests import (
     MAX_POD_SETS,
     answer_to,
@@ -25,8 +27,6 @@ from extender.planner.scaleup.requests import (
     pause_s,
     provisioned,
 )
-from extender.planner.scaleup.voices import EvictionAnnotations, RequestReaders, Speech
-from extender.planner.scaleup.wishes import NO_WISH, ScaleUpPreferences, ScaleUpRequest
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
@@ -63,30 +63,30 @@ class AskForNodes:
 
     def __init__(self) -> None:
         self._attempts = ScaleUpAttempts()
-        self._voices = RequestReaders()
+        self._conditions = PodConditions()
         self._evictions = EvictionAnnotations()
 
     def execute(self, session: Session) -> None:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
         waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
-        given = [gang for gang in placed if gang is not None and awaiting_placement(gang)]
+        given = {
+            gang.uid: (gang, placement) for gang in filter(None, placed) if (placement := awaiting_placement(gang))
+        }
         attempt = _Attempt(ScaleUpPreferences(session.snapshot.queues), ExistingNodes(session))
-        self._attempts.forget_all_but({*waits, *(gang.uid for gang in given)})
+        self._attempts.forget_all_but({*waits, *given})
         asks = [each for each in waits.values() if not self._rests(session, each.gang, attempt)]
         for kinds in _candidates(asks, attempt.preferences).values():
             self._go_through(session, kinds, attempt)
         self._attempts.ask(attempt.asks, session.now)
         _annotate(session, attempt.notes)
         _withdraw(session, waits, attempt)
-        speeches = [
-            Speech(each.gang, _with(each, attempt.notes.get(uid)).why, attempt.asks.get(uid))
+        messages = [
+            WaitingMessage(each.gang, _with(each, attempt.notes.get(uid)).why, attempt.asks.get(uid))
             for uid, each in waits.items()
         ]
-        given_requests = [
-            Speech(gang, reason_of(gang.placement.status.message)) for gang in given if gang.placement is not None
-        ]
-        for say in self._voices.speak(session.now, [*speeches, *given_requests]):
-            session.decide(say)
+        messages += [WaitingMessage(gang, reason_of(placement.status.message)) for gang, placement in given.values()]
+        for write in self._conditions.writes(session.now, messages):
+            session.decide(write)
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Attempt) -> None:
@@ -197,7 +197,7 @@ def _candidates(waits: Iterable[Unschedulable], wishes: ScaleUpPreferences) -> d
         if decision.shortage is None or not _lacks_nodes(gang, decision.shortage):
             continue
         kind = (gang.queue, decision.shortage.kind)
-        if len(found.get(kind, ())) < MOST_CHECKED and wishes.of(gang) != NO_WISH:
+        if len(found.get(kind, ())) < MOST_CHECKED and wishes.of(gang) != NO_REQUEST:
             found.setdefault(kind, []).append(gang)
     queues: dict[str, list[list[GangView]]] = {}
     for (queue, _), gangs in found.items():

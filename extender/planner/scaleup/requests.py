@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from extender.planner import reasons
 from extender.planner.framework.decisions import RequestNodes
-from extender.planner.scaleup.voices import speakers
-from extender.planner.scaleup.wishes import ScaleUpRequest
+from extender.planner.scaleup.podwrites import gated_pods
+from extender.planner.scaleup.preferences import ScaleUpRequest
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
@@ -89,7 +89,7 @@ def consumption(request: ProvisioningRequest | None) -> dict[str, str]:
 
 def new_request(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, attempt: int) -> RequestNodes | None:
     """Return the request to create; None while a pod set has no pod that can serve as its template."""
-    samples = {pod.slot.pod_set: pod for pod in reversed(speakers(gang)) if pod.slot is not None}
+    samples = {pod.slot.pod_set: pod for pod in reversed(gated_pods(gang)) if pod.slot is not None}
     asked = {name: count for name, count in wanted.items() if count}
     if not asked or not asked.keys() <= samples.keys():
         return None

@@ -44,7 +44,7 @@ def is_older(item: Object, known: Object) -> bool:
 
 def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
     """Raise LimitError for a gang that exceeds a limit, which happens only if admission was bypassed."""
-    words = reasons.aside
+    words = reasons.exclusions
     asked = [(words.MIN_MEMBER, group.spec.min_member, PODS), (words.PODS, len(pods), PODS)]
     if job:
         asked += [(words.JOB_PODS, total_replicas(job.spec), PODS), (words.JOB_TASKS, len(job.spec.tasks), TASKS)]
@@ -207,11 +207,11 @@ class GangTable:
         all_seen = len(known.pods) == pods.members(key) and known.uid == group.metadata.uid
         return True if all_seen or _named_for_one_life(group) else None
 
-    def check(self, key: str, pods: list[PodRecord], aside: str) -> bool:
+    def check(self, key: str, pods: list[PodRecord], excluded: str) -> bool:
         """Give these members of a gang their slots and build its view; return True if other slots may be placed.
 
-        This is the case if pods changed their class, got slots, or became evaluable or unevaluable. `aside` is a known
-        reason to exclude the gang; this method may find another.
+        This is the case if pods changed their class, got slots, or became evaluable or unevaluable. `excluded` is a
+        known reason to exclude the gang; this method may find another.
         """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)
@@ -222,11 +222,11 @@ class GangTable:
         arrival = self._arrivals[group.metadata.uid]
         slotless = any(pod.slot is None for pod in pods)
         try:
-            view = None if aside else self._view(key, group, pods, arrival)
+            view = None if excluded else self._view(key, group, pods, arrival)
         except Exception as error:  # noqa: BLE001 - an error in one gang must not affect the others
-            view, aside = None, reasons.aside.error_text(error)
+            view, excluded = None, reasons.exclusions.error_text(error)
         if view is None:
-            view = GangView(key, group, 0, [], [], None, arrival, excluded=aside)
+            view = GangView(key, group, 0, [], [], None, arrival, excluded=excluded)
         self.views[key] = view
         return slotless or (known is not None and (known.classes, known.excluded) != (view.classes, view.excluded))
 

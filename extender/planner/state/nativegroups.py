@@ -29,12 +29,12 @@ MOST_LEVELS = 8
 class NativeGroups:
     """Native groups by the key of their gang. `gangs` are the state's gangs; `put` adds or removes one.
 
-    `changed` marks a gang whose reason in `aside` (by key) has changed. `namespace_queue` returns a namespace's queue.
-    `claims_changed` gets the claims that a group's pods shared before and share now.
+    `changed` marks a gang whose reason in `excluded` (by key) has changed. `namespace_queue` returns a namespace's
+    queue. `claims_changed` gets the claims that a group's pods shared before and share now.
     """
 
     gangs: Mapping[str, PodGroup]
-    aside: dict[str, str]
+    excluded: dict[str, str]
     put: Callable[[PodGroup | None, PodGroup | None], bool]
     changed: Callable[[str], None]
     namespace_queue: Callable[[str], str]
@@ -146,21 +146,23 @@ class NativeGroups:
         """Return the reason, as a sentence, why the gang cannot be evaluated; empty if it can."""
         if foreign is not None:
             one, other = POD_GROUPS.group, NATIVE_POD_GROUPS.group
-            return reasons.aside.same_name(name=foreign.metadata.name, one=one, native=group.metadata.name, other=other)
+            return reasons.exclusions.same_name(
+                name=foreign.metadata.name, one=one, native=group.metadata.name, other=other
+            )
         parent, namespace = group.spec.parent_composite_pod_group_name, group.metadata.namespace
         for _ in range(MOST_LEVELS):
             if not parent:
                 return ""
             above = self._composites.get(f"{namespace}/{parent}")
             if above is None:
-                return reasons.aside.composite_missing(parent=parent)
+                return reasons.exclusions.composite_missing(parent=parent)
             if binds_parts(above.spec):
                 break
             parent = above.spec.parent_composite_pod_group_name
-        return reasons.aside.composite(parent=parent) if parent else ""
+        return reasons.exclusions.composite(parent=parent) if parent else ""
 
     def _exclude(self, key: str, why: str) -> bool:
-        if put_entry(self.aside, key, why or None) == (why or None):
+        if put_entry(self.excluded, key, why or None) == (why or None):
             return False
         self.changed(key)
         return True

@@ -116,7 +116,7 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
     conditions = sum(part.conditions for part in (*parts.values(), *counted) if part is not None)
     for limit, count in ((TERMS, len(terms) + len(spreads)), (CONDITIONS, conditions)):
         if count > limit.value:
-            raise LimitError(reasons.aside.too_many_terms(count=count, limit=limit))
+            raise LimitError(reasons.exclusions.too_many_terms(count=count, limit=limit))
 
     def query(term: PodAffinityTerm) -> Query | None:
         return queries.intern([parts[id(term)]], namespace)

@@ -169,7 +169,7 @@ class ClassTable:
         )
         for limit, count in ((NODE_CONDITIONS, bare.conditions), (TOLERATIONS, len(bare.tolerations))):
             if count > limit.value and taken is None:
-                raise LimitError(reasons.aside.over_limit(what=reasons.aside.SPEC, value=count, limit=limit))
+                raise LimitError(reasons.exclusions.over_limit(what=reasons.exclusions.SPEC, value=count, limit=limit))
         return self.marked(bare, self.queries.matching(namespace, labels or {}))
 
     def _neighbours(

@@ -165,7 +165,7 @@ def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templat
         for cls in {pod.cls for pod in pod_set.waiting.values()} if pod_set.mixed else {pod_set.cls}:
             if cls and len(cls.asked) > RESOURCES.value:
                 asked = len(cls.asked)
-                raise LimitError(reasons.aside.asks_too_much(pod_set=pod_set.name, count=asked, limit=RESOURCES))
+                raise LimitError(reasons.exclusions.asks_too_much(pod_set=pod_set.name, count=asked, limit=RESOURCES))
     return list(pod_sets.values())
 
 

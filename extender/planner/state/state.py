@@ -33,14 +33,14 @@ class PlannerState(Views):
     def on_node(self, old: Node | None, new: Node | None) -> bool:
         """Update a node; return True if the change matters to scheduling, unlike a heartbeat."""
         name = (new or old or Node()).metadata.name
-        self.aside.nodes.pop(name, "")
+        self.exclusions.nodes.pop(name, "")
         if new is not None:
             if self.nodes.knows(new):
                 return False
             try:
                 self.ledger.put_node(new)
             except Exception as error:  # noqa: BLE001 - an error in one node must not affect the others
-                self.aside.nodes[name] = reasons.aside.error_text(error)
+                self.exclusions.nodes[name] = reasons.exclusions.error_text(error)
             else:
                 self.claimants.equip_nodes({name})
                 return True
@@ -64,7 +64,7 @@ class PlannerState(Views):
         known = self.pods.get(uid)
         if known and version(new.metadata.resource_version) < version(known.resource_version):
             return False
-        self._gang_changed(self.aside.forget_pod(uid))
+        self._gang_changed(self.exclusions.forget_pod(uid))
         try:
             there = as_charged(known, new)
             record = record_of(there, self.classes.of_pod(there), known.node if known else "", self.pool)
@@ -74,7 +74,7 @@ class PlannerState(Views):
                 self._keep_pod(left)
             else:
                 self._forget_pod(uid)
-            self._gang_changed(self.aside.add_pod(new, reasons.aside.error_text(error)))
+            self._gang_changed(self.exclusions.add_pod(new, reasons.exclusions.error_text(error)))
             return True
         self._keep_pod(record)
         self._compare()

@@ -164,13 +164,13 @@ def spends_retries(job: Job) -> bool:
 
 def _planned_or_reason(template: dict[str, Any]) -> dict[str, Any]:
     if UNREADABLE in template:
-        return {UNREADABLE: str(template[UNREADABLE])[: reasons.aside.SHOWN_CHARS]}
+        return {UNREADABLE: str(template[UNREADABLE])[: reasons.exclusions.SHOWN_CHARS]}
     try:
         planned = planned_template(template)
     except (msgspec.ValidationError, LimitError) as error:
-        return {UNREADABLE: reasons.aside.error_text(error)}
+        return {UNREADABLE: reasons.exclusions.error_text(error)}
     if (size := planned.size_bytes) > TEMPLATE_BYTES.value:
-        over = reasons.aside.over_limit(what=reasons.aside.TEMPLATE, value=size, limit=TEMPLATE_BYTES)
-        return {UNREADABLE: reasons.aside.error_text(LimitError(over))}
+        over = reasons.exclusions.over_limit(what=reasons.exclusions.TEMPLATE, value=size, limit=TEMPLATE_BYTES)
+        return {UNREADABLE: reasons.exclusions.error_text(LimitError(over))}
     result: dict[str, Any] = msgspec.to_builtins(planned)
     return result

@@ -12,11 +12,11 @@ from operator import attrgetter
 from extender.planner.ledger import Ledger
 from extender.planner.state.access import Access
 from extender.planner.state.answers import Answers
-from extender.planner.state.aside import Aside
 from extender.planner.state.avoided import Failures
 from extender.planner.state.claimants import Claimants
 from extender.planner.state.comparisons import Comparisons
 from extender.planner.state.devicetable import DeviceTable
+from extender.planner.state.exclusions import Exclusions
 from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.gangs import GangView
 from extender.planner.state.gangtable import GangTable
@@ -97,9 +97,9 @@ class Views(Tables):
             keep=self._keep_pod, job_changed=self._job_changed, equipped=self.claimants.equipped,
             released=self._release,
         )  # fmt: skip
-        self.aside = Aside()
+        self.exclusions = Exclusions()
         self.native = NativeGroups(
-            self.groups, self.aside.gangs,
+            self.groups, self.exclusions.gangs,
             put=self._put_group, changed=self._gang_changed, namespace_queue=self.access.queue_of_namespace,
             claims_changed=self.claimants.on_group, pool=pool,
         )  # fmt: skip
@@ -138,7 +138,7 @@ class Views(Tables):
         self._released = True
 
     def _check(self, key: str) -> None:
-        other_classes = self._gangs.check(key, self.pod_table.of_gang(key), self.aside.of_gang(key))
+        other_classes = self._gangs.check(key, self.pod_table.of_gang(key), self.exclusions.of_gang(key))
         unfollowed = key in self._unfollowed
         self._unfollowed.discard(key)
         if unfollowed or (other_classes and (key in self._placed_slots or key in self.placements)):
@@ -246,7 +246,7 @@ class Views(Tables):
                 self._unfollowed.add(record.gang)
 
     def _forget_pod(self, uid: str) -> None:
-        self._gang_changed(self.aside.forget_pod(uid))
+        self._gang_changed(self.exclusions.forget_pod(uid))
         self.ledger.left(uid)
         self.answers.forget(uid)
         record = self.pod_table.remove(uid)

@@ -195,4 +195,4 @@ def _reading(hyper_node: HyperNode) -> _Read:
         errors = [str(error) for error in islice(hyper_node_errors(hyper_node), ERRORS)]
         return _Read(hyper_node, HyperNodeMembers() if errors else members_of(hyper_node.spec), "; ".join(errors))
     except Exception as error:  # noqa: BLE001 - an error in one HyperNode must not affect the others
-        return _Read(hyper_node, HyperNodeMembers(), reasons.aside.error_text(error))
+        return _Read(hyper_node, HyperNodeMembers(), reasons.exclusions.error_text(error))

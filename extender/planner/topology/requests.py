@@ -100,7 +100,7 @@ def request_of(gang: GangView) -> TopologyRequest | None:
         return None
     most = max(len(spec.sub_group_policy), len(sub_groups))
     if most > SUB_GROUPS.value:
-        raise LimitError(reasons.aside.too_many_sub_groups(count=most, limit=SUB_GROUPS))
+        raise LimitError(reasons.exclusions.too_many_sub_groups(count=most, limit=SUB_GROUPS))
     shape = near, also, tuple((kind.pod_set, kind.topology, kind.ranks, kind.slices) for kind in kinds)
     return TopologyRequest(near, also, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
 
@@ -116,7 +116,7 @@ def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[lis
         return nears, kinds
     (kind, *others), free = kinds, [near for near in nears if not near]
     if others or kind.slices or not free:
-        raise LimitError(reasons.aside.crossed_labels(pod_set=asking[0].pod_set))
+        raise LimitError(reasons.exclusions.crossed_labels(pod_set=asking[0].pod_set))
     around = [kind.topology.near, *(near for near in nears if near), *free[1:]]
     return around, [replace(kind, topology=replace(kind.topology, near=NOTHING))]
 
@@ -139,7 +139,7 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
         alone = next(iter(requests), otherwise)
         return [RequestKind(pod_set.name, alone, None, _layers(pod_set, partitions, alone.slices))]
     if len(requests) > TOPOLOGY_WISHES.value:
-        words = reasons.aside.too_many_wishes(pod_set=pod_set.name, count=len(requests), limit=TOPOLOGY_WISHES)
+        words = reasons.exclusions.too_many_wishes(pod_set=pod_set.name, count=len(requests), limit=TOPOLOGY_WISHES)
         raise LimitError(words)
     ranks: dict[PodTopology, list[int]] = {}
     for rank in range(pod_set.replicas):
@@ -155,7 +155,7 @@ def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[S
     found = tuple(sorted((*partitions, *slices), key=lambda each: -each.size))
     crossed = [(outer.size, inner.size) for outer, inner in pairwise(found) if outer.size % inner.size]
     for outer, inner in crossed if partitions and slices else ():
-        raise LimitError(reasons.aside.crossed_slices(pod_set=pod_set.name, outer=outer, inner=inner))
+        raise LimitError(reasons.exclusions.crossed_slices(pod_set=pod_set.name, outer=outer, inner=inner))
     return found if partitions else slices
 
 
@@ -177,7 +177,7 @@ def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator
         candidates = min((by_label.get(label, []) for label in labels), key=len, default=pods)
         left -= len(candidates) * (len(wanted) + len(policy.match_label_keys) + 1)
         if left < 0:
-            raise LimitError(reasons.aside.too_many_looks(limit=SUB_GROUP_LOOKS))
+            raise LimitError(reasons.exclusions.too_many_looks(limit=SUB_GROUP_LOOKS))
         found: dict[tuple[str, ...], dict[str, set[int]]] = {}
         for pod in candidates:
             if pod.slot is not None and all(requirement.holds(pod.labels) for requirement in wanted):

@@ -73,7 +73,7 @@ class Silent:
     """In place of the Recorder: Events of the API are for people."""
 
     def event(self, *_: Any) -> None:
-        """Say nothing."""
+        """SetCondition nothing."""
 
 
 class Binding(NamedTuple):

@@ -25,7 +25,7 @@ from extender.planner.dynamic import cel
 from extender.planner.framework import answers
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.nodelabels import MOST_CELLS
-from extender.planner.scaleup import action, requests, voices, wishes
+from extender.planner.scaleup import action, podwrites, preferences, requests
 from extender.planner.victims import disturb, notices
 from extender.planner.victims.room import DOMAINS
 from extender.settings import ExtenderSettings
@@ -117,7 +117,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         ),
     ),
     "autoscaling.md": (
-        f"default {n(wishes.DEFAULT_TIMEOUT_S / 60)} minutes |",
+        f"default {n(preferences.DEFAULT_TIMEOUT_S / 60)} minutes |",
         f"a gang asks for at least {n(action.KEPT_S)} s.",
         f"(at most {requests.MAX_POD_SETS})",
         (
@@ -125,11 +125,11 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{n(requests.MAX_REQUEST_DELAY_S / 60)} min |"
         ),
         (
-            f"must have waited for {n(voices.SETTLE_S)} s. Its message is written at most every "
-            f"{n(voices.SENTENCE_EVERY_S)} s,"
+            f"must have waited for {n(podwrites.SETTLE_S)} s. Its message is written at most every "
+            f"{n(podwrites.SENTENCE_EVERY_S)} s,"
         ),
-        f"{n(voices.SENTENCES_PER_S)} messages a second ({n(voices.ASKS_PER_S)} conditions a second",
-        f"({n(voices.ANNOTATIONS_PER_S)} pods a second)",
+        f"{n(podwrites.SENTENCES_PER_S)} messages a second ({n(podwrites.ASKS_PER_S)} conditions a second",
+        f"({n(podwrites.ANNOTATIONS_PER_S)} pods a second)",
     ),
     "queues.md": (f"(`usage`) once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",
         f"are updated every {COUNTS[int(clusterstatus.SHARES_EVERY_S)]} seconds if they changed"),

@@ -24,7 +24,7 @@ from extender.clusterstatus import (
     largest_planned_at,
     queue_difference,
 )
-from extender.planner.framework.answers import QueueStanding
+from extender.planner.framework.answers import StatusAmounts
 from extender.planner.framework.snapshot import take_snapshot
 from extender.planner.state.state import PlannerState
 from extender.planner.topology.hypernodes import HyperNodeTree
@@ -169,11 +169,11 @@ def test_only_what_differs_is_written() -> None:
     status = QueueStatus(
         fair_share={"cpu": "2", "memory": "1"}, deserved={"cpu": "1"}, message="why", usage_time=written
     )
-    same = QueueStanding({"cpu": 2000, "memory": 1}, {"cpu": 1000}, {"cpu": 5})
+    same = StatusAmounts({"cpu": 2000, "memory": 1}, {"cpu": 1000}, {"cpu": 5})
     assert queue_difference(Queue(status=status), same, "why", 0, NOW) == {}
     usage = {"usage": {"cpu": "5m"}, "usageTime": format_time(NOW + 31)}
     assert queue_difference(Queue(status=status), same, "why", 0, NOW + 31) == usage
-    other = QueueStanding({"cpu": 3000}, {}, None)
+    other = StatusAmounts({"cpu": 3000}, {}, None)
     assert queue_difference(Queue(status=status), other, "", 2, NOW) == {
         "fairShare": {"cpu": "3", "memory": None},
         "deserved": {"cpu": None},
@@ -181,7 +181,7 @@ def test_only_what_differs_is_written() -> None:
         "waiting": 2,
     }
     kept = QueueStatus(spares={"cpu": "2"})
-    assert queue_difference(Queue(status=kept), QueueStanding({}, {}, None), "", 0, NOW, {"nvidia.com/gpu": 2000}) == {
+    assert queue_difference(Queue(status=kept), StatusAmounts({}, {}, None), "", 0, NOW, {"nvidia.com/gpu": 2000}) == {
         "spares": {"cpu": None, "nvidia.com/gpu": "2"}
     }
 

@@ -194,7 +194,7 @@ def test_a_pod_that_cannot_be_read_sets_its_gang_aside_until_it_is_gone(world: W
     [waits] = assert_innocent_is_placed(world)
     assert waits.message.startswith("pod odd-worker-0 cannot be evaluated: ")
     world.state.on_pod(pod, None)
-    assert world.state.aside.pods == {}
+    assert world.state.exclusions.pods == {}
     assert key in {place.gang.key for place in of(world.plan(), decisions.Place)}
 
 

@@ -8,7 +8,7 @@ from guarded_extender import process_of
 from prometheus_client import REGISTRY
 from victims_world import Cluster as VictimsWorld
 
-from extender.planner.framework.decisions import EvictForFaults, MakeRoom, TellNotice, WithdrawNotice
+from extender.planner.framework.decisions import EvictForFaults, MakeRoom, SendNotice, WithdrawNotice
 from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
@@ -43,7 +43,7 @@ def test_each_pod_is_told_and_the_workload_once(world: VictimsWorld) -> None:
     gang, session = world.view("ns/low"), world.session()
     with process_of(world) as process:
         for pods in (gang.pods, gang.pods[1:]):  # in the next cycle one of them knows
-            session.decisions = [TellNotice(gang, pod, UNTIL, "default", WHY, 2) for pod in pods]
+            session.decisions = [SendNotice(gang, pod, UNTIL, "default", WHY, 2) for pod in pods]
             process.committer._notices.write(session)
             assert process.committer.writes.settled(10)
             process.committer.writes.snapshot_taken()

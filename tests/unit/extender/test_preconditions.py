@@ -119,9 +119,9 @@ repaired_by_force = about(
     "low", "repaired_by_force",
     lambda gang: decisions.EvictForFaults(gang, "replace", (gang.pods[0],), "gone", A_FAULT), out=True,
 )  # fmt: skip
-told = about("low", "told", lambda gang: decisions.TellNotice(gang, gang.pods[0], UNTIL, "q", WHY))
-said = about("high", "said", lambda gang: decisions.Say(gang, gang.pods[0], asks=True, message="no room"))
-evictable = about("low", "evictable", lambda gang: decisions.TellEviction(gang, gang.pods[0], "true"))
+told = about("low", "told", lambda gang: decisions.SendNotice(gang, gang.pods[0], UNTIL, "q", WHY))
+said = about("high", "said", lambda gang: decisions.SetCondition(gang, gang.pods[0], asks=True, message="no room"))
+evictable = about("low", "evictable", lambda gang: decisions.AnnotateEviction(gang, gang.pods[0], "true"))
 more_nodes = about(
     "high", "more_nodes",
     lambda gang: decisions.RequestNodes(gang, "r-1", 1, "best-effort", (), (("worker", 2, gang.pods[0]),)),

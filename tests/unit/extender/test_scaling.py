@@ -124,7 +124,7 @@ def test_a_request_is_made_of_the_pods_as_they_are_and_goes_with_its_templates(p
 def test_pods_say_what_autoscalers_read(process: Process, message: str, said: tuple[str, str], *, asks: bool) -> None:
     """Or what the API server has said of its gate."""
     gang = process.world.view("ns/high")
-    process.committer.scaling.report(decisions.Say(gang, gang.pods[0], asks=asks, message=message))
+    process.committer.scaling.report(decisions.SetCondition(gang, gang.pods[0], asks=asks, message=message))
     written = process.api.find(PODS, gang.pods[0].name, "ns")
     [condition] = written.status.conditions
     assert process.world.state.pods[gang.pods[0].uid].resource_version == written.metadata.resource_version
@@ -136,7 +136,7 @@ def test_pods_say_what_autoscalers_read(process: Process, message: str, said: tu
 def test_autoscalers_read_whether_they_may_evict_a_pod(process: Process, *, gone: bool) -> None:
     """In the annotations of each of them, and the state at once; of a pod that is gone nobody needs to."""
     pod = process.world.view("ns/low").pods[0]
-    tell = decisions.TellEviction(process.world.view("ns/low"), pod, "true")
+    tell = decisions.AnnotateEviction(process.world.view("ns/low"), pod, "true")
     if gone:
         process.api.kind(PODS).pop(f"ns/{pod.name}")
     process.committer.scaling.report_eviction(tell)

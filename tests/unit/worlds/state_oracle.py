@@ -294,7 +294,7 @@ class RememberingState(PlannerState):
             if record is None or record.resource_version == new.metadata.resource_version:
                 before = self.pod_objects.get(uid) if known and record and known.node == record.node != "" else None
                 if before is not None and known is not None:
-                    new = as_it_was(before, new, known, read=uid not in self.aside.pods)
+                    new = as_it_was(before, new, known, read=uid not in self.exclusions.pods)
                 self.pod_objects[uid] = new
         elif old is not None:
             self.pod_objects.pop(old.metadata.uid, None)

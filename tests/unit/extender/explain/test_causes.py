@@ -11,7 +11,7 @@ from state_oracle import recomputed_use
 from extender.explain.find import explain
 from extender.explain.whatif import WhatIf
 from extender.planner.actions import cyclework
-from extender.planner.standing import waiting
+from extender.planner.queuepositions import waiting
 from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.meta import format_time
 from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass

@@ -12,7 +12,7 @@ from msgspec import structs
 from extender.explain.clusterdump import ClusterDump
 from extender.groupcontent import wanted_status
 from extender.planner.framework import decisions
-from extender.planner.standing import queue_positions
+from extender.planner.queuepositions import queue_positions
 from extender.planner.state.feed import FEED
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.reason import reason_of

@@ -211,7 +211,7 @@ def said(session: Session) -> Iterator[str]:
     yield from (" ".join(words).replace("ns/", "") for words in decision_lines(session))
     for keep in of(session, decisions.KeepSpares):
         yield f"spares {keep.gang.key} {' '.join(f'{each.node}*{each.count}' for each in keep.spares)}"
-    for notice in of(session, decisions.TellNotice):
+    for notice in of(session, decisions.SendNotice):
         yield f"notice {notice.gang.key} {notice.pod.name} {notice.evict_at}"
 
 

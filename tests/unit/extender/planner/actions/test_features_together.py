@@ -13,7 +13,7 @@ from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
-from extender.planner.framework.decisions import MakeRoom, Place, TellNotice, Unschedulable
+from extender.planner.framework.decisions import MakeRoom, Place, SendNotice, Unschedulable
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Elastic, GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
@@ -256,7 +256,7 @@ def test_who_has_just_started_stays_but_for_what_is_above_its_minimum(
         first = world.cycle()
         assert not of(first, MakeRoom)
         assert len({place.notices[0].gang for place in of(first, Place) if place.notices}) == bool(go)
-        assert len(of(world.cycle(), TellNotice)) == go
+        assert len(of(world.cycle(), SendNotice)) == go
         world.now += 301
     assert len(victims(world.cycle())) == go
 

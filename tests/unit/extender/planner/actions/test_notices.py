@@ -17,7 +17,7 @@ from extender.planner.framework.decisions import (
     MakeRoom,
     Place,
     Release,
-    TellNotice,
+    SendNotice,
     Unschedulable,
     WithdrawNotice,
 )
@@ -54,7 +54,7 @@ class World(Cluster):
         session = super().cycle()
         self.close(session)
         self.room_is_there(session)
-        for tell in of(session, TellNotice):
+        for tell in of(session, SendNotice):
             said = {"evict_at": tell.evict_at, "evict_for": tell.queue}
             self.says(tell.gang.group.metadata.name, tell.pod.slot.rank, tell.pod.slot.pod_set, **said)
         for stay in of(session, WithdrawNotice):
@@ -94,11 +94,11 @@ def test_a_silent_victim_is_told_once_and_goes_when_its_time_is_over() -> None:
     assert not of(first, MakeRoom)
     assert [place.notices[0].evict_at for place in of(first, Place)] == [format_time(NOW + NOTICE)]
     second = world.cycle()
-    assert [(tell.pod.name, tell.evict_at, tell.queue) for tell in of(second, TellNotice)] == [
+    assert [(tell.pod.name, tell.evict_at, tell.queue) for tell in of(second, SendNotice)] == [
         (f"low-worker-{rank}", format_time(NOW + NOTICE), "default") for rank in range(2)
     ]
-    assert str(of(second, TellNotice)[0].reason) == "preempted by Job high of priority 10 in queue default"
-    assert not of(world.cycle(), TellNotice)
+    assert str(of(second, SendNotice)[0].reason) == "preempted by Job high of priority 10 in queue default"
+    assert not of(world.cycle(), SendNotice)
     world.now += NOTICE - 1
     assert not victims(world.cycle())
     world.now += 1

@@ -38,7 +38,7 @@ class World(RepairWorld):
             self.place(place)
         self.close(session)
         self.room_is_there(session)
-        for tell in of(session, decisions.TellNotice):
+        for tell in of(session, decisions.SendNotice):
             self.says(tell.pod.name, {names.EVICT_AT: tell.evict_at, names.EVICT_FOR: tell.queue})
         for stay in of(session, decisions.WithdrawNotice):
             self.says(stay.pod.name, {})
@@ -59,8 +59,8 @@ class World(RepairWorld):
         session = self.cycle(SETTLE_S)
         assert [place.gang.key for place in of(session, decisions.Place)] == [self.key]
         assert evicted(session) == []
-        assert len(of(self.cycle(), decisions.TellNotice)) == 3
-        assert of(self.cycle(), decisions.TellNotice) == []
+        assert len(of(self.cycle(), decisions.SendNotice)) == 3
+        assert of(self.cycle(), decisions.SendNotice) == []
 
 
 EVERYBODY = ["a-worker-0", "a-worker-1", "a-worker-2"]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.planner.fairshare.division import QueueClaim, divide
-from extender.planner.fairshare.shares import UsageBook
+from extender.planner.fairshare.shares import UsageMeans
 
 
 def claims(*rows: dict[str, float]) -> list[QueueClaim]:
@@ -127,11 +127,11 @@ def test_a_quota_that_there_is_room_for_is_given(world: tuple[int, list[dict[str
 
 def test_what_was_used_a_half_life_ago_counts_half() -> None:
     """However many steps the time went in, and over a restart."""
-    book = UsageBook(100.0)
+    book = UsageMeans(100.0)
     for now in (0.0, 30.0, 60.0, 100.0):
         book.advance(now, {"a": {"cpu": 8000}})
     assert book.means["a"]["cpu"] == pytest.approx(4000)
-    again = UsageBook(100.0)
+    again = UsageMeans(100.0)
     again.load("a", {"cpu": 4000}, at=0.0, now=100.0)
     book.advance(200.0, {})
     assert book.means["a"]["cpu"] == again.means["a"]["cpu"] == pytest.approx(2000)
@@ -139,7 +139,7 @@ def test_what_was_used_a_half_life_ago_counts_half() -> None:
 
 def test_what_is_nothing_any_more_is_forgotten() -> None:
     """So that queues that are gone leave nothing."""
-    book = UsageBook(1.0)
+    book = UsageMeans(1.0)
     for now, used in ((0.0, {}), (1.0, {"a": {"cpu": 1}}), (100.0, {})):
         book.advance(now, used)
     assert book.means == {}

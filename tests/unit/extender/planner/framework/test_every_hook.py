@@ -16,9 +16,9 @@ from extender.planner.framework.answers import (
     ClosestDomain,
     EnqueueVote,
     QueueRefusal,
-    QueueStanding,
-    ReclaimStanding,
+    ReclaimState,
     ReservationRules,
+    StatusAmounts,
 )
 from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.session import Session
@@ -196,7 +196,7 @@ CASES: dict[str, w.Scenario] = {
         one("is_non_preemptible_job_over_queue_quota", lambda gang, _: FULL if name_of(gang) == "a" else None),
         one_node, A, B),
     "can_reclaim_resources": w.Scenario(one("can_reclaim_resources", lambda *_: True), w.reclaimed, set(), {"a"}),
-    "reclaim_standing": w.Scenario(one("reclaim_standing", lambda *_: ReclaimStanding(owed=True, above=frozenset())),
+    "reclaim_standing": w.Scenario(one("reclaim_standing", lambda *_: ReclaimState(owed=True, above=frozenset())),
                                    w.told_of_reclaim, "", str(reasons.queues.OVER_FAIR)),
     "holds_over_quota": w.Scenario(
         lambda _: {"can_reclaim_resources": lambda *_: True, "holds_over_quota": lambda victim: name_of(victim) == "a"},
@@ -229,7 +229,7 @@ CASES: dict[str, w.Scenario] = {
     "deallocated": w.Scenario(room_for_none_twice, arranged(w.half_fits), {}, B),
     "evicted": w.Scenario(room_for_none_twice, w.preempted, set(), {"low1"}),
     "unevicted": w.Scenario(counts_trials, w.preempted, set(), {"low0"}),
-    "queue_standings": w.Scenario(one("queue_standings", lambda: {"default": QueueStanding({"cpu": 2000}, {}, None)}),
+    "queue_standings": w.Scenario(one("queue_standings", lambda: {"default": StatusAmounts({"cpu": 2000}, {}, None)}),
                                   w.statuses, {}, {"default": {"cpu": "2"}}),
     "closest_domain": w.Scenario(
         lambda session: {"subset_nodes": lambda *_: (), "closest_domain": lambda *_: closest(session)}, w.waits,

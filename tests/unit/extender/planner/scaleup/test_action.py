@@ -12,14 +12,14 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.cycle import run_cycle
 from extender.planner.framework.answers import QueueRefusal
 from extender.planner.framework.decisions import AdmitGang as LetIn
-from extender.planner.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
+from extender.planner.framework.decisions import RequestNodes, SetCondition, Unschedulable, WithdrawRequest
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.reasons.scaleup import IN_VAIN, KIND_MISSING, NODES_EXIST
 from extender.planner.scaleup.action import MOST_CHECKED, AskForNodes
+from extender.planner.scaleup.podwrites import SETTLE_S
 from extender.planner.scaleup.requests import BACK_OFF_S
-from extender.planner.scaleup.voices import SETTLE_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
@@ -94,7 +94,7 @@ class Cluster:
 
 def asking(session: Session) -> list[str]:
     """The pods that are told to ask."""
-    return [say.pod.name for say in of(session, Say) if say.asks]
+    return [say.pod.name for say in of(session, SetCondition) if say.asks]
 
 
 def sentence(session: Session, key: str) -> Unschedulable:
@@ -169,7 +169,7 @@ def test_nobody_asks_who_is_not_told_to(notes: dict[str, str]) -> None:
     cluster.gang("g", 2)
     session = cluster.cycle()
     assert asking(session) == []
-    assert [say.message for say in of(session, Say)] == [sentence(session, "ns/g").message]
+    assert [say.message for say in of(session, SetCondition)] == [sentence(session, "ns/g").message]
 
 
 def test_a_gang_that_not_even_the_empty_cluster_holds_is_let_in_so_that_its_pods_exist() -> None:
@@ -376,7 +376,7 @@ def test_a_gang_for_which_victims_are_to_go_ends_to_ask() -> None:
     asks_already(cluster, "first")
     cluster.gang("second", 1)
     session = cluster.cycle()
-    said = {say.pod.name: (say.asks, say.message) for say in of(session, Say)}
+    said = {say.pod.name: (say.asks, say.message) for say in of(session, SetCondition)}
     assert said["first-w-0"] == (False, "waits until 1 pod has left its nodes")
     assert asking(session) == ["second-w-0"]
 

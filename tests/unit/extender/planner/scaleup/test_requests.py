@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from extender_world import NOW, World, request_of
 
-from extender.planner.scaleup.requests import BACK_OFF_S, MAX_REQUEST_DELAY_S, answer_to, consumption
-from extender.planner.scaleup.wishes import (
+from extender.planner.scaleup.preferences import (
     DEFAULT_CLASS,
     DEFAULT_TIMEOUT_S,
     ScaleUpPreferences,
     ScaleUpRequest,
     safe_to_evict,
 )
+from extender.planner.scaleup.requests import BACK_OFF_S, MAX_REQUEST_DELAY_S, answer_to, consumption
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.names import (

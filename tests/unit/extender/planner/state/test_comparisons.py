@@ -110,10 +110,10 @@ def test_a_pod_with_too_many_terms_is_set_aside_until_it_is_on_a_node() -> None:
     """There its room is used, and as many of its terms count as are allowed."""
     world = World(checked=False).nodes(1)
     assert pod(world, "greedy", far=terms(TERMS.value + 1)) is None
-    assert "at most 64 are allowed" in world.state.aside.pods["uid-greedy"]
+    assert "at most 64 are allowed" in world.state.exclusions.pods["uid-greedy"]
     assert len(pod(world, "greedy", far=terms(TERMS.value + 1), node="node-0").cls.neighbours.apart) == TERMS.value
     assert world.state.nodes.used[world.state.nodes.axis["cpu"], 0] == 1000
-    assert not world.state.aside.pods
+    assert not world.state.exclusions.pods
 
 
 @pytest.mark.parametrize(("limit", "spec"), [
@@ -130,8 +130,8 @@ def test_a_pod_with_too_many_conditions_about_nodes_is_set_aside(limit: Limit, s
         world.state.on_pod(None, msgspec.convert({"metadata": meta, "spec": body}, Pod))
         errors = [*check_pod({}, msgspec.convert(body, PodSpec))]
         assert [limit.name in str(error) for error in errors] == [True] * count
-    assert [*world.state.aside.pods] == ["uid-greedy"]
-    assert f"at most {limit.value} {limit.unit}" in world.state.aside.pods["uid-greedy"]
+    assert [*world.state.exclusions.pods] == ["uid-greedy"]
+    assert f"at most {limit.value} {limit.unit}" in world.state.exclusions.pods["uid-greedy"]
 
 
 def test_a_pod_with_too_many_conditions_is_set_aside() -> None:
@@ -139,7 +139,7 @@ def test_a_pod_with_too_many_conditions_is_set_aside() -> None:
     world = World(checked=False)
     labels = {f"key-{number}": "x" for number in range(300)}
     assert pod(world, "greedy", near=[{"topologyKey": "zone", "labelSelector": {"matchLabels": labels}}]) is None
-    assert "conditions; at most 256" in world.state.aside.pods["uid-greedy"]
+    assert "conditions; at most 256" in world.state.exclusions.pods["uid-greedy"]
 
 
 @pytest.mark.parametrize(("everywhere", "limit"), [(True, WIDE_QUERIES.value), (False, OWN_QUERIES.value)])

@@ -101,13 +101,13 @@ def test_a_node_that_cannot_be_read_is_gone_until_it_can(world: World) -> None:
     node = world.state.nodes.nodes[0]
     odd = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, allocatable={"cpu": "much"}))
     assert world.state.on_node(node, odd) is True
-    assert (world.state.nodes.index, [*world.state.aside.nodes]) == ({}, ["node-0"])
-    assert "much" in world.state.aside.nodes["node-0"]
+    assert (world.state.nodes.index, [*world.state.exclusions.nodes]) == ({}, ["node-0"])
+    assert "much" in world.state.exclusions.nodes["node-0"]
     assert world.state.on_node(odd, node) is True
-    assert ([*world.state.nodes.index], world.state.aside.nodes) == (["node-0"], {})
+    assert ([*world.state.nodes.index], world.state.exclusions.nodes) == (["node-0"], {})
     world.state.on_node(node, odd)
     assert world.state.on_node(odd, None) is True
-    assert world.state.aside.nodes == {}
+    assert world.state.exclusions.nodes == {}
 
 
 @pytest.mark.parametrize(("change", "again"), [

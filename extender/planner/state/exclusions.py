@@ -9,7 +9,7 @@ from muster.api.kubernetes.core import Pod
 from muster.workloads.table import gang_of
 
 
-class Aside:
+class Exclusions:
     """The reasons, in sentences, why nodes, pods and gangs are excluded."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Aside:
     def add_pod(self, pod: Pod, reason: str) -> str | None:
         """Exclude a pod; return the key of its gang, which cannot be evaluated without the pod."""
         meta = pod.metadata
-        self.pods[meta.uid] = reasons.aside.pod(pod=meta.name, why=reason)
+        self.pods[meta.uid] = reasons.exclusions.pod(pod=meta.name, why=reason)
         gang = gang_of(pod)
         if gang is None:
             return None

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from extender.groupcontent import status_body, wanted_status
 from extender.groupstatus import AGAIN_S, CHECK_INTERVAL_S, MAX_AT_ONCE, WRITE_EVERY_S, QueuePositionWriter
-from extender.planner.standing import QueuePosition, queue_positions, waiting_by_queue
+from extender.planner.queuepositions import QueuePosition, queue_positions, waiting_by_queue
 from extender.writes import WriteContext
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from extender.planner.actions.allocate import wants_nodes
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from muster.api.muster.standing import rough_place, rough_start
+from muster.api.muster.queuepositions import rough_place, rough_start
 
 
 class QueuePosition(NamedTuple):
-    """The queue position in a PodGroup's status, rounded as it is written (`muster.api.muster.standing`)."""
+    """The queue position in a PodGroup's status, rounded as it is written (`muster.api.muster.queuepositions`)."""
 
     place: int = 0
     """Position among the waiting gangs of its queue, from 1; 0 if it does not wait."""

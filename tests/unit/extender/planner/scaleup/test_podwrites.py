@@ -4,17 +4,17 @@ import pytest
 from extender_world import CPU, NOW, World, of
 
 from extender.planner.cycle import run_cycle
-from extender.planner.framework.decisions import Say, TellEviction
+from extender.planner.framework.decisions import AnnotateEviction, SetCondition
 from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.scaleup.action import AskForNodes
-from extender.planner.scaleup.voices import (
+from extender.planner.scaleup.podwrites import (
     ANNOTATIONS_AT_ONCE,
     ASKS_AT_ONCE,
     SENTENCE_EVERY_S,
     SENTENCES_AT_ONCE,
     SETTLE_S,
-    RequestReaders,
-    Speech,
+    PodConditions,
+    WaitingMessage,
 )
 from muster.api.kubernetes.meta import ReportedCondition
 from muster.api.names import DO_NOT_DISRUPT, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT, SCALE_UP
@@ -28,7 +28,7 @@ class Talk:
 
     def __init__(self) -> None:
         self.world = World(checked=False)
-        self.voices = RequestReaders()
+        self.conditions = PodConditions()
         self.now = NOW
 
     def gang(self, name: str, pods: int) -> str:
@@ -37,20 +37,20 @@ class Talk:
         self.world.members(key, pods, GPU, task="w", gated=True)
         return key
 
-    def says(self, key: str, words: str, asks: dict[str, int] | None = None) -> Speech:
+    def says(self, key: str, words: str, asks: dict[str, int] | None = None) -> WaitingMessage:
         """What a gang as it is now wants to say."""
-        return Speech(self.world.view(key), words, asks)
+        return WaitingMessage(self.world.view(key), words, asks)
 
-    def speak(self, *speeches: Speech, after_s: float = SETTLE_S) -> list[tuple[str, bool, str]]:
+    def speak(self, *messages: WaitingMessage, after_s: float = SETTLE_S) -> list[tuple[str, bool, str]]:
         """What is written when so much time has passed: pod, whether it asks, and its words."""
-        self.voices.speak(self.now, speeches)
+        self.conditions.writes(self.now, messages)
         self.now += after_s
-        said = self.voices.speak(self.now, speeches)
+        said = self.conditions.writes(self.now, messages)
         for say in said:
             self._write(say)
         return [(say.pod.name, say.asks, say.message) for say in said]
 
-    def _write(self, say: Say) -> None:
+    def _write(self, say: SetCondition) -> None:
         pod = self.world.state.pod_objects[say.pod.uid]
         reason = "Unschedulable" if say.asks else "SchedulingGated"
         message = f"Muster: {say.message}" if say.message else "gated"
@@ -64,7 +64,7 @@ def test_the_first_pod_says_why_and_the_others_nothing() -> None:
     key = talk.gang("g", 3)
     assert talk.speak(talk.says(key, "no room")) == [("g-w-0", False, "no room")]
     assert talk.speak(talk.says(key, "no room")) == []
-    talk.voices = RequestReaders()  # another process
+    talk.conditions = PodConditions()  # another process
     assert talk.speak(talk.says(key, "no room")) == []
 
 
@@ -129,7 +129,7 @@ def told(queue: dict[str, str], pod: dict[str, str], *, pods: int = 1) -> list[s
     for one in list(world.state.pod_objects.values()):
         world.change(one, annotations=one.metadata.annotations | pod)
     inputs = CycleInputs(snapshot=take_snapshot(world.state), now=world.now)
-    return [tell.value for tell in of(run_cycle(inputs, [AskForNodes()], world.plugins), TellEviction)]
+    return [tell.value for tell in of(run_cycle(inputs, [AskForNodes()], world.plugins), AnnotateEviction)]
 
 
 @pytest.mark.parametrize(("queue", "pod", "expected"), [

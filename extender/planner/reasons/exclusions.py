@@ -3,12 +3,12 @@
 from muster.api.limits import LimitError
 from muster.api.muster.reason import Sentence
 
-SET_ASIDE = "SetAside"
+EXCLUDED = "SetAside"
 """Reason of a gang's condition: the gang exceeds a limit, or caused an unexpected error."""
 SHOWN_CHARS = 300
 """Longest text of an error, which may quote the user's object."""
 
-set_aside = Sentence("set-aside", "{why}")
+excluded = Sentence("set-aside", "{why}")
 composite = (
     "it is a part of CompositePodGroup {parent}, whose parts belong together, and Muster plans each PodGroup alone: "
     "its pods would not start together with those of the other parts. Make one PodGroup of all their pods (one of "

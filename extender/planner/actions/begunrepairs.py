@@ -24,7 +24,7 @@ Faults = Mapping[str, Fault | None]
 """Faulty nodes of a gang; None for one that is gone."""
 
 
-def go_on(session: Session, gang: GangView) -> None:
+def continue_repair(session: Session, gang: GangView) -> None:
     """Notify or evict the remaining members of a repair from an earlier cycle or another planner."""
     placement = gang.placement
     if placement is None or not is_repair(placement):
@@ -58,7 +58,7 @@ def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequen
     until, reason = placement.spec.notices[0].evict_at, victims_reason(placement)
     for pod in pods:
         if (pod.answer.evict_at if pod.answer else "") != until:
-            session.decide(decisions.TellNotice(gang, pod, until, gang.queue, reason, len(pods)))
+            session.decide(decisions.SendNotice(gang, pod, until, gang.queue, reason, len(pods)))
 
 
 def faulty_nodes(session: Session, gang: GangView) -> Faults:

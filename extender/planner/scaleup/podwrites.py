@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from extender.planner import reasons
-from extender.planner.framework.decisions import Say, TellEviction
+from extender.planner.framework.decisions import AnnotateEviction, SetCondition
 from extender.planner.framework.session import Session
-from extender.planner.scaleup.wishes import EVICTION_KEYS, annotated, evictable_of
+from extender.planner.scaleup.preferences import EVICTION_KEYS, annotated, evictable_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.muster.reason import NOTHING, Reason
@@ -35,7 +35,7 @@ ANNOTATIONS_AT_ONCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class WaitingMessage:
     """The scale-up request of one gang in this cycle."""
 
     gang: GangView
@@ -66,11 +66,11 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class _Heard:
+class _Written:
     """The last writes to one gang's pods."""
 
     since: float
-    spoke_at: float = 0.0
+    message_at: float = 0.0
     view: GangView | None = None
     """The gang's view when all its pods were last up to date."""
     words: tuple[Reason, Mapping[str, int] | None] = (NOTHING, None)
@@ -79,69 +79,69 @@ class _Heard:
     """True if some of its pods may still have the condition that asks for nodes."""
 
 
-class RequestReaders:
+class PodConditions:
     """Writer of the conditions of pods, at limited rates."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, _Heard] = {}
+        self._written: dict[str, _Written] = {}
         self._asks = Bucket(ASKS_PER_S, ASKS_AT_ONCE)
         self._sentences = Bucket(SENTENCES_PER_S, SENTENCES_AT_ONCE)
 
-    def speak(self, now: float, speeches: Iterable[Speech]) -> list[Say]:
+    def writes(self, now: float, messages: Iterable[WaitingMessage]) -> list[SetCondition]:
         """Return the writes, first for gangs that ask for nodes; `now` is in seconds since the epoch."""
         self._asks.fill(now)
         self._sentences.fill(now)
-        heard, self._heard = self._heard, {}
-        said: list[Say] = []
-        for speech in sorted(speeches, key=lambda speech: speech.asks is None):
-            known = self._heard[speech.gang.uid] = heard.get(speech.gang.uid) or _Heard(now)
+        before, self._written = self._written, {}
+        found: list[SetCondition] = []
+        for message in sorted(messages, key=lambda message: message.asks is None):
+            known = self._written[message.gang.uid] = before.get(message.gang.uid) or _Written(now)
             if now - known.since >= SETTLE_S:
-                said += self._of_one(now, speech, known)
-        return said
+                found += self._of_one(now, message, known)
+        return found
 
-    def _of_one(self, now: float, speech: Speech, known: _Heard) -> Iterator[Say]:
-        words = (speech.why, speech.asks)
-        if known.view is speech.gang and known.words == words:
+    def _of_one(self, now: float, message: WaitingMessage, known: _Written) -> Iterator[SetCondition]:
+        words = (message.why, message.asks)
+        if known.view is message.gang and known.words == words:
             return
-        hushed = now - known.spoke_at < SENTENCE_EVERY_S or self._sentences.left < 1
-        if hushed and speech.asks is None and not known.may_ask:
+        too_early = now - known.message_at < SENTENCE_EVERY_S or self._sentences.left < 1
+        if too_early and message.asks is None and not known.may_ask:
             return
-        new = differences(speech)
-        if speech.asks is not None:
+        new = differences(message)
+        if message.asks is not None:
             known.may_ask = True
-        elif all(say.asks == say.pod.asks for say in new):
+        elif all(write.asks == write.pod.asks for write in new):
             known.may_ask = False
         if not new:
-            known.view, known.words = speech.gang, words
-        for say in new:
-            if say.asks != say.pod.asks:
+            known.view, known.words = message.gang, words
+        for write in new:
+            if write.asks != write.pod.asks:
                 if self._asks.take_token():
-                    yield say
-            elif not hushed and self._sentences.take_token():
-                known.spoke_at = now
-                yield say
+                    yield write
+            elif not too_early and self._sentences.take_token():
+                known.message_at = now
+                yield write
 
 
-def differences(speech: Speech) -> list[Say]:
+def differences(message: WaitingMessage) -> list[SetCondition]:
     """Return the conditions to write: the gang's message in its first pod, a reference to it in asking pods."""
-    members = speakers(speech.gang)
+    members = gated_pods(message.gang)
     if not members:
         return []
     first = members[0]
-    left = Counter(speech.asks or {})
+    left = Counter(message.asks or {})
     found = []
     for pod in members:
         asks = pod.slot is not None and left[pod.slot.pod_set] > 0
         if asks and pod.slot is not None:
             left[pod.slot.pod_set] -= 1
         more = reasons.scaleup.after_the_first(pod=first.name) if asks else ""
-        words = str(speech.why) if pod is first else more
+        words = str(message.why) if pod is first else more
         if (pod.asks, pod.says) != (asks, words):
-            found.append(Say(speech.gang, pod, asks, words))
+            found.append(SetCondition(message.gang, pod, asks, words))
     return found
 
 
-def speakers(gang: GangView) -> list[PodRecord]:
+def gated_pods(gang: GangView) -> list[PodRecord]:
     """Return the gang's pods with Muster's gate and no other, in the order of pod sets and ranks."""
     return [
         pod
@@ -160,7 +160,7 @@ class EvictionAnnotations:
         self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
 
     def decide(self, session: Session) -> None:
-        """Decide TellEviction for pods of gangs that have started, at a limited rate."""
+        """Decide AnnotateEviction for pods of gangs that have started, at a limited rate."""
         self._bucket.fill(session.now)
         annotations: dict[str, Mapping[str, str]] = {}
         settled, self._settled = self._settled, {}
@@ -178,6 +178,6 @@ class EvictionAnnotations:
                 wrong = [pod for pod in alive if (pod.evictable_by_us if pod.evictable else value)]
                 for pod in wrong:
                     if self._bucket.take_token():
-                        session.decide(TellEviction(gang, pod, value))
+                        session.decide(AnnotateEviction(gang, pod, value))
                 if not wrong:
                     self._settled[gang.uid] = (gang, of_queue)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.kubernetes.meta import format_time, parse_time
-from muster.api.muster.standing import EXACT, place_text, rough_place, rough_start
+from muster.api.muster.queuepositions import EXACT, place_text, rough_place, rough_start
 
 PLACES = st.integers(1, 10**6)
 

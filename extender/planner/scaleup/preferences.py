@@ -43,7 +43,7 @@ class ScaleUpRequest:
     """Sentence about an invalid annotation, which makes the mode `none`."""
 
 
-NO_WISH = ScaleUpRequest()
+NO_REQUEST = ScaleUpRequest()
 """The request of gangs that do not ask."""
 
 
@@ -106,7 +106,7 @@ def _read(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpRequest
     if mode not in MODES:
         return ScaleUpRequest(complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES)))
     if mode == "none":
-        return NO_WISH
+        return NO_REQUEST
     for key in (names.SCALE_UP_CLASS, names.SCALE_UP_PARAMETERS):
         if own.get(key, "") not in {"", of_queue.get(key)}:
             return ScaleUpRequest(complaint=reasons.scaleup.not_of_queue(key=key))
