@@ -17,8 +17,8 @@ from muster.process.prefork import serve
 from muster.process.tls import FileError, Files
 from muster.runtime import registry
 from webhook.app import create_app, routes
+from webhook.caches import Cached, ClusterLookups
 from webhook.config import ResourceGroup, load
-from webhook.lookup import Cached, ClusterLookups
 from webhook.senders import Senders
 from webhook.settings import WebhookOptions, parse
 

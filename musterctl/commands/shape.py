@@ -12,8 +12,9 @@ from muster.runtime import registry
 from musterctl.cluster import Where
 from musterctl.options import admission_config_option, documents, where_options
 from musterctl.output.terminal import Console
+from webhook.caches import ClusterLookups
 from webhook.config import parse
-from webhook.lookup import ClusterLookups, Lookups
+from webhook.lookup import Lookups
 from webhook.offline.admission import Admitted, OfflineAdmission, submit_all
 from webhook.offline.lookups import Documents
 from webhook.offline.manifests import YAMLLine, yaml_lines

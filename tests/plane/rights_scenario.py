@@ -55,7 +55,7 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.rights import token_file
 from musterctl.plane.state import CONTROLLER, CONTROLLER_MANAGER, WEBHOOK
 from webhook.apiserver import read_placement
-from webhook.lookup import NamespaceLookup
+from webhook.caches import NamespaceLookup
 
 JSON = dict[str, Any]
 DEFINITIONS: Resource[JSON] = Resource(

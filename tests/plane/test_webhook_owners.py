@@ -8,7 +8,7 @@ import pytest
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.meta import OwnerReference
 from muster.kube.client import Client
-from webhook.lookup import OwnerLookup
+from webhook.caches import OwnerLookup
 
 pytestmark = [pytest.mark.plane, pytest.mark.api]
 

@@ -21,9 +21,9 @@ from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig
 from muster.kube.errors import Unreachable
-from webhook import lookup, review
+from webhook import caches, review
 from webhook.apiserver import Rights
-from webhook.lookup import Cached, ClusterLookups, NamespaceLookup, OwnerLookup, QueueLookup, RuntimeLookup
+from webhook.caches import Cached, ClusterLookups, NamespaceLookup, OwnerLookup, QueueLookup, RuntimeLookup
 
 
 def left(timeout: str, longest_s: float = 4.0) -> float:
@@ -241,7 +241,7 @@ def test_owners_of_a_second_are_remembered_as_texts(live: list[str], monkeypatch
     client.close()
     assert live == [f"j{number}" for number in range(6)]
     assert grown.size_bytes < 3.2 * size
-    assert lookup._MOST_RECENT_BYTES < 32 * 2**20
+    assert caches._MOST_RECENT_BYTES < 32 * 2**20
 
 
 def test_one_over_the_budget_is_read_when_it_is_asked_for(live: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from muster.api.muster.placement import Placement
 from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig
-from webhook.lookup import QueueLookup
+from webhook.caches import QueueLookup
 from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
 

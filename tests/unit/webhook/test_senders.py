@@ -16,7 +16,8 @@ from muster.api.volcano.batch import JOBS
 from muster.kube.errors import Forbidden, TooManyRequests
 from webhook.apiserver import DryRuns, Rights
 from webhook.app import create_app, routes
-from webhook.lookup import Cached, Lookups
+from webhook.caches import Cached
+from webhook.lookup import Lookups
 from webhook.senders import BURST, MOST_REMEMBERED, RATE, RESERVE, Senders, charged, is_known
 
 JSON = dict[str, Any]

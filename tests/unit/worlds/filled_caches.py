@@ -11,7 +11,7 @@ from muster.kube.client import Client
 from muster.kube.codec import ListPage
 from muster.kube.config import ClientConfig
 from muster.kube.reflector import Reflector
-from webhook.lookup import ClusterLookups
+from webhook.caches import ClusterLookups
 
 BYTES = 25 * 10**6
 _LABELS = {"muster.dev/framework": "torch"}

@@ -1,0 +1,186 @@
+"""Look-ups from caches of an API server, with one live read of an object that is not in a cache.
+
+Because a cache may be behind, a miss costs one read from the API server. Facts that the API server itself has just used
+(such as the namespace label that it selects by) take precedence over the cache.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from cachetools import TTLCache
+
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import RuntimeRef
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.core import NAMESPACES, Namespace
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.volcano.scheduling import QUEUES, Queue
+from muster.kube.budget import MemoryLimit
+from muster.kube.client import Client
+from muster.kube.codec import decoder
+from muster.kube.errors import NotFound
+from muster.kube.reflector import Reflector
+from muster.kube.served import Served
+from muster.kube.store import ObjectStore, text_of
+from muster.volcano.access import parent_names
+from muster.workloads.table import CONTROLLERS, gang_rules
+from webhook import review
+from webhook.apiserver import DeviceClaims, DryRuns, Rights, Services, read_placement
+from webhook.lookup import Lookups, Runtime
+from webhook.senders import count_question
+
+T = TypeVar("T", bound=Object)
+_RECENT_S = 1.0
+_MOST_RECENT_BYTES = 16 * 2**20
+
+
+class Cached(Generic[T]):
+    """One kind: its reflector's store, and a live read for an object that is not in the store.
+
+    Objects are packed and limited by a budget, unless another store is given, because users can make templates
+    arbitrarily large. An object over the budget is read on demand.
+    """
+
+    def __init__(
+        self, client: Client, resource: Resource[T], *, store: ObjectStore[T] | None = None, label_selector: str = ""
+    ) -> None:
+        budget = MemoryLimit(resource) if store is None else None
+        store = ObjectStore(packed=resource.type) if store is None else store
+        self.reflector = Reflector(client, resource, store=store, budget=budget, label_selector=label_selector)
+        mirror = self.reflector.mirror
+        mirror.refused.append(lambda refused, _: mirror.remove(refused.metadata.key))  # its last version is no answer
+        self.store = self.reflector.store
+        self._client = client
+        self._resource = resource
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind on the page of the health checks, e.g. `jobs.batch`."""
+        return f"{self._resource.plural}.{self._resource.group}".rstrip(".")
+
+    def get(self, name: str, namespace: str = "", *, uid: str = "") -> T | None:
+        """Return the object; with `uid`, only the one with that UID, even if the cache is stale."""
+        found = self.store.get(f"{namespace}/{name}" if namespace else name)
+        if found is None or uid not in {"", found.metadata.uid}:
+            found = self.live(name, namespace)
+        return found if found and uid in {"", found.metadata.uid} else None
+
+    def live(self, name: str, namespace: str = "") -> T | None:
+        """Return the current object from the API server."""
+        timeout_s = review.time_left()
+        count_question()
+        try:
+            return self._client.get(self._resource, name, namespace or None, timeout_s=timeout_s)
+        except NotFound:
+            return None
+
+
+class QueueLookup(Cached[Queue]):
+    """`QueueTreeView` from a cache of all queues, indexed by parent."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client, QUEUES, store=ObjectStore[Queue]({"parent": parent_names}))
+
+    def children(self, name: str) -> list[str]:
+        """Return the children in the cache; a queue that is being created is not in use yet."""
+        return sorted(queue.metadata.name for queue in self.store.by_index("parent", name))
+
+    def names(self) -> list[str]:
+        """Return the open leaf queues, without the root."""
+        known = (queue.metadata.name for queue in self.store.list() if queue.open)
+        return sorted(name for name in known if name != names.ROOT_QUEUE and not self.children(name))
+
+
+class OwnerLookup:
+    """`Owners` from the API server, and from caches of owners with a framework label.
+
+    An owner whose label is only on its template is read at most once per second, however many pods it creates.
+    """
+
+    def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        kinds = CONTROLLERS.values()
+        self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
+        self._lock = threading.Lock()
+        self._recent = TTLCache[tuple[Resource[Any], str, str], bytes, float](
+            _MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len
+        )
+        """By kind, namespace and UID: a tenant can write any UID into a reference, and must not see other tenants'
+        owners."""
+
+    def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
+        """Return the owner, from the API server if the cache lacks it or has another UID under its name.
+
+        The cached owner is also read again if it wants no pods, because a new pod shows that the cache is behind.
+        """
+        which = (source, namespace, owner.uid)
+        with self._lock:
+            recent = self._recent.get(which)
+        found: Object | None
+        if recent:
+            found = decoder(source.type).decode(recent)
+            return found
+        found = self.caches[source].get(owner.name, namespace, uid=owner.uid)
+        rules = gang_rules(owner)
+        if found and rules and rules.wants_none and rules.wants_none(found):
+            now = self.caches[source].live(owner.name, namespace)
+            found = now if now and now.metadata.uid == owner.uid else None
+        if found and rules and rules.at_once and names.FRAMEWORK not in found.metadata.labels:
+            text = text_of(found)
+            with self._lock, suppress(ValueError):  # larger than all that may be remembered
+                self._recent[which] = text
+        return found
+
+
+class NamespaceLookup(Cached[Namespace]):
+    """`Namespaces` from a cache of all namespaces."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client, NAMESPACES, store=ObjectStore[Namespace]())
+
+    def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
+        """Return the cached metadata, or the API server's if the cache lacks a queue label that must exist."""
+        found = self.get(name)
+        if found and with_queue and names.QUEUE not in found.metadata.labels:
+            found = self.live(name)
+        return found.metadata if found else ObjectMeta()
+
+
+class RuntimeLookup:
+    """`TrainingRuntimes` from caches of both kinds, namespaced and cluster-wide."""
+
+    def __init__(self, client: Client) -> None:
+        self.namespaced = Cached(client, TRAINING_RUNTIMES)
+        self.cluster = Cached(client, CLUSTER_TRAINING_RUNTIMES)
+
+    def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
+        """Return the runtime of the referenced kind; a cluster-wide runtime has no namespace."""
+        if reference.kind == TRAINING_RUNTIMES.kind:
+            return self.namespaced.get(reference.name, namespace)
+        return self.cluster.get(reference.name)
+
+
+class ClusterLookups:
+    """All look-ups from one API server, with their caches; with `native`, gangs are published if possible."""
+
+    def __init__(self, client: Client, *, native: bool = False) -> None:
+        queues, owners = QueueLookup(client), OwnerLookup(client)
+        namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
+        dry_runs, rights, services = DryRuns(client), Rights(client), Services(client)
+        served = Served(client, NATIVE_POD_GROUPS) if native else None
+        claims, placements = DeviceClaims(client).claims_in, partial(read_placement, client)
+        self.lookups = Lookups(
+            queues, owners, namespaces, runtimes, dry_runs, rights, services, claims, placements, served
+        )
+        self.caches: list[Cached[Any]] = [
+            queues,
+            namespaces,
+            runtimes.namespaced,
+            runtimes.cluster,
+            *owners.caches.values(),
+        ]
