@@ -15,7 +15,7 @@ from extender.cluster import Live
 from extender.clusterstatus import HyperNodeStatusWriter, QueueStatusWriter
 from extender.evictions import EvictionWriter
 from extender.gangevents import GangEvents
-from extender.groupstatus import PodGroupStatusWriter, QueuePositionWriter
+from extender.groupstatus import PodGroupStatusWriter
 from extender.notes import NoteWriter
 from extender.notices import NoticeWriter
 from extender.placements import PlacementWriter, moves
@@ -23,6 +23,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import consumption
 from extender.planner.state.pods import PodRecord
+from extender.positionwriter import QueuePositionWriter
 from extender.repairs import Repairs
 from extender.scaling import Scaling
 from extender.writes import Lane, WriteContext, Writes

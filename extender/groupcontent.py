@@ -52,7 +52,7 @@ def wanted_status(
     status = replace(
         gang.group.status, phase=phase, conditions=conditions, running=running, succeeded=succeeded, failed=failed
     )
-    if phase in {"Pending", "Inqueue"} and over != PLACED:  # it waits still; `extender.standings` keeps these up
+    if phase in {"Pending", "Inqueue"} and over != PLACED:  # it still waits: `extender.positionwriter` writes these
         return status
     return replace(status, place=0, expected_start=None)
 

@@ -1,11 +1,7 @@
-"""Writers of PodGroup.status: of its phase, counts and conditions, and of the gang's queue position.
+"""Writer of PodGroup.status: phase, counts and conditions; `extender.positionwriter` writes the queue position.
 
 Phases are written at once, reasons at most once a second, new messages with the same reasons at growing intervals, and
 counts when they are stable. New conditions also cause Events. `extender.groupcontent` computes the status.
-
-The queue position of a gang changes when other gangs arrive or leave. So it is written separately: at most once a
-minute per gang, and for some gangs at a time. Only gangs with a condition that explains the wait get one. Most gangs
-start without waiting. The write that ends the wait removes the position.
 """
 
 from collections import defaultdict
@@ -16,14 +12,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 import structlog
-from msgspec.structs import replace
 
 from extender.cluster import Live
 from extender.groupcontent import status_body, wanted_status
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.queuepositions import QueuePosition, queue_positions
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
@@ -31,7 +25,7 @@ from muster.api.muster.native import conditions_of, is_native
 from muster.api.muster.reason import NOTHING, Reason
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 from muster.kube.client import Client
-from muster.kube.errors import APIError, Conflict, NotFound
+from muster.kube.errors import Conflict, NotFound
 
 log = structlog.get_logger()
 TEXTS_EVERY_S = 1.0
@@ -63,16 +57,6 @@ At each start their owner creates them one after the other: a healthy start has 
 _MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons.pods.LATER})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons for waiting that follow directly from an eviction."""
-
-CHECK_INTERVAL_S = 10.0
-"""Interval between passes over all waiting gangs, which must be sorted for this."""
-WRITE_EVERY_S = 60.0
-"""Minimum interval between two writes of one gang's queue position."""
-AGAIN_S = 600.0
-"""Interval until a missing position is rewritten, because Volcano's own CRD drops these fields."""
-MAX_AT_ONCE = 40
-"""Maximum number of gangs to write per pass, those with the oldest write first."""
-
 _Decided = tuple[bool, bool, Reason]
 """The decision about a gang: enqueued or not, placed or not, and why it waits."""
 
@@ -246,54 +230,6 @@ def _lengthen(known: _Memory, present: PodGroupStatus, status: PodGroupStatus) -
 def _same_reasons(one: PodGroupStatus, other: PodGroupStatus) -> bool:
     mine, others = ({(each.type, each.status, each.reason) for each in status.conditions} for status in (one, other))
     return mine == others
-
-
-class QueuePositionWriter(Writer):
-    """Writer of queue positions, for users who may not list the cluster and compute them themselves."""
-
-    def __init__(self, context: WriteContext) -> None:
-        super().__init__(context)
-        self._next = -inf
-        self._written: dict[str, tuple[QueuePosition, float]] = {}
-        """UID of a waiting gang → the last written position, and the time of the write."""
-
-    def write(self, session: Session) -> None:
-        """Write the differences of the gangs that are due, if it is time for a pass."""
-        now = self._monotonic_s()
-        if now < self._next:
-            return
-        self._next = now + CHECK_INTERVAL_S
-        known = queue_positions(session)
-        gangs = session.snapshot.gangs
-        there = {gang.uid for gang in gangs}
-        self._written = {uid: written for uid, written in self._written.items() if uid in there}
-        due = [
-            (gang, position)
-            for gang in gangs
-            if (position := known.get(gang.key)) and self._is_due(gang, position, now)
-        ]
-        due.sort(key=lambda each: self._written.get(each[0].uid, (None, -inf))[1])
-        for gang, position in due[:MAX_AT_ONCE]:
-            self._writes.start(Lane.WORDS, "standing", gang.key, partial(self._write, gang, position))
-
-    def _is_due(self, gang: GangView, wanted: QueuePosition, now: float) -> bool:
-        status = gang.group.status
-        if not gang.group.why_waiting or wanted == (status.place, status.expected_start):
-            return False
-        written, at = self._written.get(gang.uid, (None, -inf))
-        return now - at >= (AGAIN_S if written == wanted else WRITE_EVERY_S)
-
-    def _write(self, gang: GangView, position: QueuePosition) -> None:
-        self._written[gang.uid] = position, self._monotonic_s()
-        group, place, start = gang.group, position.place or None, position.expected_start
-        body = {"metadata": {"uid": group.metadata.uid}, "status": {"place": place, "expectedStart": start}}
-        status = replace(group.status, place=place or 0, expected_start=start)
-        try:
-            write_status(self._client, self._cluster, group, status, body, self._wall_s())
-        except APIError as error:
-            self._written.pop(gang.uid, None)  # the next pass retries
-            if not isinstance(error, Conflict):  # of a native one, which had a newer version
-                raise
 
 
 def write_status(

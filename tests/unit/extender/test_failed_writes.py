@@ -8,11 +8,11 @@ from guarded_api import Sent
 from guarded_extender import Process
 from victims_world import Cluster as VictimsWorld
 
-from extender.groupstatus import CHECK_INTERVAL_S
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.positionwriter import CHECK_INTERVAL_S
 from extender.writes import RETRY_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import NodeRun, PodSetPlacement

@@ -8,8 +8,8 @@ from extender_world import GPU8, World
 from msgspec import structs
 
 from extender.groupcontent import status_body, wanted_status
-from extender.groupstatus import AGAIN_S, CHECK_INTERVAL_S, MAX_AT_ONCE, WRITE_EVERY_S, QueuePositionWriter
 from extender.planner.queuepositions import QueuePosition, queue_positions, waiting_by_queue
+from extender.positionwriter import AGAIN_S, CHECK_INTERVAL_S, MAX_AT_ONCE, WRITE_EVERY_S, QueuePositionWriter
 from extender.writes import WriteContext
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
