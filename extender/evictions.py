@@ -17,10 +17,11 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.writes import WriteContext, Writer
+from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PlacementPhase
 from muster.api.muster.reason import Reason
-from muster.kube.errors import Conflict, NotFound, TooManyRequests
+from muster.kube.errors import APIError, Conflict, NotFound, TooManyRequests
 from muster.process.counters import from_zero
 
 log = structlog.get_logger()
@@ -28,6 +29,7 @@ EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that ch
 BELOW_MINIMUM = "below-minimum"
 """Label instead of an action, for pods of a gang that has too few members to continue."""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
+_UNCOUNTED = {"$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}
 EVICT_AGAIN_S = 5.0
 """Time after which a pod is evicted again if no watch has reported its end."""
 
@@ -69,12 +71,35 @@ class Evictor(Writer):
             return None
         return latest
 
+    def _evict_unchanged(self, pod: PodRecord, grace_s: int | None = None, version: str = "") -> None:
+        """Evict a pod if it is unchanged, or has this version. Raises Conflict, or TooManyRequests for a budget."""
+        version = version or pod.resource_version
+        self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version, grace_period_s=grace_s)
+        self._uncount(pod)
+
     def _evict_anyway(self, pod: PodRecord) -> None:
         """Evict a pod if it is unchanged; delete it if a disruption budget forbids the eviction. Raises Conflict."""
         try:
-            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=pod.resource_version)
+            self._evict_unchanged(pod)
         except TooManyRequests:
             self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=pod.resource_version)
+            self._uncount(pod)
+
+    def _uncount(self, pod: PodRecord) -> None:
+        """Keep the Job controller of Kubernetes from counting an evicted pod as failed.
+
+        It creates pods later with each failure, up to ten minutes, also if a podFailurePolicy ignores them. It removes
+        its finalizer from the pods of a suspended Job for the same purpose. Only an evicted pod may lose it: the
+        success of any other pod counts.
+        """
+        if names.BATCH_JOB_NAME not in pod.labels:
+            return
+        try:
+            self._client.strategic_patch(PODS, pod.name, {"metadata": {"uid": pod.uid, **_UNCOUNTED}}, pod.namespace)
+        except NotFound:
+            pass
+        except APIError as error:  # the pod is gone all the same, and comes back later
+            log.warning("an evicted pod counts as failed", pod=f"{pod.namespace}/{pod.name}", error=str(error))
 
 
 class EvictionWriter(Evictor):
@@ -144,9 +169,8 @@ class EvictionWriter(Evictor):
         if latest is None:
             return False
         grace_s = int(longest_s) if latest.grace_s > longest_s else None
-        version = latest.resource_version
         try:
-            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version, grace_period_s=grace_s)
+            self._evict_unchanged(latest, grace_s)
         except NotFound:
             return False
         except Conflict:  # it has just changed, maybe ended: the next cycle decides again
@@ -227,8 +251,7 @@ class EvictionWriter(Evictor):
         seen = self._client.get(PODS, pod.name, pod.namespace)
         if seen.metadata.uid == pod.uid and not seen.spec.node_name:
             try:
-                version = seen.metadata.resource_version
-                self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version, grace_period_s=0)
+                self._evict_unchanged(pod, 0, seen.metadata.resource_version)
             except Conflict:
                 seen = self._client.get(PODS, pod.name, pod.namespace)
             else:

@@ -136,7 +136,8 @@ class Repairs(Evictor):
     def _send(self, repair: decisions.EvictForFaults, pod: PodRecord, *, force: bool) -> None:
         if force:
             self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_s=0)
+            self._uncount(pod)
         elif repair.kind == "suspect":
-            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=pod.resource_version)
+            self._evict_unchanged(pod)
         else:
             self._evict_anyway(pod)

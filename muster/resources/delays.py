@@ -6,7 +6,8 @@ JOB_BACK_OFF_MOST_S: Final = 600.0
 """The longest time that the Job controller of Kubernetes waits before it makes failed or evicted pods again.
 
 It waits 10 s after the first of a Job's pods that failed since one succeeded, and twice as long for each further one.
-Evicted pods count even if a podFailurePolicy ignores them (pkg/controller/job/backoff_utils.go, in 1.37 as before).
+Disrupted pods count even if a podFailurePolicy ignores them (pkg/controller/job/backoff_utils.go, in 1.37 as before),
+unless they have lost the Job controller's finalizer before they failed, as those that the extender evicts.
 The Job controller keeps the number only in memory.
 """
 _MOST_DOUBLINGS: Final = 60

@@ -1,7 +1,8 @@
-"""Batch Jobs, also in JobSets, whose evicted pods Kubernetes counts as failed.
+"""Batch Jobs, also in JobSets, whose disrupted pods Kubernetes counts as failed.
 
-Kubernetes counts them towards `backoffLimit` (6 by default), so an eviction of seven pods would fail the Job for good,
-and its JobSet with it. Manifests are read before their shape is checked.
+Kubernetes counts them towards `backoffLimit` (6 by default), so the drain of seven pods would fail the Job for good,
+and its JobSet with it. The extender keeps it from counting pods that Muster evicts, before they have failed. Manifests
+are read before their shape is checked.
 """
 
 from collections.abc import Collection, Iterator
@@ -23,24 +24,25 @@ _OWNERS = frozenset((resource.group, resource.kind) for resource in (CRON_JOBS, 
 
 
 def forgiving(job: JSON) -> Iterator[Addition]:
-    """Keep evicted pods of a batch Job from counting as failed."""
+    """Keep disrupted pods of a batch Job from counting as failed."""
     spec = mapping(job.get("spec"))
-    if not (_may_have_a_policy(job, spec) and _never_restarts(spec)):
+    if not _may_have_a_policy(job, spec):
         return
-    why, source = "so that pods that Muster evicts do not count towards backoffLimit", "spec.template.spec"
-    yield Addition(("spec", "podFailurePolicy"), {"rules": [EVICTED]}, why, source)
-    if "podReplacementPolicy" in spec:  # the API server's default, which it takes with no podFailurePolicy
+    why, source = "so that pods that Muster evicts do not count as failed", "spec.template.spec"
+    if _never_restarts(spec):
+        yield Addition(("spec", "podFailurePolicy"), {"rules": [EVICTED]}, why, source)
+    if "podReplacementPolicy" in spec:  # by the API server's default a pod fails as soon as it is evicted
         yield Addition(("spec", "podReplacementPolicy"), "Failed", why, source)
 
 
 def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Warn of a batch Job that one eviction would fail, if its user must act."""
+    """Warn of a batch Job that the loss of its nodes would fail, if its user must act."""
     if _may_have_a_policy(job, mapping(job.get("spec"))):
         yield from unforgiven_parts(job, places)
 
 
 def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Warn of the Jobs of a JobSet that one eviction would fail: its controller reports nothing.
+    """Warn of the Jobs of a JobSet that the loss of its nodes would fail: its controller reports nothing.
 
     If a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
     """
@@ -48,7 +50,7 @@ def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
         part = place[: -len(TEMPLATE) + 1]
         spec = mapping(value_at(jobset, part))
         if not (spec.get("podFailurePolicy") or _never_restarts(spec)):
-            yield from _ends_with_an_eviction(spec, dotted(part))
+            yield from _ends_with_its_nodes(spec, dotted(part))
 
 
 def _may_have_a_policy(job: JSON, spec: JSON) -> bool:
@@ -63,13 +65,13 @@ def _never_restarts(spec: JSON) -> bool:
     return bool(value_at(spec, ("template", "spec", "restartPolicy")) == "Never")
 
 
-def _ends_with_an_eviction(spec: JSON, path: str) -> Iterator[str]:
-    """Yield a warning if an eviction of all pods is more than the Job's backoffLimit."""
+def _ends_with_its_nodes(spec: JSON, path: str) -> Iterator[str]:
+    """Yield a warning if the disruption of all pods is more than the Job's backoffLimit."""
     parallelism, limit = spec.get("parallelism") or 1, spec.get("backoffLimit")
     limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
     if isinstance(parallelism, int) and isinstance(limit, int) and parallelism > limit:
         yield (
-            f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of "
-            f"the {many(parallelism, 'pod')} would fail this Job for good; set {path}.template.spec.restartPolicy to "
+            f"{path}.backoffLimit: pods that are drained, or lose their nodes, count towards it, so that the end of "
+            f"all {many(parallelism, 'pod')} would fail this Job for good; set {path}.template.spec.restartPolicy to "
             "Never, and Muster has Kubernetes not count them"
         )

@@ -13,6 +13,7 @@ from victims_world import Cluster as VictimsWorld
 from extender.evictions import EVICT_AGAIN_S, EVICTED
 from extender.planner import reasons
 from extender.planner.framework.decisions import MakeRoom
+from muster.api import names
 from muster.kube.errors import NotFound, TooManyRequests
 
 WHY = "preempted by Job high of priority 10 in queue default"
@@ -82,6 +83,20 @@ def test_all_go_and_their_owners_can_read_why() -> None:
         f"low Evicted: 2 pods were evicted: {WHY}",
         f"low-worker-0 Evict: {WHY}",
         f"low-worker-1 Evict: {WHY}",
+    ]
+
+
+def test_a_job_of_kubernetes_does_not_count_its_evicted_pods() -> None:
+    """Once they are evicted, its controller no longer sees their end; a pod that stays keeps its finalizer."""
+
+    def of_a_job(world: VictimsWorld) -> None:
+        world.label_pods("low", **{names.BATCH_JOB_NAME: "low"})
+
+    process = carried_out(meanwhile=of_a_job, meddle=changed)
+    assert sorted((sent.site.rpartition(" ")[2], sent.key, sent.refused) for sent in process.api.sent) == [
+        ("evict", "ns/low-worker-0", "Conflict"),
+        ("evict", "ns/low-worker-1", ""),
+        ("strategic_patch", "ns/low-worker-1", ""),
     ]
 
 

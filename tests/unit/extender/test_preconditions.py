@@ -5,6 +5,7 @@ Where another object, or another version, has taken that place meanwhile, the wr
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,6 +23,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
+from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import (
     PROVISIONING_REQUESTS,
@@ -128,6 +130,14 @@ more_nodes = about(
 )  # fmt: skip
 
 
+def of_a_job() -> Decided:
+    """A pod of a Job of Kubernetes is evicted."""
+    world, session, decided = below_minimum()
+    world.label_pods("low", **{names.BATCH_JOB_NAME: "low"})
+    gang = world.view("ns/low")
+    return world, session, tuple(replace(each, gang=gang, pod=gang.pods[0]) for each in decided)
+
+
 def preempted() -> Decided:
     """The pods of the other gang make room."""
     world = waits()
@@ -197,9 +207,11 @@ CASES = [
     Case("clusterstatus.QueueStatusWriter._patch merge_patch", shares, NEITHER),  # amounts, compared in each cycle
     Case("clusterstatus.HyperNodeStatusWriter._patch merge_patch", a_tree, BOTH),
     Case("commit.Committer._release merge_patch", ungated, UID),  # a gate is lifted once; bind checks the epoch
-    Case("evictions.EvictionWriter._evict_for evict", preempted, BOTH),
-    Case("evictions.EvictionWriter._delete_unbound evict", made_again, BOTH, reads_again=True),
-    Case("evictions.Evictor._evict_anyway evict", below_minimum, BOTH),
+    Case("evictions.Evictor._evict_unchanged evict", preempted, BOTH),
+    Case("evictions.Evictor._evict_unchanged evict", made_again, BOTH, reads_again=True),
+    Case("evictions.Evictor._evict_unchanged evict", below_minimum, BOTH),
+    Case("evictions.Evictor._evict_unchanged evict", repaired, BOTH),
+    Case("evictions.Evictor._uncount strategic_patch", of_a_job, UID),  # of a pod that is being deleted
     Case("evictions.Evictor._evict_anyway delete", below_minimum, BOTH, budget=True),
     Case("groupstatus.write_status merge_patch", planned, BOTH),
     Case("groupstatus.write_status merge_patch", native, BOTH),
@@ -211,7 +223,6 @@ CASES = [
     Case("placements.PlacementWriter._write delete", of_an_earlier_group, UID),
     Case("placements.PlacementWriter._create create", planned, NEITHER),
     Case("placements.PlacementWriter._patch merge_patch", given_up, BOTH),
-    Case("repairs.Repairs._send evict", repaired, BOTH),
     Case("repairs.Repairs._send delete", repaired_by_force, UID),  # no kubelet is left to change it
     Case("scaling.Scaling.report strategic_patch", said, BOTH),
     Case("scaling.Scaling.report_eviction merge_patch", evictable, UID),

@@ -211,7 +211,14 @@ def test_a_job_set_that_one_eviction_would_fail(pods: JSON, spec: JSON, warns: l
 @pytest.mark.parametrize(("spec", "warns"), [({}, False), ({"backoffLimit": 3}, True), ({"size": 7}, True)])
 def test_a_job_whose_containers_are_restarted_in_place_is_warned(spec: JSON, warns: bool) -> None:  # noqa: FBT001
     """Kubernetes takes no podFailurePolicy there."""
-    job, warnings = reviewed({"pod": {"restartPolicy": "OnFailure"}, **spec})
+    job, warnings = reviewed(
+        {
+            "pod": {"restartPolicy": "OnFailure"},
+            "podReplacementPolicy": "TerminatingOrFailed",
+            **spec,
+        }
+    )
     assert "podFailurePolicy" not in job["spec"]
+    assert job["spec"]["podReplacementPolicy"] == "Failed", "so that an evicted pod has not failed yet"
     assert bool(warnings) == warns
-    assert all("one eviction of the" in each and "restartPolicy to Never" in each for each in warnings)
+    assert all("the end of all" in each and "restartPolicy to Never" in each for each in warnings)

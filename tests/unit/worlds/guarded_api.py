@@ -24,6 +24,7 @@ from simulated_api import RESOURCES, Api
 from simulated_faults import Faults
 
 from controller.trainjob.watched import UnknownKindObject
+from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object
@@ -190,7 +191,10 @@ class GuardedApi(Api):
             sent.grace_period_s = more.get("grace_period_s")
             if self.budget:
                 raise TooManyRequests("the budget db needs 1 pod")
+            found = self.find(PODS, name, namespace)
             super().delete(PODS, name, namespace, uid=uid, resource_version=more.get("resource_version"))
+            if names.BATCH_JOB_NAME in found.metadata.labels:  # the finalizer of its Job keeps it
+                self.keep(PODS, found)
 
     def _put(self, res: Resource[Any], content: dict[str, Any], old: Any) -> Any:
         return super()._put(_typed(res), content, old)
