@@ -1,7 +1,7 @@
 """Certificates and keys of Muster's servers, and ssh keys for the pods of a workload (`ssh`).
 
 `authority` signs, `certificate` reads. `content` describes the Secret of the servers' certificates and its problems.
-`rotation` (pure) decides its next step, and `making` creates the keys and certificates of a step. The controller reads
+`rotation` (pure) decides its next step, and `issuing` creates the keys and certificates of a step. The controller reads
 and writes (`controller.certificates`).
 
 Files are never half written. Keys are readable by their owner only and are never printed. Every API server trusts the

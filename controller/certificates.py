@@ -18,7 +18,7 @@ from prometheus_client import Counter, Gauge
 from certs import rotation
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, all_pairs, annotations_of, data_of, problems, read
-from certs.making import all_steps
+from certs.issuing import all_steps
 from certs.rotation import Since, Situation, Step, Terms, WantedCertificate
 from controller.kit import KeyController, Kit
 from controller.worker import Retry

@@ -31,7 +31,7 @@ from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
 from muster.api.kubernetes import core
 from muster.api.kubernetes import extender as api
-from muster.kube.lean import LONG, lean
+from muster.kube.trimming import LONG, trimmed
 from muster.process.hosts import host_of, is_loopback
 
 log = structlog.get_logger()
@@ -103,7 +103,7 @@ async def _short(body: bytes) -> bytes:
         return body
     pod = _with_pod.decode(body).pod
     await asyncio.sleep(0)
-    short = lean(pod, core.PODS.plural)
+    short = trimmed(pod, core.PODS.plural)
     await asyncio.sleep(0)
     return body if short is pod else body.replace(bytes(pod), bytes(short))
 

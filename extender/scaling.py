@@ -15,7 +15,7 @@ from extender.writes import WriteContext, Writer
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes import autoscaling, core
-from muster.api.muster import eviction
+from muster.api.muster import safetoevict
 from muster.api.muster.native import reference
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
@@ -87,7 +87,7 @@ class Scaling(Writer):
 
     def report_eviction(self, decision: AnnotateEviction) -> None:
         """Write the autoscalers' annotations of a bound pod, and the annotation that marks them as Muster's."""
-        body = {"metadata": {"uid": decision.pod.uid, "annotations": eviction.annotations_for(decision.value)}}
+        body = {"metadata": {"uid": decision.pod.uid, "annotations": safetoevict.annotations_for(decision.value)}}
         try:
             new = self._client.merge_patch(core.PODS, decision.pod.name, body, decision.pod.namespace)
         except (Conflict, NotFound) as error:

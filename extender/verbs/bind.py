@@ -20,7 +20,7 @@ from extender.planner.state.pods import PodRecord
 from extender.verbs.capacity import SharedGpus, counted, nodes_with_capacity, not_usable, requests_of, unavailable
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
-from muster.api.muster import eviction
+from muster.api.muster import safetoevict
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, devices_of, holds_back, node_of, slots_of
@@ -199,7 +199,7 @@ class Bind:
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
-        annotations = eviction.annotations_for(evictable) if evictable and not record.evictable else {}
+        annotations = safetoevict.annotations_for(evictable) if evictable and not record.evictable else {}
         return {key: value for key, value in annotations.items() if value is not None} | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> VerbReason | None:

@@ -12,7 +12,7 @@ from prometheus_client import Counter
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import ListMeta, Object
-from muster.kube.lean import lean
+from muster.kube.trimming import trimmed
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class ListPage(Generic[T]):
         decode, res = decoder(self._res.type).decode, self._res
         for raw in self._items:
             try:
-                item = decode(lean(raw, res.plural))
+                item = decode(trimmed(raw, res.plural))
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
                 self.left_out.append(leave_out(res, identity(memoryview(raw), error), error))
                 continue

@@ -17,9 +17,9 @@ from muster.api.kubernetes.meta import Object
 from muster.kube.codec import UNREADABLE, Identity, ListPage, decoder, leave_out
 from muster.kube.config import ClientConfig, ClientOptions
 from muster.kube.errors import TooLarge, Undecodable, Unreachable
-from muster.kube.lean import lean
 from muster.kube.loop import TimeSlice
 from muster.kube.transport import BROKEN, Transport, sentence
+from muster.kube.trimming import trimmed
 from muster.kube.watch import Watch, lines_of
 
 T = TypeVar("T")
@@ -194,7 +194,7 @@ class Reads:
         """Send a request that returns one object of the kind."""
         answer = await self._send(verb, res, method, path, content, **call)
         try:
-            return decoder(res.type).decode(lean(answer, res.plural))
+            return decoder(res.type).decode(trimmed(answer, res.plural))
         except UNREADABLE as error:
             raise _undecodable(f"a {res.kind}", error, f"{method} {path}") from error
 

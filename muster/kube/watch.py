@@ -12,8 +12,8 @@ from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.codec import decoder, identity, leave_out, part, text
 from muster.kube.errors import Unreachable, error_of
-from muster.kube.lean import LONG, lean
 from muster.kube.transport import BROKEN, MOST_BYTES, sentence
+from muster.kube.trimming import LONG, trimmed
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class Watch(Generic[T]):
             return await self._unreadable(line, error)
         await _share_loop(line)
         try:
-            short = lean(event.object, self._resource.plural)
+            short = trimmed(event.object, self._resource.plural)
             await _share_loop(line)
             read = event.type, self._decode(short)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read

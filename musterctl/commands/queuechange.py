@@ -13,7 +13,7 @@ from muster.api.names import NAMESPACE_SELECTOR, NODE_POOL, ROOT_QUEUE
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.resources.labels import read_selector
-from muster.resources.near import EVERYWHERE, near_resource
+from muster.resources.typos import EVERYWHERE, similar_resource
 from musterctl.cluster import JSON, Failed, Where, create, delete, failing_as, for_each, may_list, name_of
 from musterctl.options import name_argument, where_options, with_options
 from musterctl.output.listing import amounts
@@ -108,7 +108,7 @@ def check_resources(client: Client, options: Mapping[str, Any]) -> None:
         for resource in typed:
             if resource in known or resource.startswith(_HUGE_PAGES):
                 continue
-            near = near_resource(resource, known)
+            near = similar_resource(resource, known)
             if near:
                 message = f"{resource} is an unknown resource: no node and no queue has it; did you mean {near}?"
                 raise click.BadParameter(message, None, None, f"--{option}")

@@ -16,8 +16,8 @@ from muster.api.fields import FieldError, brief
 from muster.api.kubernetes.core import PodSpec
 from muster.api.muster.pools import DEFAULT_POOL, in_pool, is_musters, pool_of_scheduler, scheduler_of_pool, words
 from muster.kube.errors import APIError
-from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.pods import pod_requests
+from muster.resources.typos import EVERYWHERE, similar_resource
 from muster.resources.vector import amount_text, vector
 from muster.volcano.access import pool_of_queue, root_of
 from webhook.lookup import QueueTreeView
@@ -76,7 +76,7 @@ def _beyond(path: str, asked: dict[str, int], largest: dict[str, int]) -> Iterat
         if amount <= 0 or name in names.MARKERS or name.startswith(_CLAIMED):
             continue
         if most is None and name not in EVERYWHERE:
-            near = near_resource(name, largest)
+            near = similar_resource(name, largest)
             hint = f"did you mean {near}?" if near else f"nodes have {', '.join(sorted(largest))}"
             yield f"{path}: no node has the resource {brief(name)}, so these pods cannot start; {hint}"
         elif most and amount > most:

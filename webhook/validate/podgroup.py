@@ -22,7 +22,7 @@ from muster.api.limits import PODS, SUB_GROUPS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import pool_of, words
 from muster.api.volcano import batch, scheduling
-from muster.kube.lean import too_long
+from muster.kube.trimming import too_long
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU
 from muster.volcano.access import lineage

@@ -10,8 +10,8 @@ from muster.api.fields import FieldError, brief
 from muster.api.kubernetes.core import Quantities
 from muster.api.volcano.scheduling import Queue
 from muster.kube.errors import APIError
-from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.quantity import parse
+from muster.resources.typos import EVERYWHERE, similar_resource
 from muster.resources.vector import CPU, MILLI, WHOLE
 from muster.volcano.access import lineage
 from muster.volcano.queuelimits import UNNAMED, limited_resources
@@ -67,7 +67,7 @@ def _is_of_kubernetes(name: str) -> bool:
 
 
 def _unknown_text(path: str, name: str, there: AbstractSet[str]) -> str:
-    near = near_resource(name, EVERYWHERE | there)
+    near = similar_resource(name, EVERYWHERE | there)
     own = "it must be cpu, memory, pods, ephemeral-storage, or have a domain"
     hint = "it counts once a node has it" if "/" in name else own
     return f"{path}[{brief(name)}]: no node has a resource of this name; {f'did you mean {near}?' if near else hint}"

@@ -13,7 +13,7 @@ from extender.planner import reasons
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster import eviction
+from muster.api.muster import safetoevict
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.labels import is_domain
 from muster.resources.runtime import parse_duration_s
@@ -88,7 +88,7 @@ def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[s
     """
     if names.SAFE_TO_EVICT in of_queue:
         value = of_queue[names.SAFE_TO_EVICT]
-        return value if value in eviction.VALUES else ""
+        return value if value in safetoevict.VALUES else ""
     mode = {**of_queue, **_of_workload(group.metadata, labels)}.get(names.SCALE_UP, "none")
     return "false" if mode in MODES and mode != "none" else ""
 

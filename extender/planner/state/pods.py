@@ -20,7 +20,7 @@ from extender.planner.state.podshape import pin_of
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, readable_time
-from muster.api.muster import eviction
+from muster.api.muster import safetoevict
 from muster.api.muster.checkpoint import NoticeAnswer, answer_of
 from muster.api.muster.creator import counted_user
 from muster.api.muster.gang import Slot, epoch_of, gated, other_gates
@@ -200,7 +200,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         asks=unschedulable and in_our_words,
         says=scheduled.message.removeprefix(names.SAYS) if scheduled and in_our_words else "",
         trouble=_trouble(scheduled),
-        evictable=eviction.recorded_reason(annotations),
+        evictable=safetoevict.recorded_value(annotations),
         evictable_by_us=names.SAFE_TO_EVICT in annotations,
         queue=named_queue(pod),
         preemptable=preemptable(meta),

@@ -14,7 +14,7 @@ from guarded_controller import Desk
 from msgspec import structs
 
 import controller
-from certs.making import all_steps
+from certs.issuing import all_steps
 from certs.rotation import Situation
 from controller.certificates import CertificateOptions, Keeper
 from controller.flow.controller import JobTemplates

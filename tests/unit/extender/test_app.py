@@ -12,7 +12,7 @@ from extender import app
 from extender.app import ExtenderVerbs, create_app
 from extender.planner.reasons.verbs import VerbReason
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
-from muster.kube.lean import LONG
+from muster.kube.trimming import LONG
 
 
 def broken(_: object) -> Any:

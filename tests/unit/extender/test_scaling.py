@@ -12,8 +12,8 @@ from extender.scaling import CHECK_INTERVAL_S, GATED, LIST_TIMEOUT_S, POLL_S, Sc
 from muster.api import names
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
 from muster.api.kubernetes.core import PODS
-from muster.api.muster.eviction import annotations_for
 from muster.api.muster.native import reference
+from muster.api.muster.safetoevict import annotations_for
 from muster.kube.errors import APIError, NotFound, ServerError
 
 TEMPLATES = "/podtemplates"

@@ -5,7 +5,7 @@ from typing import Any
 import click
 import pytest
 
-from muster.resources.near import near_resource
+from muster.resources.typos import similar_resource
 from musterctl.commands.queuechange import queue_content
 
 KNOWN = {"cpu", "memory", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "rdma/hca", "pods"}
@@ -32,7 +32,7 @@ KNOWN = {"cpu", "memory", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "rdma/hca",
 )
 def test_a_near_name(typed: str, meant: str) -> None:
     """Misspelt, without its domain, or with capital letters; what is far from everything has none."""
-    assert near_resource(typed, KNOWN) == meant
+    assert similar_resource(typed, KNOWN) == meant
 
 
 def options(**given: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def test_scores_by_package() -> None:
         *(verdict("extender/main.py", fate) for fate in (found, found, survived, same)),
         verdict("extender/explain/gang.py", uncovered),
         verdict("webhook/main.py", found),
-        verdict("certs/making.py", same),
+        verdict("certs/issuing.py", same),
     ]
     assert report.table(verdicts).split("\n")[2:] == [
         "| certs | 1 | 1 | 0 | 0 | 0 |  |",

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, annotations_of, data_of, read
-from certs.making import all_steps
+from certs.issuing import all_steps
 from certs.rotation import Since, Situation, Step, Terms, WantedCertificate, bundle_for, next_pass_s
 from muster.api import names
 

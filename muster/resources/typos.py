@@ -11,7 +11,7 @@ _LONGEST: Final = 253 + 1 + 63
 """Characters of a domain, a slash and a name."""
 
 
-def near_resource(name: str, known: Iterable[str]) -> str:
+def similar_resource(name: str, known: Iterable[str]) -> str:
     """Return the known resource with a similar name, with or without its domain; empty if there is none.
 
     A resource of another domain is never returned: `amd.com/gpu` is no typo for `nvidia.com/gpu`.

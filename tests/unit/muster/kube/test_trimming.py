@@ -13,7 +13,7 @@ from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.codec import ListPage, content_of
-from muster.kube.lean import LONG, TOO_LARGE, lean
+from muster.kube.trimming import LONG, TOO_LARGE, trimmed
 
 MANY = 10_000
 CHARGED = {names.QUEUE: 'the "best"', names.TASK_SPEC: "worker"}
@@ -31,7 +31,7 @@ def text(**metadata: Any) -> bytes:
 
 def read(**metadata: Any) -> Pod:
     """The pod as it is read."""
-    return msgspec.json.decode(lean(text(**metadata)), type=Pod)
+    return msgspec.json.decode(trimmed(text(**metadata)), type=Pod)
 
 
 def test_of_very_many_labels_those_are_kept_by_which_a_pod_is_charged() -> None:
@@ -58,7 +58,7 @@ def test_all_else_is_as_it_was(labels: int, annotation: int, braces: bool) -> No
     annotations = {"long": ('{"finalizers":[' if braces else "a") * (annotation // 8)}
     metadata = {"labels": {f"x{number}": "y" for number in range(labels)}, "annotations": annotations}
     whole = text(**metadata)
-    short = lean(whole)
+    short = trimmed(whole)
     if len(compact(metadata["labels"])) <= LONG:
         assert bytes(short) == whole
     assert msgspec.json.decode(short, type=Pod).metadata.annotations == metadata["annotations"]
@@ -68,7 +68,7 @@ def test_all_else_is_as_it_was(labels: int, annotation: int, braces: bool) -> No
 def test_what_cannot_be_read_is_left_to_the_decoder(broken: bytes) -> None:
     """It says what is wrong."""
     data = broken + b" " * LONG
-    assert lean(data) is data
+    assert trimmed(data) is data
 
 
 def test_lists_are_read_so() -> None:
@@ -100,9 +100,9 @@ def test_a_demand_of_a_pod_that_is_too_long_is_cut(field: str) -> None:
     spec = {field: DEMANDS[field], "nodeName": "node-0", "containers": containers}
     data = compact({"metadata": {"name": "one"}, "spec": spec})
     whole = msgspec.json.decode(data, type=Pod)
-    pod = msgspec.json.decode(lean(data, "pods"), type=Pod)
-    assert bytes(lean(data)) == data, "of other kinds these fields are others"
-    assert len(lean(data, "pods")) < 1000
+    pod = msgspec.json.decode(trimmed(data, "pods"), type=Pod)
+    assert bytes(trimmed(data)) == data, "of other kinds these fields are others"
+    assert len(trimmed(data, "pods")) < 1000
     assert (pod.spec.node_name, pod.spec.containers) == ("node-0", whole.spec.containers)
     demands = pod.spec.node_selector, pod.spec.affinity, pod.spec.scheduling_gates
     assert any(TOO_LARGE in str(each) for each in demands) == (field in {"nodeSelector", "affinity", "schedulingGates"})
@@ -116,9 +116,9 @@ def test_what_a_container_runs_is_cut_if_it_is_very_long(containers: str, field:
     room = {"resources": {"requests": {"cpu": "1"}}}
     spec = {containers: [{"name": "long", field: many, **room}, {"name": "short", field: many[:1], **room}]}
     data = compact({"metadata": {"name": "one"}, "spec": spec})
-    found = msgspec.json.decode(lean(data, "pods"), type=Pod).spec
+    found = msgspec.json.decode(trimmed(data, "pods"), type=Pod).spec
     whole = msgspec.json.decode(data, type=Pod).spec
-    assert len(lean(data, "pods")) < 1000
+    assert len(trimmed(data, "pods")) < 1000
     name = "init_containers" if containers == "initContainers" else "containers"
     long, short = getattr(found, name)
     assert (getattr(long, field), long.resources) == ([], getattr(whole, name)[0].resources)
@@ -133,8 +133,8 @@ def test_a_pod_group_that_is_too_long_is_not_read(part: str) -> None:
         many = {"conditions": [{"type": "Scheduled", "status": "True"}] * MANY}
     data = compact({"metadata": {"name": "long", "namespace": "here"}, part: many})
     with pytest.raises(msgspec.ValidationError, match=f"{part}: .*at most 65536 bytes"):
-        lean(data, "podgroups")
-    assert bytes(lean(data)) == data, "of other kinds these fields are others"
+        trimmed(data, "podgroups")
+    assert bytes(trimmed(data)) == data, "of other kinds these fields are others"
     page = ListPage.read(POD_GROUPS, b'{"metadata":{},"items":[' + data + b',{"metadata":{"name":"short"}}]}')
     assert [group.metadata.name for group in page] == ["short"]
     assert page.left_out == ["here/long"]

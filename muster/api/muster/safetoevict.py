@@ -18,7 +18,7 @@ def annotations_for(value: str) -> dict[str, str | None]:
     return {names.PODS_SAFE_TO_EVICT: value or None, names.DO_NOT_DISRUPT: held, names.SAFE_TO_EVICT: value or None}
 
 
-def recorded_reason(annotations: Mapping[str, str]) -> str:
+def recorded_value(annotations: Mapping[str, str]) -> str:
     """Return a pod's value; not a value of Muster's if its annotations do not agree."""
     value, held = annotations.get(names.PODS_SAFE_TO_EVICT, ""), annotations.get(names.DO_NOT_DISRUPT)
     return value if held == annotations_for(value)[names.DO_NOT_DISRUPT] else f"{value}, {names.DO_NOT_DISRUPT}={held}"

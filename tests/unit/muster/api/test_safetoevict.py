@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from muster.api.kubernetes.meta import format_time
 from muster.api.limits import CHECKPOINT_CHARS
 from muster.api.muster.checkpoint import Checkpoint, answer_of, checkpoint_of, latest
-from muster.api.muster.eviction import annotations_for, recorded_reason
+from muster.api.muster.safetoevict import annotations_for, recorded_value
 from muster.api.names import DO_NOT_DISRUPT, PODS_SAFE_TO_EVICT, SAFE_TO_EVICT
 
 
@@ -16,13 +16,13 @@ def test_both_autoscalers_are_told_the_same_and_it_is_read_again(value: str, hel
     """Karpenter has one word only, whose force ends with the pod."""
     written = annotations_for(value)
     assert written == {PODS_SAFE_TO_EVICT: value, SAFE_TO_EVICT: value, DO_NOT_DISRUPT: held}
-    assert recorded_reason({key: each for key, each in written.items() if each is not None}) == value
+    assert recorded_value({key: each for key, each in written.items() if each is not None}) == value
 
 
 def test_nothing_takes_all_away() -> None:
     """A patch with these values leaves no annotation."""
     assert set(annotations_for("").values()) == {None}
-    assert recorded_reason({}) == ""
+    assert recorded_value({}) == ""
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_nothing_takes_all_away() -> None:
 )
 def test_annotations_that_do_not_agree_are_no_value_of_ours(annotations: dict[str, str]) -> None:
     """A user's own for one autoscaler, or those of an older Muster, which are then written anew."""
-    assert recorded_reason(annotations) not in {"", "true", "false", "on-completion"}
+    assert recorded_value(annotations) not in {"", "true", "false", "on-completion"}
 
 
 AT = 1_800_000_000.0

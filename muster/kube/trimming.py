@@ -87,7 +87,7 @@ _INSTEAD: dict[str, Any] = {
 """A waiting pod then fits no node; a bound pod keeps its resources, independent of its demands."""
 
 
-def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
+def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
     """Return a long object without excessive owners and finalizers; of excessive labels only charged ones remain.
 
     A bound pod is still charged by those (`names.CHARGED`). Very long demands of `pods` are also cut. Short or
