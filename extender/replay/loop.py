@@ -4,21 +4,36 @@ A gang arrives at its recorded time, with all its pods gated. When the planner l
 their nodes, each for its recorded time; after the last one has ended, the gang is deleted. A gang that falls below its
 minimum waits again as a whole, with its work up to the last checkpoint done. Other objects (nodes, queues, pods of
 others) change at their recorded times.
+
+After each change, cycles run until nothing more is decided, and again a second later (for the growth of gangs that have
+just started). While anything waits, further cycles run for deadlines, at growing intervals.
 """
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
+from heapq import heappop
 from typing import Any
 
 from extender.planner.framework.config import parse
+from extender.planner.framework.snapshot import take_snapshot
 from extender.replay.figures import ReplayMeter
 from extender.replay.replayedworld import ReplayedWorld, planning_of
 from extender.replay.workloads import History, ReplayedChange
-from extender.simulate.loop import Simulation
+from extender.simulate.cluster import SimulatedCluster
+from extender.simulate.effects import SimulatedEffects
 from extender.simulate.members import SimulatedWorkload
 
+SOON_S = 1.0
+TICK_S = 30.0
+LONGEST_TICK_S = 240.0
+"""Longest time, in seconds, between two cycles while nothing happens and gangs wait. It doubles from `TICK_S` on, as
+cycles are the main cost of a simulation. While a placement is carried out it stays short, because of notices."""
+MOST_ROUNDS = 100
+"""Most cycles at one moment; more would mean decisions that undo each other."""
 
-class Loop(Simulation):
+
+class Replay(SimulatedCluster):
     """One replay: `run` plays the history to its end."""
 
     def __init__(self, history: History, config: str | None, changed: Callable[[str, Any], Any]) -> None:
@@ -27,34 +42,44 @@ class Loop(Simulation):
         `changed(kind, item)` returns the object to use instead, None to leave it out.
         """
         head = history.head
-        planning = planning_of(head.config if config is None else config, head.settings)
-        super().__init__(ReplayedWorld(head), planning, history.usual_s, history.since_s)
+        super().__init__(ReplayedWorld(head), history.usual_s, history.since_s)
+        self.planning = planning_of(head.config if config is None else config, head.settings)
+        self._effects = SimulatedEffects(self)
+        self._tick_at: float | None = None
+        self._pause_s = TICK_S
+        self.cycles = 0
         self.history = history
         self._config = config
         self._changed = changed
         self.meter = ReplayMeter(self.world.state, history.since_s)
 
-    def run(self, extra: list[ReplayedChange] | None = None) -> "Loop":
+    def run(self, extra: list[ReplayedChange] | None = None) -> "Replay":
         """Play the whole history, with `extra` changes at the beginning; return itself."""
         history = self.history
         for change in [*history.before, *(extra or [])]:
             self._change(change)
         for change in history.changes:
-            self.at(change.at, lambda change=change: self._change(change))  # type: ignore[misc]
+            self.at(change.at, partial(self._change, change))
         if self._config is None:
             for at, text in history.configs:
-                self.at(at, lambda text=text: self.planning.configure(parse(text)))  # type: ignore[misc]
+                self.at(at, partial(self._configure, text))
         for workload in history.workloads:
             came = max(workload.came_s, history.since_s)
             if workload.left_s is None or workload.left_s > came:
-                self.at(came, lambda workload=workload, came=came: self._comes(workload, came))  # type: ignore[misc]
+                self.at(came, partial(self._comes, workload, came))
         self.play(history.until_s)
         return self
 
+    def play(self, until_s: float) -> None:
+        """Run all events until `until_s`."""
+        while self.events and self.events[0][0] <= until_s:
+            self._step()
+        self.advance(until_s)
+
     def advance(self, until_s: float) -> None:
-        """Advance the time, and measure the usage in it."""
+        """Advance the time without events, and measure the usage in it."""
         self.meter.advance(until_s)
-        super().advance(until_s)
+        self.now = until_s
 
     def _change(self, change: ReplayedChange) -> None:
         """Apply a change of an object that does not belong to a workload."""
@@ -64,7 +89,52 @@ class Loop(Simulation):
         else:
             self.world.apply(change.kind, item)
 
+    def _configure(self, text: str) -> None:
+        self.planning.configure(parse(text))
+
     def _comes(self, workload: SimulatedWorkload, came: float) -> None:
         group = self._changed(workload.kind, workload.group)
         if group is not None:
             self.come(dataclasses.replace(workload, group=group), came)
+
+    def _step(self) -> None:
+        """Advance to the next event, and plan until nothing more is decided."""
+        at = self.events[0][0]
+        self.advance(at)
+        ticks, ticked = self._tick_at == at, True
+        while self.events and self.events[0][0] <= at:
+            _, _, act = heappop(self.events)
+            if act != self._tick:
+                ticked = False
+                act()
+        if ticked and not ticks:
+            return  # an earlier cycle has scheduled the next one
+        self._tick_at = None
+        for _ in range(MOST_ROUNDS):
+            if not self._cycle():
+                break
+            ticked = False
+        self._plan_tick(soon=not ticked)
+
+    def _tick(self) -> None:
+        """Run a cycle only because time has passed."""
+
+    def _plan_tick(self, *, soon: bool) -> None:
+        waits = any(playing.ended_s is None and playing.started_s is None for playing in self.gangs.values())
+        active = any(gang.active or gang.incomplete for gang in self.world.state.gangs())
+        if not (soon or waits or active):
+            return
+        self._pause_s = TICK_S if soon or active else min(2 * self._pause_s, LONGEST_TICK_S)
+        self._tick_at = self.now + (SOON_S if soon else self._pause_s)
+        self.at(self._tick_at, self._tick)
+
+    def _cycle(self) -> bool:
+        """Run a cycle and apply its decisions; return False if nothing changed that could lead to further decisions."""
+        self.cycles += 1
+        requests = self.world.requests()
+        session = self.planning.run(
+            take_snapshot(self.world.state), self.now, provisioning=requests, provisioning_served=False
+        )
+        self.touched = False
+        self._effects.carry_out(session)
+        return self.touched

@@ -12,7 +12,7 @@ from msgspec import Struct
 from extender.record import lines
 from extender.replay.figures import Fate, QueueFigures, figures_of, used_then, wait_s
 from extender.replay.history import history_of
-from extender.replay.loop import Loop
+from extender.replay.loop import Replay
 from extender.replay.workloads import History, ReplayedChange
 from extender.simulate.members import SimulatedWorkload
 from muster.api.kubernetes.meta import format_time
@@ -70,8 +70,8 @@ def what_if(
     """
     history = history_of(recording)
     more = added(history)
-    before = Loop(history, None, lambda _, item: item).run()
-    after = Loop(history, config, changed).run(more)
+    before = Replay(history, None, lambda _, item: item).run()
+    after = Replay(history, config, changed).run(more)
     until = history.until_s
     then = [_recorded(each, history) for each in history.workloads if not _outside(each, history)]
     befores, afters = _fates(before), _fates(after)
@@ -109,7 +109,7 @@ def _recorded(workload: SimulatedWorkload, history: History) -> Fate:
     )
 
 
-def _fates(loop: Loop) -> list[Fate]:
+def _fates(loop: Replay) -> list[Fate]:
     return [
         Fate(
             each.workload.key,

@@ -1,7 +1,7 @@
 """The single simulation of the future: the planner's own cycles in simulated time, whose decisions take effect.
 
 Members run for their known running times. The package uses no I/O, no clock and no randomness: the same question gives
-the same answer. Start at `loop`, which advances the time. `cluster` has the gangs and their pods, which `members`
-builds. `effects` applies decisions to the `world`, the planner's state with its objects. `placing` answers which gangs
-would start now, without advancing the time.
+the same answer. Start at `cluster`, which has the gangs and their pods; `members` builds them. `effects` applies
+decisions to the `world`, the planner's state with its objects; `extender.replay.loop` advances its time. `placing`
+answers which gangs would start now, without advancing the time.
 """

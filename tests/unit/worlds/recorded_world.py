@@ -15,7 +15,7 @@ from extender.record import lines
 from extender.record.folder import RecordingFolder
 from extender.record.hook import RecordingHook
 from extender.record.recorder import PlannerRecorder
-from extender.replay.loop import Loop
+from extender.replay.loop import Replay
 from extender.replay.replayedworld import ReplayedWorld
 from extender.replay.workloads import History, ReplayedChange
 from extender.simulate.members import SimulatedPod, SimulatedWorkload, members_of
@@ -99,10 +99,10 @@ class RecordedWorld:
             for key, item in told[fed.resource.full_name].items()
         ]
 
-    def play(self) -> Loop:
+    def play(self) -> Replay:
         """Play it, unrecorded."""
         self.history.before = self.changes()
-        return Loop(self.history, None, lambda _, item: item).run()
+        return Replay(self.history, None, lambda _, item: item).run()
 
     @classmethod
     def capped(cls, folder: Path) -> Path:
@@ -114,10 +114,10 @@ class RecordedWorld:
         world.record(folder)
         return folder
 
-    def record(self, folder: Path, *, most_bytes: int = MIB, flush_each: bool = False) -> Loop:
+    def record(self, folder: Path, *, most_bytes: int = MIB, flush_each: bool = False) -> Replay:
         """Play it into a recording, as the extender writes one; `flush_each` begins a file with every cycle."""
         self.history.before = self.changes()
-        loop = Loop(self.history, None, lambda _, item: item)
+        loop = Replay(self.history, None, lambda _, item: item)
         ring = RecordingFolder(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
         tap = RecordingHook(PlannerRecorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
         loop.world = NotingTold(self.history.head, tap)
@@ -132,7 +132,7 @@ class RecordedWorld:
         return loop
 
 
-def starts(loop: Loop, since_s: float) -> dict[str, float | None]:
+def starts(loop: Replay, since_s: float) -> dict[str, float | None]:
     """Name of each gang → seconds after the start at which it started."""
     return {
         each.workload.key.partition("/")[2]: None if each.first_start_s is None else each.first_start_s - since_s

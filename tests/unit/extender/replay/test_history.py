@@ -14,7 +14,7 @@ from extender.record.reading import Recording
 from extender.record.recorder import PlannerRecorder
 from extender.replay.check import check_recording
 from extender.replay.history import history_of
-from extender.replay.loop import Loop
+from extender.replay.loop import Replay
 from extender.replay.workloads import History
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
@@ -36,7 +36,7 @@ def test_a_recording_that_begins_in_the_middle_goes_on_from_there(tmp_path: Path
             file.unlink()
     history = history_of(Recording(tmp_path))
     assert 100 <= history.since_s - world.start_s < 300
-    loop = Loop(history, None, lambda _, item: item).run()
+    loop = Replay(history, None, lambda _, item: item).run()
     assert starts(loop, world.start_s) == {"first": None, "second": 300.0, "third": 600.0}
     assert [each.workload.ran_before for each in loop.all] == [True, False, False]
     assert [each.ended_s for each in loop.all] == [world.start_s + at for at in (300, 600, 660)]
@@ -146,6 +146,6 @@ def test_gangs_without_a_template_play_with_their_pods(tmp_path: Path) -> None:
         feed.pod(since, f"{gang}-pod", gang, node="node-0", phase="Running")
         feed.pod(until, f"{gang}-pod", gang, node="node-0", phase="Succeeded")
     feed.gone(400, "two-pod")
-    loop = Loop(feed.history(), None, lambda _, item: item).run()
+    loop = Replay(feed.history(), None, lambda _, item: item).run()
     assert starts(loop, START_S) == {"one": 5.0, "two": 105.0}
     assert [each.ended_s for each in loop.all] == [START_S + 105, START_S + 155]

@@ -10,7 +10,7 @@ from extender.record.reading import Recording
 from extender.record.status import status_of
 from extender.replay.check import check_recording
 from extender.replay.history import history_of
-from extender.replay.loop import Loop
+from extender.replay.loop import Replay
 from musterctl.app import main
 
 KEPT = Path(__file__).parent / "kept"
@@ -31,7 +31,7 @@ def test_the_decisions_of_an_earlier_version_are_compared_with_those_of_this_one
 
 def test_an_earlier_version_is_replayed_with_another_queue() -> None:
     """With twice the capability two of its gangs run at a time."""
-    before = Loop(history_of(Recording(KEPT)), None, lambda _, item: item).run()
+    before = Replay(history_of(Recording(KEPT)), None, lambda _, item: item).run()
     assert starts(before, history_of(Recording(KEPT)).since_s) == {"a": 0.0, "b": 100.0, "c": 200.0}
     told = CliRunner().invoke(main, ["replay", str(KEPT), "--queue", "team.capability.nvidia.com/gpu=16", "-o", "json"])
     assert told.exit_code == 0, told.output

@@ -7,7 +7,7 @@ from recorded_world import RecordedWorld, starts
 from extender.record.reading import Recording
 from extender.replay.check import check_recording
 from extender.replay.history import history_of
-from extender.replay.loop import Loop
+from extender.replay.loop import Replay
 
 
 def two_on_one() -> RecordedWorld:
@@ -29,7 +29,7 @@ def test_a_recording_replays_as_it_was(tmp_path: Path) -> None:
     """Who plays what a recording says gets the starts of the cluster that was recorded."""
     world = two_on_one()
     then = world.record(tmp_path)
-    now = Loop(history_of(Recording(tmp_path)), None, lambda _, item: item).run()
+    now = Replay(history_of(Recording(tmp_path)), None, lambda _, item: item).run()
     assert starts(now, world.start_s) == starts(then, world.start_s)
 
 

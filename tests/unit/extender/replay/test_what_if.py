@@ -12,7 +12,7 @@ from extender.explain.report import UnknownNameError
 from extender.record.reading import Recording
 from extender.replay.changes import WhatIfChanges
 from extender.replay.history import history_of
-from extender.replay.loop import Loop
+from extender.replay.loop import Replay
 from extender.replay.report import ReplayReport, what_if
 from extender.replay.workloads import History
 from musterctl.app import main
@@ -23,10 +23,10 @@ def report_of(folder: Path, change: WhatIfChanges, config: str | None = None) ->
     return what_if(Recording(folder), config=config, changed=change, added=change.added)
 
 
-def played(folder: Path, change: WhatIfChanges) -> tuple[Loop, History]:
+def played(folder: Path, change: WhatIfChanges) -> tuple[Replay, History]:
     """A replay with a change."""
     history = history_of(Recording(folder))
-    return Loop(history, None, change).run(change.added(history)), history
+    return Replay(history, None, change).run(change.added(history)), history
 
 
 @pytest.fixture(scope="module")
