@@ -14,7 +14,8 @@ from extender.queuemetrics import Series
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
 from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.muster.native import as_group
-from muster.api.muster.placement import Placement, noted
+from muster.api.muster.placement import Placement
+from muster.api.muster.placementnotes import noted
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.process.tracing import ROOT, SPANS, workload_of
 from muster.resources.vector import unit, vector

@@ -15,7 +15,8 @@ from extender.writes import WriteContext, Writer
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.native import is_native
-from muster.api.muster.placement import Placement, PlacementContent, is_noted, noted
+from muster.api.muster.placement import Placement
+from muster.api.muster.placementnotes import PlacementContent, is_noted, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Conflict
 

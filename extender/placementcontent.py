@@ -26,7 +26,8 @@ from extender.planner.state.gangs import GangView
 from extender.planner.timing import MAX_PLACEMENT_DELAY_S
 from extender.planner.victims.notices import latest_end
 from muster.api.kubernetes.meta import format_time, readable_time
-from muster.api.muster.placement import AvoidedNode, Placement, PlacementContent, PlacementSpec, PlacementStatus, Victim
+from muster.api.muster.placement import AvoidedNode, Placement, PlacementSpec, PlacementStatus, Victim
+from muster.api.muster.placementnotes import PlacementContent
 from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.delays import doubled_s
 

@@ -30,7 +30,8 @@ from extender.planner.timing import arrival_s
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.merge_diff import difference
 from muster.api.muster.native import reference
-from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, is_noted, ranks_of
+from muster.api.muster.placement import PLACEMENTS, Placement, ranks_of
+from muster.api.muster.placementnotes import PlacementContent, is_noted
 from muster.api.muster.pools import labels_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError, NotFound

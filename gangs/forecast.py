@@ -17,7 +17,8 @@ from gangs.starts import Life, Runs, Scene, Waits, starts
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.limits import PODS
-from muster.api.muster.placement import Placement, current
+from muster.api.muster.placement import Placement
+from muster.api.muster.placementnotes import current
 from muster.api.muster.states import WAITING
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup

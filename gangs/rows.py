@@ -20,7 +20,8 @@ from muster.api.kubeflow.trainer import JOB_FAILURES, TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.pod_problems import first_failure
-from muster.api.muster.placement import Placement, current
+from muster.api.muster.placement import Placement
+from muster.api.muster.placementnotes import current
 from muster.api.muster.pools import is_musters
 from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
 from muster.api.names import DEFAULT_QUEUE, QUEUE

@@ -9,7 +9,8 @@ from history.model import NAME_CHARS, GangRun, RecordedGang, What, clean
 from history.pods import ObservationTime
 from muster.api import names
 from muster.api.kubernetes.meta import Object
-from muster.api.muster.placement import Placement, noted
+from muster.api.muster.placement import Placement
+from muster.api.muster.placementnotes import noted
 from muster.api.muster.states import State, facts_of, state_of, stopped
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.vector import maximum

@@ -16,7 +16,8 @@ from controller.worker import Retry
 from muster.api.kubernetes.core import Pod, PriorityClass
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.storage import CLAIMS
-from muster.api.muster.placement import PLACEMENTS, Placement, noted
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.muster.placementnotes import noted
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client

@@ -15,7 +15,8 @@ from extender.simulate.members import annotated_pod
 from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.muster.placementnotes import PlacementContent
 
 _PODS, _PLACEMENTS = PODS.full_name, PLACEMENTS.full_name
 _ARRIVE_S = 600.0

@@ -7,7 +7,8 @@ import pytest
 from gang_jobs import job, metric
 
 from muster.api.kubernetes.core import NODES, PODS
-from muster.api.muster.placement import PLACEMENTS, Placement, noted
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.muster.placementnotes import noted
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client

@@ -15,7 +15,8 @@ from sqlalchemy import select
 from history.model import What
 from history.schema import HAPPENINGS
 from history.store import HistoryStore
-from muster.api.muster.placement import Placement, noted
+from muster.api.muster.placement import Placement
+from muster.api.muster.placementnotes import noted
 from muster.api.volcano.scheduling import EVICTED, PodGroup
 from musterctl.plane.plane import Plane
 

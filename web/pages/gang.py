@@ -23,7 +23,8 @@ from history.store import StoreError
 from muster.api import names
 from muster.api.kubernetes.core import EVENTS, PODS, Event, Pod
 from muster.api.kubernetes.reviews import ResourceAttributes
-from muster.api.muster.placement import PLACEMENTS, Placement, current
+from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.muster.placementnotes import current
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client

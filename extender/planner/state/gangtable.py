@@ -21,7 +21,8 @@ from extender.planner.state.templates import Template, Templates, planned_job, r
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import Object, OwnerReference
 from muster.api.limits import EPOCH, PODS, TASKS, LimitError, whole_number
-from muster.api.muster.placement import Placement, is_noted, noted
+from muster.api.muster.placement import Placement
+from muster.api.muster.placementnotes import is_noted, noted
 from muster.api.volcano.batch import Job, is_job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.done import SUCCEEDED, done_slots

@@ -1,24 +1,17 @@
-"""muster.dev/v1alpha1: Placement, the node of each member of a gang; and its short form for a gang of one pod.
-
-Most gangs have one pod, and each write costs the API server more than planning costs Muster. So an annotation of the
-PodGroup replaces the `Placement`, in the same write as the resulting phase, as long as there is no more to store.
-Reserved capacity, victims, or an abandoned placement need an object.
-"""
+"""muster.dev/v1alpha1: Placement, the node of each member of a gang."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, field
 
-from muster.api import names
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import Object
 from muster.api.limits import EPOCH, PODS
 from muster.api.muster.gang import Slot
 from muster.api.muster.reason import Reason, stored
-from muster.api.volcano.scheduling import POD_GROUPS, NonNegative, PodGroup
+from muster.api.volcano.scheduling import NonNegative
 
 PlacementPhase = Literal["Planned", "Binding", "Bound", "Abandoned", "Reserved"]
 
@@ -315,66 +308,3 @@ def nodes_of(runs: list[NodeRun], ranks: Collection[int]) -> dict[int, str]:
 
 
 PLACEMENTS = Resource("muster.dev", "v1alpha1", "placements", "Placement", Placement)
-
-
-class PlacementContent(Wire):
-    """Content of a placement, as an object or as a note."""
-
-    spec: PlacementSpec = field(default_factory=PlacementSpec)
-    status: PlacementStatus = field(default_factory=PlacementStatus)
-
-    @classmethod
-    def content_of(cls, placement: Placement | None) -> "PlacementContent":
-        """Return the content of a placement; empty without one."""
-        return cls() if placement is None else cls(spec=placement.spec, status=placement.status)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the content for users, without defaults except epoch and phase."""
-        content: dict[str, Any] = msgspec.to_builtins(self)
-        content["spec"]["epoch"], content["status"]["phase"] = self.spec.epoch, self.status.phase
-        return content
-
-    def as_note(self) -> str:
-        """Return the text of the annotation of a PodGroup."""
-        return msgspec.json.encode(self).decode()
-
-
-_DECODER = msgspec.json.Decoder(PlacementContent)
-
-
-def noted(group: PodGroup) -> Placement | None:
-    """Return the placement in the PodGroup's annotation; None if there is none, or it cannot be read.
-
-    Its kind, UID and version are the PodGroup's, because changes are written there.
-    """
-    text = group.metadata.annotations.get(names.PLACEMENT)
-    if not text:
-        return None
-    try:
-        note = _DECODER.decode(text)
-    except msgspec.MsgspecError:
-        return None
-    meta = group.metadata
-    if note.spec.pod_group_uid != meta.uid:
-        return None
-    own = ObjectMeta(
-        name=meta.name,
-        namespace=meta.namespace,
-        uid=meta.uid,
-        resource_version=meta.resource_version,
-        creation_timestamp=meta.creation_timestamp,
-    )
-    return Placement(
-        api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, metadata=own, spec=note.spec, status=note.status
-    )
-
-
-def current(group: PodGroup, placement: Placement | None) -> Placement | None:
-    """Return the later of a gang's Placement and its annotation; ignore another PodGroup of the same name."""
-    known = [each for each in (placement, noted(group)) if each and each.spec.pod_group_uid == group.metadata.uid]
-    return max(known, key=lambda each: each.spec.epoch, default=None)
-
-
-def is_noted(placement: Placement) -> bool:
-    """Return True if the placement is stored in a PodGroup's annotation, not as an object."""
-    return placement.kind == POD_GROUPS.kind

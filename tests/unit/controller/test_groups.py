@@ -5,7 +5,8 @@ from typing import Any, cast
 from controller.job.expectations import Expectations
 from controller.job.objects import Groups
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.placement import Placement, PlacementContent, PlacementSpec, PlacementStatus
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.placementnotes import PlacementContent
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import NotFound
 from muster.kube.store import ObjectStore

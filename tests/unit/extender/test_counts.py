@@ -18,7 +18,7 @@ from extender.groupcontent import wanted_status
 from extender.planner.framework import decisions
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import enough
-from muster.api.muster.placement import PlacementContent
+from muster.api.muster.placementnotes import PlacementContent
 from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import PodGroupStatus
 

@@ -12,7 +12,8 @@ from prometheus_client import REGISTRY
 from extender.milestones import Milestones
 from muster.api.kubernetes.meta import ObjectMeta, format_time
 from muster.api.kubernetes.scheduling import NativePodGroup
-from muster.api.muster.placement import Placement, PlacementContent, PlacementSpec, PlacementStatus
+from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.placementnotes import PlacementContent
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 from muster.process.tracing import ROOT, SPANS, trace_id
 

@@ -15,17 +15,8 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from muster.api.muster.placement import (
-    PLACEMENTS,
-    Loan,
-    Placement,
-    PlacementContent,
-    PlacementSpec,
-    PodSetPlacement,
-    SpareSeats,
-    is_noted,
-    noted,
-)
+from muster.api.muster.placement import PLACEMENTS, Loan, Placement, PlacementSpec, PodSetPlacement, SpareSeats
+from muster.api.muster.placementnotes import PlacementContent, is_noted, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Conflict
 

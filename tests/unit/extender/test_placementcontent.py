@@ -29,7 +29,6 @@ from muster.api.muster.placement import (
     Loan,
     NodeRun,
     Notice,
-    PlacementContent,
     PlacementPhase,
     PlacementSpec,
     PlacementStatus,
@@ -37,6 +36,7 @@ from muster.api.muster.placement import (
     SpareSeats,
     Victim,
 )
+from muster.api.muster.placementnotes import PlacementContent
 from muster.api.muster.reason import reason_of
 
 

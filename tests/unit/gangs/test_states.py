@@ -20,7 +20,8 @@ from history.groups import RecordedJob
 from history.observations import Observation, apply
 from history.pods import ObservationTime, RecordedPod
 from muster.api.kubernetes.core import PODS, Pod
-from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, PlacementPhase
+from muster.api.muster.placement import PLACEMENTS, Placement, PlacementPhase
+from muster.api.muster.placementnotes import PlacementContent
 from muster.api.muster.states import ENDED, STOPPED, State
 from muster.api.names import PLACEMENT
 from muster.api.volcano.batch import JOBS, Job, Phase

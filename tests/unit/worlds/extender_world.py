@@ -31,7 +31,8 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningR
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
-from muster.api.muster.placement import Placement, PlacementContent
+from muster.api.muster.placement import Placement
+from muster.api.muster.placementnotes import PlacementContent
 from muster.api.muster.usage import PublishedUsage
 from muster.api.volcano.batch import Job, JobSpec, LifecyclePolicy, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus

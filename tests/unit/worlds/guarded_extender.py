@@ -13,7 +13,8 @@ from extender.commit import Committer
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
-from muster.api.muster.placement import PLACEMENTS, is_noted
+from muster.api.muster.placement import PLACEMENTS
+from muster.api.muster.placementnotes import is_noted
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES
 

@@ -11,7 +11,8 @@ from extender.planner.state.templates import Templates
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.limits import EPOCH, PODS, TASKS
-from muster.api.muster.placement import Placement, PlacementContent, PlacementSpec
+from muster.api.muster.placement import Placement, PlacementSpec
+from muster.api.muster.placementnotes import PlacementContent
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
 
