@@ -124,7 +124,7 @@ def problems(
     if content is None:
         return ["the Secret does not exist"]
     foreign = (
-        "the Secret belongs to another issuer, so it is not written: say so (certIssuer: external), "
+        "the Secret belongs to another issuer, so it is not written: set certIssuer: external, "
         "or delete it, or name another one"
     )
     return [

@@ -114,11 +114,11 @@ def _why_new_authority(content: Content, now_s: float) -> str:
     if signer is None:
         return "there was none"
     if not signer.certificate.valid_at(now_s):
-        return "the last one is not valid at this time"
+        return "the present one is not valid at this time"
     if signer.certificate.due_s <= now_s:
-        return "the last one has lived for two thirds of its life"
+        return "the present one has used two thirds of its lifetime"
     asked = content.coming is None and content.request == "authority"
-    return "it was asked for" if asked else ""
+    return "it was requested" if asked else ""
 
 
 def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:
@@ -149,14 +149,14 @@ def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, n
         return "there was none"
     certificate = pair.certificate
     if not certificate.valid_at(now_s):
-        return "the last one is not valid at this time"
+        return "the present one is not valid at this time"
     if certificate.names != wanted.names:
-        return "the last one is for other names"
+        return "the present one is for other names"
     if not certificate.signed_by(issuer):
-        return "the last one is of another authority"
+        return "the present one was signed by another authority"
     if certificate.due_s <= now_s and certificate.ends_s + 1 < ends_s:  # else the authority's end is in the way
-        return "the last one has lived for two thirds of its life"
-    return "it was asked for" if content.request == "serving" else ""
+        return "the present one has used two thirds of its lifetime"
+    return "it was requested" if content.request == "serving" else ""
 
 
 def _unused(content: Content, authority: Certificate, at: Situation) -> bool:

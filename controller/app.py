@@ -166,4 +166,4 @@ class Controller:
     def _left_out(self, obj: Object, why: str) -> None:
         """Report to the owner that an object is not managed."""
         if self._leading.is_set():
-            self._recorder.event(obj, "Warning", "LeftOut", f"Muster does not look at this {obj.kind}: {why}")
+            self._recorder.event(obj, "Warning", "LeftOut", f"Muster ignores this {obj.kind}: {why}")

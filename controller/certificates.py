@@ -117,7 +117,7 @@ class Keeper(KeyController):
             try:
                 self._write(None, None, bundles, self._see(None, bundles))
             except APIError as error:
-                log.info("the first certificates are left to the leader", why=str(error))
+                log.info("the leader creates the first certificates", why=str(error))
 
     def lead(self, may_act: Callable[[], bool]) -> None:
         """Start to write; `may_act` is called before each pass."""
@@ -246,7 +246,7 @@ class Keeper(KeyController):
         try:
             return self._client.create(CERTIFICATE_SECRETS, manifest, self._namespace)
         except AlreadyExists as error:
-            raise Conflict(f"another controller has made the Secret {self._options.secret}") from error
+            raise Conflict(f"another controller has created the Secret {self._options.secret}") from error
 
     def _complain(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, now_s: float
@@ -257,7 +257,7 @@ class Keeper(KeyController):
         PROBLEMS.set(len(found))
         for problem in found:
             if problem not in self._reported:
-                log.warning("something is wrong with the certificates", what=problem, secret=self._options.secret)
+                log.warning("the certificates have problems", what=problem, secret=self._options.secret)
                 if secret:
                     self._recorder.event(secret, "Warning", "CertificateProblem", problem)
         self._reported = found

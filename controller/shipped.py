@@ -31,7 +31,7 @@ def read(folder: Path) -> list[Manifest]:
     found: list[Manifest] = []
     errors: list[str] = []
     if not folder.is_dir():
-        raise ValueError(f"{folder} is no folder; it should hold the objects to apply, as YAML files")
+        raise ValueError(f"{folder} is not a folder; it should contain the objects to apply, as YAML files")
     for file in sorted(folder.glob("*.yaml")):
         try:
             documents = [one for one in yaml.safe_load_all(file.read_text(encoding="utf-8")) if one is not None]
@@ -76,4 +76,4 @@ class Shipped(KeyController):
         try:
             self._client.apply(resource, manifest, force=False)
         except Conflict as conflict:
-            log.info("changed by another client, and left alone", object=key, why=str(conflict))
+            log.info("changed by another client, and not changed", object=key, why=str(conflict))

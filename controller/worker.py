@@ -153,20 +153,20 @@ class Worker:
         waits_s: float | None = None
         try:
             if not self.may_act():
-                raise Retry("this process does not lead any more")  # noqa: TRY301 - counted as any other one
+                raise Retry("this process is no longer the leader")  # noqa: TRY301 - counted as any other one
             self._pass(key)
         except (Retry, APIError) as error:
             waits_s = self._unanswered.failed(key, error)
             if waits_s is None:
                 # A conflict only means that the cache was behind; it is not worth a line.
                 if not isinstance(error, Conflict):
-                    log.warning("pass failed, will be tried again", controller=self.name, key=key, why=str(error))
+                    log.warning("pass failed, it is retried", controller=self.name, key=key, why=str(error))
                 self.queue.add_rate_limited(key)
             elif waits_s:
                 self.queue.add_after(key, waits_s)
             return "retry"
         except Exception:
-            log.exception("pass failed by a defect, will be tried again", controller=self.name, key=key)
+            log.exception("pass failed because of a defect, it is retried", controller=self.name, key=key)
             self.queue.add_rate_limited(key)
             return "defect"
         else:

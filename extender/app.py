@@ -150,10 +150,10 @@ class _Calls:
 
     def _refusal(self, method: str, headers: Headers) -> Response | None:
         if not self._authenticated and not is_loopback(host_of(headers.get("host", ""))):
-            why = "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it"
+            why = "call the extender by a loopback address, e.g. 127.0.0.1, and use that address in the header Host"
             return _json({"error": why}, HTTPStatus.FORBIDDEN)
         if "origin" in headers:
-            why = "the extender answers kube-scheduler, no web pages: leave out the header Origin"
+            why = "the extender serves kube-scheduler, not web pages: omit the header Origin"
             return _json({"error": why}, HTTPStatus.FORBIDDEN)
         if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT_TYPE:
             return _json({"error": f"send the body as {CONTENT_TYPE}"}, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)

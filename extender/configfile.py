@@ -78,8 +78,8 @@ class ConfigFile:
             RELOADS.labels("refused").inc()
             CURRENT.set(0)
             self.last_report = (self.last_report[0], seen[0], why)
-            log.error("configuration refused, the one before it stays", file=str(self._file), why=why)
-            self._refuse(f"{self._file} is refused, the configuration before it stays: {why}")
+            log.error("configuration refused, the previous one stays in use", file=str(self._file), why=why)
+            self._refuse(f"{self._file} is refused, the previous configuration stays in use: {why}")
             return
         self.current = parse(seen[0])
         self.last_report = (seen[0], seen[0], "")

@@ -211,5 +211,5 @@ class Planner:
             EXCLUDED.labels(kind).set(len(reasons))
             seen |= {(kind, name, reason) for name, reason in reasons.items()}
         for kind, name, reason in seen - self._reported_exclusions:
-            log.warning("excluded, it cannot be evaluated", kind=kind, name=name, why=reason)
+            log.warning("excluded because it cannot be evaluated", kind=kind, name=name, why=reason)
         self._reported_exclusions = seen

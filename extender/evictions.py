@@ -174,7 +174,7 @@ class EvictionWriter(Evictor):
         except NotFound:
             return False
         except Conflict:  # it has just changed, maybe ended: the next cycle decides again
-            log.info("not evicted yet, as it has just changed", pod=pod.key, uid=pod.uid)
+            log.info("not evicted yet, because it has just changed", pod=pod.key, uid=pod.uid)
             return False
         self._note(pod)
         EVICTED.labels(room.action).inc()
@@ -218,7 +218,7 @@ class EvictionWriter(Evictor):
             self._note(pod)
             return True
         if not deleted:
-            log.info("not evicted yet, as it has just changed", pod=pod.key, uid=pod.uid)
+            log.info("not evicted yet, because it has just changed", pod=pod.key, uid=pod.uid)
             return False
         self._note(pod)
         log.info("evicted", pod=pod.key, uid=pod.uid, reason=str(evict.reason), started=evict.started)

@@ -157,7 +157,7 @@ class PodGroupStatusWriter(Writer):
         try:
             write_status(self._client, self._cluster, gang.group, status, body, begun)
         except (Conflict, NotFound) as error:
-            log.debug("the PodGroup has changed, its status is decided again", gang=gang.key, error=str(error))
+            log.debug("the PodGroup has changed, its status is computed again", gang=gang.key, error=str(error))
             return
         known = self._known[gang.key]
         known.written_s, known.seen, known.held = self._monotonic_s(), (gang, decided, inf), None
@@ -250,7 +250,7 @@ def write_status(
     native = cluster.ask(lambda state: state.native.groups.get(meta.key))
     seen = native and (native.metadata.uid, native.metadata.resource_version)
     if native is None or seen != (meta.uid, meta.resource_version):
-        raise Conflict("it has changed since the decision", where=f"native PodGroup {meta.key}")
+        raise Conflict("it has changed since it was computed", where=f"native PodGroup {meta.key}")
     pool, queue = cluster.ask(lambda state: state.pool), group.spec.queue
     conditions = msgspec.to_builtins(conditions_of(status, native.status.conditions, now, pool=pool, queue=queue))
     patch = {

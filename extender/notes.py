@@ -46,7 +46,7 @@ class NoteWriter(Writer):
         key, decided = meta.key, PlacementContent.content_of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
         if now is None or now.metadata.uid != meta.uid or PlacementContent.content_of(noted(now)) != decided:
-            raise Conflict("another placement is noted by now", where=f"PodGroup {key}")
+            raise Conflict("another placement is recorded now", where=f"PodGroup {key}")
         own = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
         return self._client.merge_patch(
             POD_GROUPS, now.metadata.name, {**body, "metadata": own}, now.metadata.namespace

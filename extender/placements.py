@@ -59,7 +59,7 @@ class PlacementWriter(Writer):
         if not self._cluster.ask(
             lambda state: _assume(state, place, new_requests(place, state.ledger.device_users), now)
         ):
-            log.info("not placed, as its queue has become full meanwhile", gang=gang.key, queue=gang.queue)
+            log.info("not placed, because its queue is full now", gang=gang.key, queue=gang.queue)
             return
         try:
             self._place(session, place)
@@ -98,7 +98,7 @@ class PlacementWriter(Writer):
         placement = unreserve.gang.placement
         if placement is not None and placement.status.phase == "Reserved":
             self._patch(placement, content.unreserved(unreserve, placement))
-            log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
+            log.info("no longer reserved", gang=unreserve.gang.key, why=unreserve.message)
 
     def _known(self, gang: GangView) -> Placement | None:
         """Return the placement with the gang's name, even if it belongs to an earlier PodGroup."""
@@ -164,7 +164,7 @@ class PlacementWriter(Writer):
         if placement is not None and avoid.avoided is not None:
             self._patch(placement, content.avoiding(avoid, placement))
             nodes = {each.node: each.until for each in avoid.avoided if each.failures}
-            log.info("members failed, their nodes are left out for the gang", gang=key, nodes=nodes)
+            log.info("members failed, the gang avoids their nodes", gang=key, nodes=nodes)
         self._cluster.ask(lambda state: state.failures.remember(key, avoid.avoided or ()))
         self._cluster.ask(lambda state: state.failures.forget(key, uids))
 
@@ -175,7 +175,7 @@ class PlacementWriter(Writer):
             return
         deadline_s = self._wall_s() + there.remade_s + arrival_s(there.new_slots)
         self._patch(placement, content.with_room(there, placement, deadline_s=deadline_s))
-        log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
+        log.info("the capacity is free", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def mark_binding(self, placement: Placement, bound: int) -> None:
         """Write phase Binding for `kubectl get placements -w`, without blocking; the write may be lost."""

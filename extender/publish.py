@@ -106,7 +106,7 @@ class FailureMemory:
         try:
             self._patch({AVOIDED: encoded(known, self._wall_s())})
         except APIError as error:
-            log.warning("nodes that gangs leave out are not kept for the next process", why=str(error))
+            log.warning("nodes that gangs avoid are not saved for the next process", why=str(error))
 
     def recall(self) -> None:
         """Load the previous leader's data; data that is already known here is newer."""
@@ -116,7 +116,7 @@ class FailureMemory:
             log.warning("nodes that gangs excluded before are only known from their Placements", why=str(error))
             return
         except msgspec.DecodeError as error:
-            log.warning("the list of nodes that gangs leave out cannot be read", where=self._name, why=str(error))
+            log.warning("the list of nodes that gangs avoid cannot be read", where=self._name, why=str(error))
             return
         known = self._cluster.ask(lambda state: set(state.failures.remembered))
         for key, avoided in kept.items():

@@ -81,7 +81,7 @@ class Scaling(Writer):
         try:
             new = self._client.strategic_patch(core.PODS, pod.name, body, pod.namespace, subresource="status")
         except (Conflict, NotFound) as error:
-            log.debug("a pod has changed, its condition is decided again", pod=pod.name, error=str(error))
+            log.debug("a pod has changed, its condition is computed again", pod=pod.name, error=str(error))
             return
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
@@ -117,7 +117,7 @@ class Scaling(Writer):
             try:
                 self._client.create(_TEMPLATES, template, meta.namespace)
             except AlreadyExists:
-                log.debug("PodTemplate is there from an earlier try", name=name)
+                log.debug("PodTemplate exists from an earlier attempt", name=name)
             pod_sets.append({"podTemplateRef": {"name": name}, "count": count})
         of_class = wanted.provisioning_class
         body = {
@@ -144,4 +144,4 @@ class Scaling(Writer):
         try:
             self._client.delete(resource, name, namespace, uid=uid)
         except (NotFound, Conflict):
-            log.debug("it is gone already", kind=resource.kind, name=name)
+            log.debug("it is already gone", kind=resource.kind, name=name)

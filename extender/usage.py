@@ -82,7 +82,7 @@ class UsageFeed:
         except ValueError as error:
             why = str(error)
         if why and why != self._failed:
-            log.warning("the usage of queues cannot be read, what was read last counts", configmap=USAGE, why=why)
+            log.warning("the usage of queues cannot be read, so the last usage counts", configmap=USAGE, why=why)
         self._failed = why
 
 

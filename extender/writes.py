@@ -135,7 +135,7 @@ class Writes:
             if self._active():
                 self._try(what, key, write)
         except Exception:
-            log.exception("write failed; it is decided again", what=what, of=key)
+            log.exception("write failed; it is computed again", what=what, of=key)
         finally:
             name = f"{what}/{key}"
             with self._lock:
@@ -154,7 +154,7 @@ class Writes:
             WRITES.labels(what, "failed").inc()
             self._rest(f"{what}/{key}", refused=isinstance(error, _REFUSALS))
             write_log = log.debug if isinstance(error, NamespaceEnds) else log.warning
-            write_log("write failed; it is decided again", what=what, of=key, error=str(error))
+            write_log("write failed; it is computed again", what=what, of=key, error=str(error))
         else:
             with self._lock:
                 self._refused.pop(f"{what}/{key}", None)

@@ -53,7 +53,7 @@ def reason(job: IndexedJob, state: State, refusals: Refusals, *, managed: bool) 
         return "it is being deleted"
     if refusal or job.spec.parallelism == 0:
         return _refused(refusal) if refusal else "its parallelism is 0"
-    return f"{'its gang is' if job.status.get('active') else 'its pods are'} not made yet"
+    return f"{'its gang does' if job.status.get('active') else 'its pods do'} not exist yet"
 
 
 def wants_pods(job: IndexedJob) -> bool:

@@ -219,7 +219,7 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
     state, spec = job.status.state, job.spec
     called = without_gang(state.phase, job.metadata)
     owner = job_workload(job)
-    why = state.message or ("its gang is not made yet" if called == "Waiting" else "")
+    why = state.message or ("its gang does not exist yet" if called == "Waiting" else "")
     if called == "Suspended":
         why = f"`muster {'train' if owner.kind == TRAIN_JOBS.kind else 'job'} resume {owner.name}` starts it again"
     return structs.replace(
@@ -283,7 +283,7 @@ def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
     for each in train_job.status.jobs_status:
         if each.name.endswith("initializer") and not each.succeeded:
             return _bare(owner, meta, "Waiting", f"it waits for its {each.name}")
-    return _bare(owner, meta, "Waiting", "its Job is not made yet")
+    return _bare(owner, meta, "Waiting", "its Job does not exist yet")
 
 
 def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, pods: Sequence[Pod] = ()) -> GangRow:

@@ -37,7 +37,7 @@ def message_of(
     bound, wanted = sum(bool(pod.spec.node_name) for pod in living), max(len(living), group.spec.min_member)
     return {
         "Starting": f"it has its nodes; {bound} of {many(wanted, 'pod')} bound",
-        "Waiting": "the planner has not looked at it yet",
+        "Waiting": "the planner has not processed it yet",
         "Failed": failed_text(pods, group.status.ending or str(group.evicted))
         or f"{many(group.status.failed, 'pod')} failed",
     }.get(state, "")

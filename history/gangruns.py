@@ -136,7 +136,7 @@ def _has_started(entries: Entries, gang: RecordedGang, run: GangRun, at: int) ->
     if gang.started is None:
         gang.started = at
         entries.happens(
-            run, groups.NewGangEvent(What.STARTED, at, run.seen.epoch, "by the time of its end; it was not seen")
+            run, groups.NewGangEvent(What.STARTED, at, run.seen.epoch, "estimated from the time of its end")
         )
 
 

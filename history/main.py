@@ -43,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2
     if url == MEMORY:
-        log.warning("the history is kept in memory only and ends with this process: set `database` to keep it")
+        log.warning(
+            "the history is stored only in memory and is lost when this process ends: set `database` to keep it"
+        )
     log.info("store opened", store=store.shown)
     return RecorderProcess(client, store, options).run()
 
@@ -92,7 +94,7 @@ class RecorderProcess:
             self._thread.start()
         if news == "lost":
             # Another recorder may write from now on; incomplete work of this one is in no transaction.
-            log.error("lease lost, ending so that a fresh process can stand for election")
+            log.error("lease lost, this process ends, and its successor can be elected")
             os._exit(LOST_LEASE)
         log.info("ending")
         self._recorder.stop()

@@ -110,7 +110,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
     except Gone:
         return None
     except APIError as error:
-        log.warning("what happened meanwhile cannot be read", resource=kind.plural, why=str(error))
+        log.warning("events during this time cannot be read", resource=kind.plural, why=str(error))
         return None
     return found
 

@@ -60,10 +60,10 @@ class Publisher:
         except NotFound:
             return None
         except Forbidden as error:  # the role of an earlier chart; the history is worth more than its budgets
-            log.warning("what was published before may not be read", configMap=names.USAGE, why=str(error))
+            log.warning("the published usage may not be read", configMap=names.USAGE, why=str(error))
             return None
         except ValueError as error:
-            log.warning("what was published before is not taken over", configMap=names.USAGE, why=str(error))
+            log.warning("the published usage is not continued", configMap=names.USAGE, why=str(error))
             return None
 
     def changed(self, recorder: HistoryRecorder) -> None:
@@ -93,7 +93,7 @@ class Publisher:
             )
             self._written = state
         except APIError as error:
-            log.warning("usage is not published, it is tried again", configMap=names.USAGE, why=str(error))
+            log.warning("usage is not published, it is retried", configMap=names.USAGE, why=str(error))
 
 
 def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:

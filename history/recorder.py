@@ -42,8 +42,8 @@ BEAT_S: Final = 10.0
 SHORT_MS: Final = 5 * MS
 """Longest pause that does not count as a gap, enough for a restart of the process."""
 _AGAIN_S: Final = 2.0
-HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gangs that were written.", ["what"])
-FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
+HAPPENED: Final = Counter("muster_history_happenings_total", "Events of gangs that were written.", ["what"])
+FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are retried.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
 LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")
 LAST_PASS: Final = Gauge(
@@ -81,7 +81,7 @@ class HistoryRecorder:
         self.entries = Entries()
         self.feed = ObservationFeed(client, clock_s)
         self.tallies: Tallies | None = None
-        self._trouble: str | None = "it does not lead yet"
+        self._trouble: str | None = "it is not the leader yet"
         self._written_s = float("-inf")
         self._blind_since: int | None = None
         self._seen = 0
@@ -154,7 +154,7 @@ class HistoryRecorder:
                 continue
             if self._imported:
                 queues = sorted({queue for totals in self._imported.values() for queue, _ in totals})
-                log.warning("usage of before this store began is taken over as it was published", queues=queues)
+                log.warning("usage from before this store is continued from the published usage", queues=queues)
             return
 
     def _closed_since(self, begin: int) -> Totals[str]:
@@ -223,7 +223,7 @@ class HistoryRecorder:
             self._blind_since = self._blind_since or now
         elif self._blind_since is not None:
             if now - self._blind_since >= SHORT_MS:
-                text = "the API server did not answer the recorder; ends of members may be written late by as much"
+                text = "the API server did not answer the recorder; ends of members may be recorded that much later"
                 self._gap(self._blind_since, now, text)
             self._blind_since = None
 
@@ -254,7 +254,7 @@ class HistoryRecorder:
         try:
             fold_rows(self._store, changes.summed)
         except StoreError as error:
-            log.warning("rows beyond the limit of an hour are not summed", why=str(error))
+            log.warning("rows beyond the hourly limit are not summed", why=str(error))
 
     def _count(self, changes: RowChanges) -> None:
         for each in changes.happenings:
@@ -262,7 +262,7 @@ class HistoryRecorder:
         try:
             self._tally(changes)
         except StoreError as error:
-            log.warning("the new day is not counted yet", why=str(error))
+            log.warning("usage of the new day is not counted yet", why=str(error))
             self.tallies = None
 
     def _tally(self, changes: RowChanges) -> None:
@@ -277,7 +277,7 @@ class HistoryRecorder:
     def _failed(self, error: StoreError | APIError) -> None:
         FAILED.inc()
         if self._trouble != str(error):
-            log.error("not written, it is tried again", why=str(error))
+            log.error("not written, it is retried", why=str(error))
         self._trouble = str(error)
         self._stopping.wait(_AGAIN_S)
 

@@ -112,12 +112,15 @@ def _by_room(store: HistoryStore, now: int, megabytes: float) -> int:
         wanted = to_fold(pieces, fixed, round(room))
         if not wanted:
             if total > room:
-                log.warning("the history is over its limit with what cannot be folded yet", megabytes=megabytes)
+                log.warning("the history exceeds its limit with data that cannot be folded yet", megabytes=megabytes)
             return count
         for namespace, until in wanted.items():
             begin = max(int(store.note(FOLDED) or 0), floors(store).get(namespace, 0))
             fold_namespace(store, namespace, begin or _oldest(store, namespace) or until - 1, until)
-            log.info("the oldest of a namespace folded, as it has more than its share of the room", namespace=namespace)
+            log.info(
+                "oldest data of a namespace folded, because it exceeds the namespace's share of the store",
+                namespace=namespace,
+            )
             count += 1
     return count
 

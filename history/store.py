@@ -248,7 +248,7 @@ def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise StoreError(
-            "the history's database is no URL: write sqlite:////folder/history.db or "
+            "the history's database is not a URL: write sqlite:////folder/history.db or "
             "postgresql://user:password@host:5432/database"
         ) from None
     shown = parsed.render_as_string(hide_password=True)

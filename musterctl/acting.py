@@ -61,7 +61,7 @@ def others_named(client: Client, name: str, namespace: str, resource: Resource[A
     others = [each for each in ACTED_ON if each.resource.reference("") != resource.reference("")]
     found, _ = _named(client, namespace, others if len(others) < len(ACTED_ON) else (), name)
     there = listed([each.title for each in found])
-    return f"; there is {there}, which muster cancel, hold and its like take" if found else ""
+    return f"; there is {there}, which muster cancel, hold and similar commands accept" if found else ""
 
 
 def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], str]:
@@ -76,7 +76,7 @@ def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], 
     kinds = [each for each in ACTED_ON if not slash or called in _names(each)]
     if not kinds:
         known = listed([_names(each)[0] for each in ACTED_ON])
-        raise click.UsageError(f"{called!r} is no kind with verbs; there are {known}")
+        raise click.UsageError(f"{called!r} is not a kind with verbs; there are {known}")
     return kinds, name_of(kinds[0].resource, name)
 
 

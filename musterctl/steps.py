@@ -107,7 +107,7 @@ def take_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Se
         if held:
             acting.forget_groups()  # others may have started meanwhile
         if held and not done:
-            click.echo(f"{target.title} is held: muster release {target.title} has it wait for its turn", err=True)
+            click.echo(f"{target.title} is held: muster release {target.title} returns it to its queue", err=True)
     return result
 
 

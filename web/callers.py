@@ -120,7 +120,7 @@ class TokenCallers:
     def _user(self, token: str) -> admission.UserInfo:
         """Return the user of a token, from the API server."""
         if not token.isascii() or not token.isprintable():
-            raise _unauthorized(f"this is no token; {_HOW}")
+            raise _unauthorized(f"this is not a token; {_HOW}")
         return self._answers.answer(("user", digest_of(token)), lambda: self._reviewed(token))
 
     def _reviewed(self, token: str) -> admission.UserInfo:

@@ -26,7 +26,9 @@ from web.view import Caller
 
 TRIALS_S: Final = 10.0
 """Time after which no more helpful changes are tested, because other requests wait."""
-UNREADABLE: Final = "what the scheduler's extender runs with cannot be read; who runs the cluster can see why"
+UNREADABLE: Final = (
+    "what the scheduler's extender runs with cannot be read; the cluster's administrator can find the reason"
+)
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
 """Kinds that a question may name. A gang's status changes when its pods change."""
 

@@ -35,11 +35,11 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line, whose arguments are the fields of `ForAll` except the history."""
     found = argparse.ArgumentParser(
         prog="web",
-        description="Muster's page, for everybody with a token. Tokens do not travel in the clear: it speaks TLS only.",
+        description="Muster's page, for all users with a token. Tokens do not travel in the clear: it speaks TLS only.",
         epilog=f"{STORE_VARIABLE} names the store of the history; without it there is none.",
         allow_abbrev=False,
     )
-    found.add_argument("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
+    found.add_argument("--kubeconfig", default="", help="kubeconfig of the API server; empty: in-cluster")
     found.add_argument("--host", default="127.0.0.1", help="the address to listen on [default: %(default)s]")
     found.add_argument("--port", type=int, default=PORT, help="[default: %(default)s]")
     found.add_argument("--status-port", type=int, default=0, help="/healthz, /readyz and /metrics; 0 takes a free one")

@@ -146,7 +146,7 @@ def past_of(site: Site) -> list[str]:
     try:
         return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []
     except StoreError as error:
-        log.warning("the history does not say which namespaces it knows", why=str(error))
+        log.warning("the history does not report its known namespaces", why=str(error))
         return []
 
 
@@ -166,7 +166,7 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
             published = client.get(PUBLISHED, name_for(pool), namespace)
             text = published.text or ""
             if text and report_of(text).errors:
-                log.warning("another configuration runs than is planned with here", pool=pool)
+                log.warning("the extender runs with a different configuration than this process", pool=pool)
                 text = ""
             if pool == DEFAULT_POOL:
                 dump.scheduler_config = text

@@ -64,7 +64,7 @@ class StaleWhileRevalidate(Generic[T]):
         try:
             self._made(made_of, make)
         except Exception:
-            log.exception("a slow value could not be computed; the value before it stays")
+            log.exception("a slow value could not be computed; the previous value stays")
         finally:
             self._making.release()
 

@@ -163,7 +163,7 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
         return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
     except TooManyRequests as error:
         bound.info("limited", why=str(error))
-        message = f"Muster looks nothing up for the moment (review {request.uid}): {error.message}"
+        message = f"Muster makes no look-ups at the moment (review {request.uid}): {error.message}"
         return review.failure(request, HTTPStatus.TOO_MANY_REQUESTS, message), "limited"
     except APIError as error:
         bound.warning("look-up failed", why=str(error))
@@ -171,7 +171,7 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
         return review.failure(request, HTTPStatus.SERVICE_UNAVAILABLE, message), "error"
     except Exception:  # noqa: BLE001 - logged, and answered by a refusal: a stack trace is not for the client
         bound.exception("handler failed")
-        message = f"Muster's webhook failed on this request; its log says why (review {request.uid})"
+        message = f"Muster's webhook failed on this request; see its log (review {request.uid})"
         return review.failure(request, HTTPStatus.INTERNAL_SERVER_ERROR, message), "error"
     if verdict.errors:
         bound.info("denied", errors=[str(error) for error in verdict.errors])

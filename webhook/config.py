@@ -114,7 +114,7 @@ def _read(text: str) -> Any:
     except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is no YAMLError
         raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from error
     except RecursionError:
-        raise ValueError("it cannot be read, because an alias holds itself, or it is nested too deeply") from None
+        raise ValueError("it cannot be read, because an alias contains itself, or it is nested too deeply") from None
 
 
 def _sound(written: Mapping[Any, Any], wrong: Sequence[FieldError], path: str) -> dict[Any, Any]:
@@ -132,7 +132,7 @@ def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], inde
     if not name:
         yield FieldError(f"{path}.resourceGroup", "the group needs a name", reason="Required")
     elif first != index:
-        message = f"{_LIST}[{first}] has this name already; give each group a name of its own"
+        message = f"{_LIST}[{first}] has this name already; give each group a different name"
         yield FieldError(f"{path}.resourceGroup", message, name, reason="Duplicate")
 
 

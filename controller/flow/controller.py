@@ -235,7 +235,7 @@ class JobFlows(KindController[JobFlow]):
         if not owned_by(job.metadata, meta.uid):
             owner = job.metadata.controller
             if owner and (owner.kind, owner.name) == (JOB_FLOWS.kind, meta.name):
-                raise Retry(f"Job {name} of an earlier JobFlow of this name is still there; it is about to go")
+                raise Retry(f"Job {name} of an earlier JobFlow of this name still exists; it is being deleted")
             return f"Job {name} exists already and {owner_text(job.metadata)}; delete it, or rename the JobFlow"
         self._made.note(job)
         if new:

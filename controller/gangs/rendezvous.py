@@ -108,7 +108,7 @@ class Rendezvous(KeyController):
             self._mismatch(pod, workload, str(error))
             return
         if made is None or made.name != mounted_hostfile(pod):
-            self._mismatch(pod, workload, f"{workload.kind} {workload.metadata.name} has other hosts by now")
+            self._mismatch(pod, workload, f"{workload.kind} {workload.metadata.name} lists other hosts now")
             return
         self._make(CONFIG_MAPS, workload, made.manifest)
 

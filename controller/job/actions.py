@@ -255,7 +255,7 @@ class CommandHandler:
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
             if self._uid(job.metadata.namespace, job.metadata.name) == request.job_uid:
-                raise Retry(f"the Job that Command {request.command} is for is too new to be known here")
+                raise Retry(f"the Job that Command {request.command} is for is not in the cache yet")
             why = f"Command {request.command} is for an earlier Job of this name (UID {request.job_uid}); it is dropped"
             event(job, "Warning", "CommandIssued", why)
         elif request.action not in KNOWN:
@@ -274,7 +274,7 @@ class CommandHandler:
         """
         namespace, _, name = key.partition("/")
         if name and batch.commands() and self._uid(namespace, name):
-            raise Retry(f"Job {key} is too new to be known here")
+            raise Retry(f"Job {key} is not in the cache yet")
         why = f"there is no Job {name} in namespace {namespace}" if name else NO_TARGET
         for request in batch.commands():
             command = Object(api_version=COMMANDS.api_version, kind=COMMANDS.kind, metadata=_meta(namespace, request))

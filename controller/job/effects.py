@@ -201,7 +201,7 @@ class PodEffects:
         except APIError as error:
             return f"pod {name} cannot be read: {error}"
         if pod is None:
-            return f"pod {name} was in the way and has just gone; it will be created again"
+            return f"pod {name} had the same name and was just deleted; the Job's pod will be created"
         if job_of_pod(pod.metadata) == reference(job):
             self._expectations.pod_created(reference(job), pod)
             return None

@@ -166,7 +166,7 @@ class QueueController(KindController[Queue]):
         wanted = rules.asked(command.action, queue, parent, busy=load.busy)
         if uid and uid != meta.uid:
             if self._client.get(QUEUES, meta.name).metadata.uid == uid:
-                raise Retry(f"the queue that Command {command.metadata.name} is for is too new to be known here")
+                raise Retry(f"the queue that Command {command.metadata.name} is for is not in the cache yet")
             wanted = f"it is for an earlier queue of this name (UID {uid})"
         if isinstance(wanted, rules.WantedState):
             queue = self._write(queue, wanted, load)
@@ -212,7 +212,7 @@ class QueueController(KindController[Queue]):
                 self._client.create(QUEUES, {"metadata": {"name": name}, "spec": BUILT_IN_QUEUES[name]})
         commands = self._waiting(name)
         if commands and get_or_none(self._client, QUEUES, name, None) is not None:
-            raise Retry(f"queue {name} is too new to be known here")
+            raise Retry(f"queue {name} is not in the cache yet")
         for command in commands:
             self._recorder.event(command, "Warning", "CommandIssued", f"there is no queue {name}")
             self._done(command)

@@ -17,6 +17,6 @@ def foreign(what: str, meta: ObjectMeta, train_job: TrainJob) -> Obstacle:
     """Return the obstacle of a foreign object that has a name which the TrainJob needs."""
     owner = meta.controller
     if owner and owner.kind == TRAIN_JOBS.kind and owner.name == train_job.metadata.name:
-        return Obstacle(f"{what} of an earlier TrainJob of this name is still there; it is about to go", passing=True)
+        return Obstacle(f"{what} of an earlier TrainJob of this name still exists; it is being deleted", passing=True)
     why = f"{what} exists already and {owner_text(meta)}, so it is not changed"
     return Obstacle(f"{why}; delete it, or delete this TrainJob and give it another name")

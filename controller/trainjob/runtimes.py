@@ -180,7 +180,7 @@ class RuntimeFinder:
         text = found.data.get(KEY, "")
         if digest(text) != train_job.status.runtime_digest:
             raise Obstacle(
-                f"ConfigMap {found.metadata.name} was changed: it has not the digest that stands in this TrainJob's "
+                f"ConfigMap {found.metadata.name} was changed: its digest differs from this TrainJob's "
                 "status.runtimeDigest; delete the ConfigMap, and the runtime will be read again"
             )
         return text
@@ -199,8 +199,8 @@ class RuntimeFinder:
             what = f"{reference.kind} {reference.name}, to which spec.runtimeRef refers"
             raise Obstacle(f"{what}, is gone; create it again, or delete this TrainJob")
         why = (
-            f"{reference.kind} {reference.name} was changed after this TrainJob had been admitted, and the version of "
-            "that time is not to be had any more; the TrainJob runs with the runtime as it is now"
+            f"{reference.kind} {reference.name} was changed after this TrainJob was admitted, and the earlier version "
+            "no longer exists; the TrainJob uses the present runtime"
         )
         self._recorder.event(train_job, "Warning", "RuntimeChanged", why)
         return live

@@ -215,7 +215,7 @@ def load(content: bytes) -> ClusterDump:
     except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
         raise ValueError(f"this is not a file of `muster snapshot`: {error}") from error
     if file.format != FORMAT:
-        raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: take it again")
+        raise ValueError(f"the file has format {file.format!r}; this version reads {FORMAT!r}: create it again")
     dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
     dump.pool_configs, dump.suspects, dump.usage = file.pool_configs, file.suspects, file.usage
     dump.inputs = file.inputs

@@ -210,7 +210,7 @@ def _report(
     queue = session.snapshot.queues.get(name) or Queue()
     allocated = session.hooks.get_queue_allocated_resources.call(name)
     if allocated is None:
-        raise UnknownNameError("no plugin of the scheduler configuration knows shares of queues; add `proportion`")
+        raise UnknownNameError("no plugin of the scheduler configuration computes shares of queues; add `proportion`")
     vector_of = session.snapshot.vector
     return QueueReport(
         queue=name,

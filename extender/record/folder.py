@@ -38,7 +38,7 @@ class RecordingFolder:
             if not os.access(folder, os.W_OK):
                 raise PermissionError(f"{folder} cannot be written to")
         except OSError as error:
-            raise FolderError(f"{folder}: no recording can be written there: {error.strerror or error}") from error
+            raise FolderError(f"{folder}: a recording cannot be written there: {error.strerror or error}") from error
 
     def begin(self, session: str, number: int) -> None:
         """End the open file, and begin another, whose name sorts after it; delete old files."""

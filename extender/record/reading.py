@@ -47,7 +47,7 @@ class Recording:
                 if number == 1:
                     raise RecordingError(_other_format(file, text)) from error
                 raise RecordingError(
-                    f"{file}: line {number} cannot be read: {error}. Was it recorded by a later version of Muster?"
+                    f"{file}: line {number} cannot be read: {error}. It may be from a later version of Muster."
                 ) from error
             if number == 1:
                 self._check(file, line)
@@ -66,7 +66,7 @@ class Recording:
                     yield from texts
         except zlib.error as error:
             if not whole:
-                raise RecordingError(f"{file}: it is no file of a recording: {error}") from error
+                raise RecordingError(f"{file}: it is not a file of a recording: {error}") from error
             self.cuts[file] = f"it is damaged after line {whole}: {error}"
             return
         except OSError as error:
@@ -76,7 +76,7 @@ class Recording:
 
     def _check(self, file: Path, line: AnyLine) -> None:
         if not isinstance(line, Head):
-            raise RecordingError(f"{file}: it does not begin as a file of a recording does")
+            raise RecordingError(f"{file}: it does not begin like a file of a recording")
         if line.format != FORMAT:
             raise RecordingError(f"{file}: its format is {line.format!r}; this version reads {FORMAT!r}")
         self.problems |= dict.fromkeys(timing_of(line.settings)[1])
@@ -90,4 +90,4 @@ def _other_format(file: Path, text: bytes) -> str:
     format_read = found.get("format")
     if isinstance(format_read, str):
         return f"{file}: its format is {format_read!r}; this version reads {FORMAT!r}"
-    return f"{file}: it is no file of a recording (`muster record`, or the extender's recordFolder)"
+    return f"{file}: it is not a file of a recording (`muster record`, or the extender's recordFolder)"

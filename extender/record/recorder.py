@@ -145,7 +145,7 @@ class PlannerRecorder:
             self._pause()
         self._catch_up()
         if self._awake and self._head.planner and self._wall_s() - self._snapshot_s > SLEEP_S:
-            self._end("no cycles any more: another replica leads")
+            self._end("no further cycles: another replica leads")
             self._awake = False
         self._folder.flush()
         BYTES.set(self._folder.size)

@@ -133,9 +133,11 @@ class Elector:
             self._write(lease, self._record(lease.spec))
         except APIError as error:
             if isinstance(error, AlreadyExists | Conflict) and not self.leading:  # two stood for it at once: no trouble
-                log.info("another candidate was first", lease=self._name)
+                log.info("another candidate acquired it first", lease=self._name)
             else:
-                log.warning("lease neither taken nor renewed", lease=self._name, leading=self.leading, why=str(error))
+                log.warning(
+                    "lease neither acquired nor renewed", lease=self._name, leading=self.leading, why=str(error)
+                )
             return "unknown"
         return "us"
 
@@ -178,17 +180,17 @@ class Elector:
         try:
             self._on_started()
         except Exception:
-            log.exception("cannot start to lead", lease=self._name)
+            log.exception("cannot start as the leader", lease=self._name)
             self._step_down("could not start")
             self._release()
 
     def _step_down(self, why: str) -> None:
-        log.info("not leading any more", lease=self._name, identity=self._identity, why=why)
+        log.info("no longer the leader", lease=self._name, identity=self._identity, why=why)
         self._renewed_at = None
         try:
             self._on_stopped()
         except Exception:  # `leading` is False already, and the candidacy must continue
-            log.exception("stopping to lead failed", lease=self._name)
+            log.exception("stopping as the leader failed", lease=self._name)
 
     def _release(self) -> None:
         """Release the lease if it is still held, like client-go: without a holder, and with a duration of a second."""
@@ -198,7 +200,7 @@ class Elector:
                 now = meta.format_time(time.time(), micros=True)
                 self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
         except APIError as error:
-            log.warning("lease not given up, others wait for its end", lease=self._name, why=str(error))
+            log.warning("lease not released, others wait until it expires", lease=self._name, why=str(error))
 
 
 class LeaseFollower:

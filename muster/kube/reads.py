@@ -169,7 +169,7 @@ class Reads:
             async for line in lines_of(answer):
                 yield line.decode(errors="replace")
         except BROKEN as error:
-            why = f"the log broke off: {sentence(error)}"
+            why = f"the log ended unexpectedly: {sentence(error)}"
             raise Unreachable(why, reason=type(error).__name__, where=f"GET {path}") from error
 
     async def _passed_over(

@@ -156,7 +156,7 @@ class Transport:
             headers["Authorization"] = authorization
         target = self._config.server + path
         if " " in target or not target.isprintable():  # it may be from a manifest, and would split the request line
-            raise ValueError("a request with a line break or a space where none may be")
+            raise ValueError("a request with a forbidden line break or space")
         return await self._open().request(
             method,
             URL(f"{target}?{urlencode(query)}" if query else target, encoded=True),
@@ -247,7 +247,7 @@ async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
         size_bytes += len(piece)
         if size_bytes > MOST_BYTES:
             answer.close()
-            raise TooLarge(f"an answer of more than {MOST_BYTES >> 20} MiB", status=answer.status, where=where)
+            raise TooLarge(f"a response of more than {MOST_BYTES >> 20} MiB", status=answer.status, where=where)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -290,11 +290,11 @@ async def _asking(where: str, verb: str, resource: str, timeout_s: float) -> Asy
 def sentence(error: BaseException, timeout_s: float = 0.0) -> str:
     """Describe one of `BROKEN`."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy does not connect us to the server: {error.status} {error.message}"
+        return f"the proxy does not connect to the server: {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError):
         return f"no HTTP answer: {error.message.partition(':')[0]}"  # then it quotes the answer
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "the connection ended before the answer"
+        return "the connection ended before the response"
     if isinstance(error, TimeoutError) and not str(error):
-        return f"no answer within {timeout_s:g} s"
+        return f"no response within {timeout_s:g} s"
     return str(error)[:_SHOWN_CHARS] or type(error).__name__

@@ -142,7 +142,7 @@ def _tie(master_pid: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != master_pid:
-            raise RuntimeError("the master process is gone already")
+            raise RuntimeError("the master process is already gone")
 
 
 class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types

@@ -106,7 +106,7 @@ def run(
                     waiting = (asyncio.ensure_future(stopped.wait()), server)
                     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                     if not stopped.is_set():
-                        raise RuntimeError("the server has ended by itself")
+                        raise RuntimeError("the server ended unexpectedly")
                 finally:
                     on_stopping()
         finally:

@@ -56,7 +56,7 @@ def read(text: str, wanted: type[S]) -> S:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SettingsError([f"it is not YAML: {' '.join(str(error).split())}"]) from error
     if not isinstance(document, dict):
-        raise SettingsError([f"there should be a mapping with apiVersion {API_VERSION} and kind {wanted.KIND}"])
+        raise SettingsError([f"expected a mapping with apiVersion {API_VERSION} and kind {wanted.KIND}"])
     head = {"apiVersion": API_VERSION, "kind": wanted.KIND}
     errors = [
         f"{name}: should be {value}, and is {document.get(name)!r}"
@@ -81,7 +81,7 @@ def parser_of(process: str, description: str) -> argparse.ArgumentParser:
         epilog=f"Other settings are in the file of --settings: `muster config print-defaults {process}` prints one.",
         allow_abbrev=False,
     )
-    parser.add_argument("--kubeconfig", default="", help="file to find the API server with; empty: in-cluster")
+    parser.add_argument("--kubeconfig", default="", help="kubeconfig of the API server; empty: in-cluster")
     return parser
 
 

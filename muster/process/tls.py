@@ -82,7 +82,9 @@ class ServerTLS:
                 try:
                     self._shown = _read(self._files)
                 except FileError as error:
-                    log.warning("new certificate not usable yet", the_old_one_stays=bool(self._shown), error=str(error))
+                    log.warning(
+                        "the new certificate is not usable yet", the_old_one_stays=bool(self._shown), error=str(error)
+                    )
                 else:
                     log.info("certificate taken up", ends_s=self._shown.ends_s)
             return self._shown

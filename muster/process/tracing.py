@@ -31,7 +31,7 @@ ENDPOINT_VARIABLE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 ROOT: Final = "gang"
 """The name of the first span: from the submission of a gang until it runs."""
 _MISSING: Final = (
-    "traces are asked for, but OpenTelemetry is not installed: `pip install 'muster[tracing]'`, "
+    "traces are enabled, but OpenTelemetry is not installed: `pip install 'muster[tracing]'`, "
     "or build the image with `make image LOCK=requirements-tracing.lock`"
 )
 _PACKAGES: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")

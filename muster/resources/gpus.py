@@ -97,7 +97,7 @@ def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_
     if asked:
         for whole in (GPU, names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER):
             if requests.get(whole, 0) > 0:
-                message = f"must not be set beside {whole}: a pod has whole GPUs or parts of them, not both"
+                message = f"must not be set together with {whole}: a pod has whole GPUs or parts of them, not both"
                 yield FieldError(f"{path}[{asked[0]}]", message, annotations[asked[0]])
         name = annotations.get(names.GPU_CONTAINER)
         containers = [container.name for container in (*spec.containers, *spec.init_containers)]
@@ -124,7 +124,9 @@ def _read_errors(annotations: Mapping[str, str], path: str = "metadata.annotatio
         else:
             yield from GPU_MEMORY.exceeded(f"{path}[{names.GPU_MEMORY_ASKED}]", amount)
     if fraction is not None and memory is not None:
-        yield FieldError(f"{path}[{names.GPU_MEMORY_ASKED}]", f"must not be set beside {names.GPU_FRACTION}", memory)
+        yield FieldError(
+            f"{path}[{names.GPU_MEMORY_ASKED}]", f"must not be set together with {names.GPU_FRACTION}", memory
+        )
     devices = annotations.get(names.GPU_NUM_DEVICES)
     if devices is None:
         return

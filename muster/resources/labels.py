@@ -111,10 +111,10 @@ def _read(part: str) -> Requirement:
         values = frozenset()
         operator = "DoesNotExist" if found["bare"] else "Exists"
     else:
-        raise ValueError(f"{part!r} is no condition on a label; write {_FORMS}")
+        raise ValueError(f"{part!r} is not a condition on a label; write {_FORMS}")
     if not is_key(found["key"]):
-        raise ValueError(f"{found['key']!r} can be the key of no label")
+        raise ValueError(f"{found['key']!r} cannot be the key of a label")
     for value in values:
         if not is_value(value):
-            raise ValueError(f"{value!r} can be the value of no label")
+            raise ValueError(f"{value!r} cannot be the value of a label")
     return Requirement(found["key"], operator, values)

@@ -26,9 +26,9 @@ def parse(text: str) -> dict[str, int]:
         number = whole_number(count.strip())
         name = name.strip()
         if number is None or bool(named) != bool(_NAME.fullmatch(name)) or (not named and len(parts) > 1):
-            raise ValueError(f"{part!r} is no number of spares; {_HOW}")
+            raise ValueError(f"{part!r} is not a number of spares; {_HOW}")
         if name in found:
-            raise ValueError(f"pod set {name!r} stands there twice; {_HOW}")
+            raise ValueError(f"pod set {name!r} is named twice; {_HOW}")
         found[name] = number
     if sum(found.values()) > SPARES.value:
         raise ValueError(f"{sum(found.values())} spares are more than {SPARES.value}; {_HOW}")
@@ -59,7 +59,7 @@ def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
     if borrows_text not in {None, "true", "false"}:
         yield FieldError(f"{path}[{names.BORROWS}]", "must be true or false", borrows_text)
     if borrows_text == "true" and annotations.get(names.PREEMPTABLE) == "false":
-        message = f"must be left out with {names.PREEMPTABLE}=false: who runs on spares leaves when they are needed"
+        message = f"must be left out with {names.PREEMPTABLE}=false: a gang on spares is evicted when they are needed"
         yield FieldError(f"{path}[{names.BORROWS}]", message, borrows_text)
     text = annotations.get(names.SPARES)
     if text is None:

@@ -161,7 +161,7 @@ def _wrong_slices(annotations: Mapping[str, str], path: str, pods: int | None) -
     for level, size in (names.TOPOLOGY_SLICE_KEYS, names.KUEUE_SLICE_KEYS):
         one, other = (level, size) if level in annotations else (size, level)
         if one in annotations and other not in annotations:
-            yield FieldError(f"{path}[{other}]", f"must be there where {one} is", reason="Required")
+            yield FieldError(f"{path}[{other}]", f"must be set if {one} is", reason="Required")
         number = annotations.get(size)
         if number is not None and not 0 < (whole_number(number, PODS.value) or 0) <= (pods or PODS.value):
             yield FieldError(f"{path}[{size}]", f"must be a number from 1 to {pods or PODS.value}", number)
@@ -171,7 +171,9 @@ def _wrong_slices(annotations: Mapping[str, str], path: str, pods: int | None) -
     where = f"{path}[{names.KUEUE_SLICE_LAYERS}]"
     for key in names.KUEUE_SLICE_KEYS:
         if key in annotations:
-            yield FieldError(f"{path}[{key}]", f"must not be there beside {names.KUEUE_SLICE_LAYERS}", annotations[key])
+            yield FieldError(
+                f"{path}[{key}]", f"must not be set together with {names.KUEUE_SLICE_LAYERS}", annotations[key]
+            )
     if wrong := _wrong_layers(layers, pods):
         yield FieldError(where, wrong, layers)
 
@@ -207,7 +209,7 @@ def _wrong_group(annotations: Mapping[str, str], path: str) -> Iterator[FieldErr
             yield FieldError(f"{path}[{key}]", message, group)
         slices = [slice_key for slice_key in names.SLICE_KEYS if slice_key in annotations]
         if slices:
-            yield FieldError(f"{path}[{key}]", f"must not be there beside {', '.join(slices)}", group)
+            yield FieldError(f"{path}[{key}]", f"must not be set together with {', '.join(slices)}", group)
 
 
 def _slices(annotations: Mapping[str, str], topology: str) -> tuple[Slices, ...]:

@@ -99,7 +99,7 @@ def _named(containers: Sequence[ShapedContainer], name: str, path: str) -> Shape
     for container in containers:
         if container.name == name and not container.init:
             return container
-    message = f"must hold container {name!r}, which runs the framework"
+    message = f"must contain container {name!r}, which runs the framework"
     raise InvalidFieldError(
         FieldError(f"{path}.containers", message, [each.name for each in containers if not each.init])
     )

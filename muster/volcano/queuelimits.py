@@ -78,11 +78,13 @@ def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> Usag
     found = _HOURS.fullmatch(hours)
     begin, end = (int(found[each]) * 60 + int(found[each + 1]) for each in (1, 3)) if found else (0, 0)
     if max(begin, end) > _MINUTES or begin == end:
-        raise ValueError(f"{hours!r} is no time of day from 00:00-24:00; {_WINDOW_EXAMPLE}")
+        raise ValueError(f"{hours!r} is not a time of day from 00:00 to 24:00; {_WINDOW_EXAMPLE}")
     try:
         known = zone_of(zone)
     except ScheduleError:
-        raise ValueError(f"{zone!r} is none of IANA's time zones, such as Europe/Berlin; {_WINDOW_EXAMPLE}") from None
+        raise ValueError(
+            f"{zone!r} is not one of IANA's time zones, such as Europe/Berlin; {_WINDOW_EXAMPLE}"
+        ) from None
     text = " ".join(filter(None, (days, hours, zone or "UTC")))
     return UsageWindow(_days(days), begin, end if end > begin else end + _MINUTES, known, limits, text)
 
@@ -92,7 +94,7 @@ def _days(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first not in _DAYS or (last or first) not in _DAYS:
-            raise ValueError(f"{part!r} is no day or days; they are {', '.join(_DAYS)}; {_WINDOW_EXAMPLE}")
+            raise ValueError(f"{part!r} is not a day or a range of days: {', '.join(_DAYS)}; {_WINDOW_EXAMPLE}")
         begin, end = _DAYS.index(first), _DAYS.index(last or first)
         found |= {day % _WEEK for day in range(begin, end + 1 if end >= begin else end + _WEEK + 1)}
     return frozenset(found)
@@ -201,7 +203,7 @@ def _read_budgets(text: str) -> tuple[UsageBudget, ...]:
         period = next((each for each in PERIODS if each == of), None)
         if period is None:
             raise ValueError(
-                f"{number[:100]!r} is no budget: an amount of hours per {', '.join(PERIODS)}; write it like {_EXAMPLE}"
+                f"{number[:100]!r} is not a number of hours per {', '.join(PERIODS)}; write it like {_EXAMPLE}"
             )
         if (name, period) in found:
             raise ValueError(f"{name!r} has two budgets per {period}; name it once")
@@ -225,7 +227,7 @@ def _read_windows(text: str) -> tuple[UsageWindow, ...]:
     for part in parts:
         words = part.split()
         if len(words) not in {_WORDS - 1, _WORDS}:
-            raise ValueError(f"{part[:100]!r} is no window: days, hours, time zone and amounts; {_WINDOW_EXAMPLE}")
+            raise ValueError(f"{part[:100]!r} is not a window: days, hours, time zone and amounts; {_WINDOW_EXAMPLE}")
         found.append(
             read_window(words[0], words[1], words[2] if len(words) == _WORDS else None, read_amounts(words[-1]))
         )
@@ -239,7 +241,7 @@ def _pairs(text: str, name: re.Pattern[str], example: str) -> Iterator[tuple[str
     for part in parts:
         key, _, number = (each.strip() for each in part.partition("="))
         if not name.fullmatch(key) or not number:
-            raise ValueError(f"{part[:100]!r} is no name with an amount; write it like {example}")
+            raise ValueError(f"{part[:100]!r} is not a name with an amount; write it like {example}")
         yield key, number
 
 
@@ -286,7 +288,7 @@ def read_weights(text: str) -> dict[str, float]:
         resource, _, number = (each.strip() for each in part.partition("="))
         if not resource or not _WEIGHT.fullmatch(number) or float(number) > LARGEST_WEIGHT:
             example = "write it like nvidia.com/gpu=0,cpu=2.5, or *=0 for all resources that have quotas"
-            raise ValueError(f"{part!r} is no resource with a weight from 0 to {LARGEST_WEIGHT:.0f}; {example}")
+            raise ValueError(f"{part!r} is not a resource with a weight from 0 to {LARGEST_WEIGHT:.0f}; {example}")
         if resource in weights:
             raise ValueError(f"{resource!r} has two weights; name each resource once")
         weights[resource] = float(number)

@@ -84,8 +84,8 @@ def _failure(job: IndexedJob) -> str:
     if failed is None:
         return ""
     if failed.get("reason") == _BACKOFF and job.spec.backoff_limit is not None:
-        return f"more of its pods failed than backoffLimit {job.spec.backoff_limit} allows"
-    return str(failed.get("message") or failed.get("reason") or "the Job says no more")[:_MAX_CHARS]
+        return f"more of its pods failed than its backoffLimit {job.spec.backoff_limit} allows"
+    return str(failed.get("message") or failed.get("reason") or "the Job has no message")[:_MAX_CHARS]
 
 
 def _service(job: IndexedJob) -> JSON:

@@ -19,7 +19,7 @@ Verb = Literal["cancel", "hold", "release", "move", "priority", "resize"]
 Condition = Literal["waiting", "running", "evicted", "suspended", "ended"]
 """Evicted: it waits again, as all of its pods were evicted."""
 
-_OPERATOR = "its pods are made by others"
+_OPERATOR = "other objects create its pods"
 POD_GROUP = WorkloadKind(
     POD_GROUPS,
     templates=(),
@@ -27,9 +27,9 @@ POD_GROUP = WorkloadKind(
         ended=lambda group: value_at(group, ("status", "phase")) == "Completed",
         classes=(("spec", "priorityClassName"),),
         instead={
-            "cancel": f"{_OPERATOR}, and would wait for it without end: delete what makes them, or these pods first",
-            "hold": f"{_OPERATOR}: hold what makes them",
-            "release": f"{_OPERATOR}: release what makes them",
+            "cancel": f"{_OPERATOR}, and would wait for it forever: delete these pods first, or what creates them",
+            "hold": f"{_OPERATOR}: hold the objects that create them",
+            "release": f"{_OPERATOR}: release the objects that create them",
             "resize": f"{_OPERATOR}: change their number there; its minimum is spec.minMember",
         },
     ),
@@ -164,14 +164,14 @@ def _cancel(given: _Given, _: Asked) -> Outcome:
 def _hold(given: _Given, _: Asked) -> Outcome:
     if given.held:
         return Outcome("is held already")
-    then = f"`muster release {given.called}` has it wait again, behind those that wait then"
+    then = f"`muster release {given.called}` returns it to the end of the queue"
     return Outcome(f"is held: it leaves its queue, and its pods end; {then}", (given.switched(held=True),))
 
 
 def _release(given: _Given, _: Asked) -> Outcome:
     if not given.held:
         return Outcome("is not held")
-    return Outcome("is released: it waits for its turn", (given.switched(held=False),))
+    return Outcome("is released: it waits in its queue", (given.switched(held=False),))
 
 
 def _move(given: _Given, asked: Asked) -> Outcome:
@@ -192,7 +192,7 @@ def _priority(given: _Given, asked: Asked) -> Outcome:
     if given.held:
         return Outcome(f"{says}, which counts once it is released", at_once)
     if given.kind is POD_GROUP:
-        return Outcome(f"{says}, which counts as far as its pods have one as high", at_once)
+        return Outcome(f"{says}, which counts up to the highest priority of its pods", at_once)
     if given.condition == "running" and given.verbs.count:
         return Outcome(
             f"it runs, and another class starts its pods again: muster hold {given.called} first", refused=True
@@ -200,9 +200,9 @@ def _priority(given: _Given, asked: Asked) -> Outcome:
     if given.condition == "running":
         return Outcome(f"{says}; a higher one counts for pods that are created from now on", at_once)
     if not given.verbs.count:
-        return Outcome(f"{says}, and keeps its place among those of that class", at_once)
+        return Outcome(f"{says}, and keeps its position among gangs of that class", at_once)
     return Outcome(
-        f"{says}: its pods are created again, and it waits behind those of that class", given.restarted(patch)
+        f"{says}: its pods are created again, and it waits behind gangs of that class", given.restarted(patch)
     )
 
 

@@ -102,7 +102,7 @@ def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
     patch = {"metadata": {"annotations": {names.ROTATE: request}}}
     with failing_as("change", client, CERTIFICATE_SECRETS, secret, namespace):
         client.merge_patch(CERTIFICATE_SECRETS, secret, patch, namespace)
-    click.echo(f"{target}: {request} asked for; `muster certs status` shows what becomes of it")
+    click.echo(f"{target}: {request} asked for; `muster certs status` shows its progress")
 
 
 def _read(client: Client, secret: str, namespace: str) -> CertificateSecret | None:

@@ -96,10 +96,10 @@ def check(file: Path) -> None:
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
-        raise click.ClickException(f"{file}: it is no UTF-8 text: {error}") from error
+        raise click.ClickException(f"{file}: it is not UTF-8 text: {error}") from error
     found = [_checked(name, each) for name, each in _files(text)]
     if not any(lines for lines, _ in found):
-        click.echo("everything in it does what it says")
+        click.echo("all settings have their documented effect")
     for lines, _ in found:
         for line in lines:
             click.echo(line)

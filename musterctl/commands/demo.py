@@ -93,8 +93,8 @@ def _second_waits(rows: dict[str, GangRow]) -> str:
 
 @click.command()
 @click.option("--name", default="demo", show_default=True, help="Name of the plane.")
-@click.option("--keep", is_flag=True, help="Leave the plane running and say what to try next.")
-@click.option("--faults", is_flag=True, help="Show what becomes of gangs when a node dies and when one is preempted.")
+@click.option("--keep", is_flag=True, help="Leave the plane running and print further commands.")
+@click.option("--faults", is_flag=True, help="Show gangs while a node fails and while a gang is preempted.")
 def demo(*, name: str, keep: bool, faults: bool) -> None:
     """Shows a gang from submission to completion on a local plane.
 

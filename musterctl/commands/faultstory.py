@@ -108,7 +108,7 @@ def _asks_for_a_checkpoint(story: "_FaultDemo") -> None:
     began = time.monotonic()
     note = {names.CHECKPOINT: f"step={STEP},at={meta.format_time(time.time())}"}
     story.client.merge_patch(core.PODS, notified[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
-    story.print(f"{BATCH}: answers that it has saved step {STEP}")
+    story.print(f"{BATCH}: reports that it has saved step {STEP}")
     story.wait(f"{URGENT} runs", lambda: story.bound(URGENT) == 3)  # noqa: PLR2004 - its members
     story.print(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {story.where(URGENT)}")
 

@@ -188,7 +188,7 @@ def from_files(files: Iterable[str], job_name: str | None, namespace: str | None
         own = (each.get("metadata") or {}).get("namespace")
         if namespace and own and own != namespace:
             raise click.UsageError(
-                f"{file}: {_title(each)} is in namespace {own}, and --namespace says {namespace}: pass -n {own}"
+                f"{file}: {_title(each)} is in namespace {own}, and --namespace is {namespace}: pass -n {own}"
             )
     jobs = [
         each for _, each in found if (each["apiVersion"], each["kind"]) == (batch.JOBS.api_version, batch.JOBS.kind)

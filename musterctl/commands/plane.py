@@ -42,7 +42,7 @@ def status(name: str) -> None:
     for part in dead:
         console().print(f"\n{part.death()}", markup=False, highlight=False, soft_wrap=True)
     if dead:
-        console().print(f"\n`muster up --name {name}` starts what is dead.", markup=False)
+        console().print(f"\n`muster up --name {name}` restarts dead processes.", markup=False)
         sys.exit(1)
 
 
@@ -61,7 +61,7 @@ def show(plane: Plane) -> None:
         table.add_row("supervisor", f"[{_STYLES[word]}]{word}[/]", str(plane.supervisor.pid or ""), "")
     shown.print(table)
     for name, times in restarts(plane.supervisor.log_file, plane.parts).items():
-        text = f"{name} died and was started again {times} times: {plane.supervisor.log_file} says why"
+        text = f"{name} died and was restarted {times} times: {plane.supervisor.log_file} says why"
         shown.print(text, markup=False, highlight=False, soft_wrap=True)
     for name, trouble in troubles.items():
         shown.print(f"{name} is not ready: {trouble}", markup=False, highlight=False, soft_wrap=True)

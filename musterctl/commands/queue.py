@@ -180,7 +180,7 @@ def explain_queue(*, queue_name: str, output: str, read: ClusterReader) -> None:
         reports = {report.queue: report for report in reports_for(read)}
     except Forbidden as error:
         raise click.ClickException(
-            f"{no_queues(error)} `muster queue top` shows where your own gangs stand."
+            f"{no_queues(error)} `muster queue top` shows the positions of your own gangs."
         ) from error
     if queue_name not in reports:
         raise click.ClickException(f"there is no queue {queue_name!r}; there is {', '.join(sorted(reports))}")

@@ -79,7 +79,7 @@ def simulate(
     space = read.namespace(namespace)
     dump = dump_for(read, space)
     if not dump.whole and (add_nodes or cordon or without or queues):
-        raise click.UsageError("these changes can be tried by those who may list the whole cluster; you may use -f")
+        raise click.UsageError("only users who may list the whole cluster can simulate these changes; you may use -f")
     submission = _read(files, dump, read, space, admission_config or "")
     change = DumpChange(
         space,

@@ -76,7 +76,7 @@ def framework(runtime: Runtime) -> str:
     """Return the framework that starts a file on this runtime. Raise ClickException if the runtime cannot run files."""
     if runtime.metadata.labels.get(RUNTIME_FRAMEWORK) == "torchtune":
         raise click.ClickException(
-            f"runtime {runtime.metadata.name} fine-tunes with torchtune and runs no file of yours: choose another one "
+            f"runtime {runtime.metadata.name} fine-tunes with torchtune and cannot run your file: choose another one "
             "with --runtime, or submit a TrainJob with arguments for it"
         )
     return framework_of(runtime.spec.ml_policy)
@@ -158,7 +158,7 @@ def _keyword(text: str) -> str:
     """Return `lr=0.1` as a keyword argument; a value that is not a literal becomes a string."""
     key, equals, value = text.partition("=")
     if not (equals and key.isidentifier()):
-        raise click.ClickException(f"{text!r} is no argument for a function: write name=value, as in lr=0.1")
+        raise click.ClickException(f"{text!r} is not an argument for a function: write name=value, as in lr=0.1")
     try:
         return f"{key}={ast.literal_eval(value)!r}"
     except (ValueError, SyntaxError):

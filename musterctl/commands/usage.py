@@ -79,7 +79,7 @@ def _csv(by: tuple[str, ...], found: list[UsageRow]) -> None:
 
 def _table(by: tuple[str, ...], found: list[UsageRow]) -> None:
     if not found:
-        click.echo("Nothing was asked for in that time.", err=True)
+        click.echo("Nothing was requested in that time.", err=True)
         return
     shown = [
         (row.key, resource, amounts)

@@ -35,7 +35,7 @@ _KWOK: Final = {
 """kwok answers requests for logs in place of kubelets."""
 _NO_LOGS: Final = (
     "2020-01-01T00:00:00Z stdout F this node is simulated, so its pods run no program and write no log; "
-    "muster explain pod NAME and muster kubectl describe pod NAME say what becomes of a pod\n"
+    "muster explain pod NAME and muster kubectl describe pod NAME show the state of a pod\n"
 )
 """The log of every container, in the format of a container runtime."""
 

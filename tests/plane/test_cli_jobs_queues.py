@@ -227,7 +227,7 @@ def test_a_queue_from_create_to_close(client: Client, namespace: str, muster: Mu
         assert "Capability:  cpu=8,nvidia.com/gpu=4" in muster("queue", "view", f"queue.scheduling.volcano.sh/{name}")
         assert "Namespaces:  team=vision" in muster("queue", "view", name)
         assert "team=vision" in muster("queue", "list")
-        assert "no condition on a label" in muster("queue", "create", "x", "--namespace-selector=a b", code=2)
+        assert "not a condition on a label" in muster("queue", "create", "x", "--namespace-selector=a b", code=2)
         assert "the root queue cannot be closed" in muster("queue", "close", "root", code=1)
         assert "CloseQueue asked for" in muster("queue", "close", name)
         wait_for(lambda: client.get(QUEUES, name).status.state == "Closed")

@@ -13,7 +13,10 @@ MUSTER = Path(sys.executable).with_name("muster")
 
 @pytest.mark.parametrize(
     ("more", "told"),
-    [([], "✓ torch-second starts whole once there is room"), (["--faults"], "✓ a node died and a gang was preempted")],
+    [
+        ([], "✓ torch-second starts whole once there is room"),
+        (["--faults"], "✓ a node died and a gang was preempted"),
+    ],
 )
 def test_the_demo_leaves_nothing(tmp_path: Path, more: list[str], told: str) -> None:
     """Of a plane that it made; the story came true."""

@@ -113,7 +113,7 @@ def test_a_job_says_who_evicted_it(
     wait_for(lambda: re.search(rf"Warning +Evicted .*{why}", describe("job", "low")), STARTS_S)
     wait_for(lambda: "Bound" in describe("job", "high"), STARTS_S)
     if policy == "OnFailure":
-        failed = f"it failed: its {why}; more of its pods failed than backoffLimit 6 allows"
+        failed = f"it failed: its {why}; more of its pods failed than its backoffLimit 6 allows"
         wait_for(
             lambda: failed in explained(plane, namespace, "low"), STARTS_S, lambda: explained(plane, namespace, "low")
         )

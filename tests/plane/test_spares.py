@@ -146,6 +146,6 @@ def test_spares_give_way_before_anybody_is_evicted(client: Client, namespace: st
 def test_a_mistake_is_refused(client: Client, namespace: str) -> None:
     """With the field, and how to write it."""
     with pytest.raises(
-        Exception, match=r"metadata.annotations\[muster.dev/spares\].*is no number of spares; write a num"
+        Exception, match=r"metadata.annotations\[muster.dev/spares\].*is not a number of spares; write a num"
     ):
         submit(client, namespace, "train", 3, {names.SPARES: "two"})

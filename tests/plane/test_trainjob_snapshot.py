@@ -91,7 +91,7 @@ def test_one_made_meanwhile(story: TrainStory, plane: Plane, namespace: str, wai
         plane.mend()
     wait_for(lambda: story.held("t") == [("Blocked", "True", "TrainJobResourcesCreationFailed")], 60)
     assert story.conditions("t")[0].message == (
-        f"ConfigMap {SNAPSHOT} was changed: it has not the digest that stands in this TrainJob's status.runtimeDigest; "
+        f"ConfigMap {SNAPSHOT} was changed: its digest differs from this TrainJob's status.runtimeDigest; "
         "delete the ConfigMap, and the runtime will be read again"
     )
     client.delete(CONFIG_MAPS, SNAPSHOT, namespace)

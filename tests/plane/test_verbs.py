@@ -247,7 +247,7 @@ def test_a_pod_group_of_somebody_elses_pods(
     found = yaml.safe_load(muster("priority", "podgroup/g", f"--class={high}", "-o", "yaml", space))
     assert (found["spec"]["queue"], found["spec"]["priorityClassName"]) == (queue, high)
     for verb, *more in (("cancel",), ("hold",), ("release",), ("resize", "--size=3")):
-        assert "its pods are made by others" in muster(verb, "g", *more, space, code=1)
+        assert "other objects create its pods" in muster(verb, "g", *more, space, code=1)
     assert "no PriorityClass with name nosuch" in muster("priority", "g", "--class=nosuch", space, code=1)
     assert "unable to find job queue" in muster("move", "g", "--queue=nowhere", space, code=1)
     assert "there is no workload h in namespace" in muster("hold", "g", "h", space, code=1)

@@ -142,7 +142,7 @@ def tried(
     their queues.
     """
     if not whole and (asked.add_nodes or asked.cordon or asked.queues):
-        asked.errors["form"] = "these changes can be tried by those who may list the whole cluster; manifests by all"
+        asked.errors["form"] = "only users who may list the whole cluster can simulate these changes; manifests by all"
         return None
     try:
         objects = list(documents_in(asked.manifests, _NAME, aliases=False))

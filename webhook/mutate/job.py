@@ -30,7 +30,7 @@ from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 
 JSON = dict[str, Any]
 _DEFAULT = Why("left out", "default")
-_IMPLIED = Why("another plugin cannot do without", "spec.plugins")
+_IMPLIED = Why("another plugin needs it", "spec.plugins")
 _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 
 

@@ -152,7 +152,7 @@ def name_native_group(review: PodReview, lookups: Lookups) -> None:
     if spec.get("schedulingGroup") == {"podGroupName": name}:
         return
     if name:
-        why = Why("preemption by other profiles ends its gang whole", "nativePodGroups")
+        why = Why("preemption by other profiles evicts the whole gang", "nativePodGroups")
         review.patch.set("spec", "schedulingGroup", value={"podGroupName": name}, why=why)
     elif spec.get("schedulingGroup"):
         review.patch.set("spec", "schedulingGroup", value=None, why=Why("it is not the gang of the pod", "spec"))

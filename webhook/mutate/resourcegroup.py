@@ -37,7 +37,7 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: 
         if selector.get(key) != value:
             patch.set(*place, "nodeSelector", key, value=value, why=_why(group, "labels", "its nodes have this label"))
     if group.affinity and not spec.get("affinity"):
-        why = _why(group, "affinity", "it has none of its own")
+        why = _why(group, "affinity", "it has none itself")
         patch.set(*place, "affinity", value=group.affinity, why=why)
     known = [explicit(each) for each in msgspec.convert(spec.get("tolerations") or [], list[constraints.Toleration])]
     for toleration in group.tolerations:

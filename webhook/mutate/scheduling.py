@@ -25,7 +25,7 @@ from webhook.mutate.podreview import PodReview
 from webhook.objects.names import MAX_LABEL
 from webhook.patch import Part, Patch, Why
 
-_MARKED = Why("the cluster's own scheduler asks Muster about it", "markPods")
+_MARKED = Why("the cluster's own scheduler calls Muster for it", "markPods")
 GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTION": names.GPU_PORTION}
 """Variable of the container → the annotation that holds its value."""
 
@@ -48,14 +48,14 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
         place = ("labels", names.GANG) if len(gang) <= MAX_LABEL else ("annotations", names.GROUP_NAME)
         patch.set("metadata", *place, value=gang, why=Why("it starts together with its siblings", source))
     if gang:
-        _add_gate(review, names.GATE, Why("it waits until its gang has places", source))
+        _add_gate(review, names.GATE, Why("it waits until its gang has nodes", source))
 
 
 def hold_member(review: PodReview) -> None:
     """Add the gate to a pod of a native PodGroup that names Muster's scheduler but no queue."""
     gang = native_gang_of(review.meta, review.typed_spec.scheduling_group)
     if is_musters(review.scheduler) and gang and named_gang(review.meta) is None:
-        _add_gate(review, names.GATE, Why("it waits until its gang has places", "spec.schedulingGroup"))
+        _add_gate(review, names.GATE, Why("it waits until its gang has nodes", "spec.schedulingGroup"))
 
 
 def add_requested_gate(review: PodReview) -> None:
@@ -117,7 +117,7 @@ def _add_variables(review: PodReview, kind: str, index: int, container: dict[str
         source = {"fieldPath": f"metadata.annotations['{annotation}']"}
         number, known = given.get(name, (0, None))
         if known is None:
-            why = Why("the container learns which GPUs it shares", f"annotation {asked}")
+            why = Why("the container gets the numbers of its shared GPUs", f"annotation {asked}")
             value = {"name": name, "valueFrom": {"fieldRef": source}}
             review.patch.append("spec", kind, index, "env", value=value, why=why)
         elif ((known.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath") != source["fieldPath"]:

@@ -121,7 +121,7 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
             why = Why("the launcher's host name", framework)
             patch.append("spec", "dnsConfig", "searches", value=domain, why=why)
     if pod_set.subdomain and not spec.get("subdomain"):
-        why = Why("the pods find each other under it", framework)
+        why = Why("the pods find each other by it", framework)
         patch.set("spec", "subdomain", value=pod_set.subdomain, why=why)
 
 

@@ -90,7 +90,7 @@ def _keep_version(meta: ObjectMeta, old: ObjectMeta, patch: Patch) -> None:
     """Restore the recorded version in an update that omits or changes it."""
     before = old.annotations.get(names.RUNTIME_VERSION)
     if before and meta.annotations.get(names.RUNTIME_VERSION) != before and not meta.deletion_timestamp:
-        why = Why("what it was created with", "Muster")
+        why = Why("its value at creation", "Muster")
         patch.set("metadata", "annotations", names.RUNTIME_VERSION, value=before, why=why)
 
 

@@ -45,11 +45,15 @@ def toleration_errors(toleration: constraints.Toleration, path: str) -> Iterator
     elif operator != "Exists":
         yield FieldError(f"{path}.key", "only with operator Exists may it be left out", reason="Required")
     if operator == "Exists" and toleration.value:
-        yield FieldError(f"{path}.value", "goes with operator Equal; Exists looks at the key only", toleration.value)
+        yield FieldError(
+            f"{path}.value", "is allowed with operator Equal only; Exists checks only the key", toleration.value
+        )
     elif operator == "Equal":
         yield from _value_errors(toleration.value, f"{path}.value")
     if toleration.toleration_seconds is not None and effect != "NoExecute":
-        yield FieldError(f"{path}.tolerationSeconds", "goes with effect NoExecute", toleration.toleration_seconds)
+        yield FieldError(
+            f"{path}.tolerationSeconds", "is allowed with effect NoExecute only", toleration.toleration_seconds
+        )
 
 
 def affinity_errors(affinity: constraints.Affinity, path: str) -> Iterator[FieldError]:
@@ -60,7 +64,7 @@ def affinity_errors(affinity: constraints.Affinity, path: str) -> Iterator[Field
         if nodes.required:
             terms = f"{below}.{_REQUIRED}.nodeSelectorTerms"
             if not nodes.required.node_selector_terms:
-                yield FieldError(terms, "give at least one, as no node matches none", reason="Required")
+                yield FieldError(terms, "give at least one, because an empty list matches no node", reason="Required")
             for index, term in enumerate(nodes.required.node_selector_terms):
                 yield from _node_term_errors(term, f"{terms}[{index}]")
         for index, choice in enumerate(nodes.preferred):
@@ -107,7 +111,7 @@ def _expression_errors(
         elif operator in _LISTS and not values:
             yield FieldError(f"{below}.values", f"operator {operator} needs at least one", reason="Required")
         elif operator in _BARE and values:
-            yield FieldError(f"{below}.values", f"operator {operator} looks at the key only", values)
+            yield FieldError(f"{below}.values", f"operator {operator} checks only the key", values)
         elif operator in _COMPARISONS and (len(values) != 1 or not _INTEGER.fullmatch(values[0])):
             yield FieldError(f"{below}.values", f"operator {operator} compares with one whole number", values)
         for place, value in enumerate(values if operator in _LISTS else ()):

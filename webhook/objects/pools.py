@@ -81,4 +81,4 @@ def _beyond(path: str, asked: dict[str, int], largest: dict[str, int]) -> Iterat
             yield f"{path}: no node has the resource {brief(name)}, so these pods cannot start; {hint}"
         elif most and amount > most:
             words = amount_text(name, amount), amount_text(name, most)
-            yield f"{path}: a pod asks for {words[0]} {name}, and the largest node has {words[1]}; it cannot start"
+            yield f"{path}: a pod asks for {words[0]} {name}, and the largest node has {words[1]}; the pod cannot start"

@@ -98,7 +98,7 @@ def documents_in(text: str, file: str, *, aliases: bool = True) -> Iterator[JSON
         is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
         for each in document["items"] if is_list else [document]:
             if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict | None):
-                raise ManifestError(f"{file}: there should be Kubernetes objects, and there is {each!r:.60}")
+                raise ManifestError(f"{file}: expected Kubernetes objects, but found {each!r:.60}")
             yield each
 
 
@@ -114,7 +114,7 @@ def _read(text: str, file: str, *, aliases: bool) -> list[Any]:
         why = str(error).replace('"<unicode string>", ', "")
         raise ManifestError(f"cannot read {file}: {why}") from error
     except RecursionError as error:
-        raise ManifestError(f"cannot read {file}: it is nested too deeply, or an alias holds itself") from error
+        raise ManifestError(f"cannot read {file}: it is nested too deeply, or an alias contains itself") from error
 
 
 def _check(text: str, *, aliases: bool) -> None:

@@ -25,7 +25,7 @@ def translated(document: JSON) -> Iterator[tuple[JSON, str]]:
     kind = (document.get("apiVersion"), document.get("kind"))
     if kind == (scheduling.NATIVE_POD_GROUPS.api_version, scheduling.NATIVE_POD_GROUPS.kind):
         native = msgspec.convert(document, scheduling.NativePodGroup)
-        yield _plain(group_of(native)), f"what PodGroup {native.metadata.name} of Kubernetes' own says"
+        yield _plain(group_of(native)), f"what PodGroup {native.metadata.name} of Kubernetes"
     elif kind == (scheduling.WORKLOADS.api_version, scheduling.WORKLOADS.kind):
         workload = msgspec.convert(document, scheduling.Workload)
         for template, note in _templates(workload.spec):

@@ -71,7 +71,7 @@ def _refusal(user: admission.UserInfo, command: str, action: reviews.ResourceAtt
     target = f"{action.resource}.{action.group}/{action.name}"
     there = f" -n {action.namespace}" if action.namespace else ""
     message = (
-        f"user {user.username!r} may not send {command or 'a Command'} to {target}, as that takes the right to "
+        f"user {user.username!r} may not send {command or 'a Command'} to {target}, because this requires the right to "
         f"{action.verb} it; ask an administrator, and see `kubectl auth can-i {action.verb} {target}{there}`"
     )
     return FieldError("target", message, reason="Forbidden")

@@ -45,7 +45,7 @@ def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError
         task = value_at(new, (*place[:-1], "name"))  # none where a kind has but one number
         how = f"muster resize {_title(kind, new)} --size {size}{f' --task {task}' if task else ''}"
         message = (
-            f"must stay {before} while it may have pods, as each pod of a framework knows their number; "
+            f"must stay {before} while it may have pods, because each pod of a framework has their number; "
             f"{how} stops them, and starts as many"
         )
         yield FieldError(dotted(place), message, after, "Forbidden")

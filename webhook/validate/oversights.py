@@ -23,7 +23,7 @@ _SET_BY_APPLY = ("fieldsV1", "f:spec", "f:template", "f:spec", "f:schedulerName"
 """Field in `managedFields` by which server-side apply records that the user has set the scheduler of
 `spec.template`."""
 
-_HEADLESS = "the pods find each other under its name: create a Service with clusterIP None, and the pods' labels"
+_HEADLESS = "the pods find each other by its name: create a Service with clusterIP None, and the pods' labels"
 
 
 class Labelled(NamedTuple):

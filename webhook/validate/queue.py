@@ -284,7 +284,7 @@ def check_pool_change(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator
         )
         yield FieldError(path, message, after, "Forbidden")
     if other:
-        yield FieldError(path, f"is {words(after)}, and these queues below say another one: {listed(other)}", after)
+        yield FieldError(path, f"is {words(after)}, and these queues below name another one: {listed(other)}", after)
 
 
 def _has_gangs(queue: Queue) -> bool:

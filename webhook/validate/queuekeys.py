@@ -30,7 +30,7 @@ def check_keys(new: Queue, old: Queue | None = None) -> Findings:
                 for near in [] if advice else get_close_matches(key, sorted(known), n=1, cutoff=_CLOSE):
                     advice = f"did you mean {near}?"
                 path = f"metadata.{place}[{key}]"
-                what = f"is no {place[:-1]} of a Queue that Muster knows, so it has no effect"
+                what = f"is no {place[:-1]} of a Queue known to Muster, so it has no effect"
                 if advice:
                     found.errors.append(FieldError(path, f"{what}; {advice}", given[key]))
                 else:
@@ -45,6 +45,6 @@ def forgotten_budget(new: Queue, old: Queue | None) -> Iterator[str]:
     if enforced[0] and enforced[0] not in enforced[1:]:
         yield (
             f"metadata.annotations[{names.BUDGET}]: the history has no durable store, so usage is forgotten with the "
-            "pod of its recorder. What is not known counts for no budget. Set history.storage.size or history.database "
+            "pod of its recorder. Unknown usage counts for no budget. Set history.storage.size or history.database "
             "of the chart"
         )

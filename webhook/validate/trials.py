@@ -121,7 +121,7 @@ def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may
                 findings.add(_quoted(quoted, trial, namespace, may_know))
     if untried:
         findings.warnings.append(
-            f"{untried[0]}: {len(untried)} pod templates were not tried: only {MAX_TRIED} different ones of an "
+            f"{untried[0]}: {len(untried)} pod templates were not tested: only {MAX_TRIED} different ones of an "
             "object are, as each takes a call. If they are wrong, its events will say so"
         )
     return findings
@@ -159,7 +159,7 @@ def _quoted(refusal: APIError, trial: Trial, namespace: str, may_know: MayKnow) 
     """Return the part of a refusal that the user may read."""
     words = refusal.message
     if _NO_DRY_RUN in words:
-        log.warning("a template could not be tried", namespace=namespace, template=trial.path, why=str(refusal))
+        log.warning("a template could not be tested", namespace=namespace, template=trial.path, why=str(refusal))
         return Findings()
     if missing := _NO_CLASS.search(words):  # a matter of the cluster, not of the namespace
         return Findings([_no_class(trial.own("spec.priorityClassName") or trial.added, missing[1])])

@@ -139,7 +139,7 @@ def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
     others = counts.running + counts.failed + counts.unknown + counts.terminating + counts.pending - unplaced
     if others or counts.succeeded < max(spec.min_available, 1) or counts.succeeded == total_replicas(spec):
         return _completion(spec, counts)
-    message = f"{many(counts.succeeded, 'pod')} of the elastic world succeeded; the others are not started any more"
+    message = f"{many(counts.succeeded, 'pod')} of the elastic world succeeded; the others are no longer started"
     return Transition("Completing", "WorldEnded", message)
 
 

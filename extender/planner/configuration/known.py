@@ -134,7 +134,7 @@ SWITCHES: dict[str, Switch] = {
     "enableReclaimable": Switch(hooks=("reclaim_victim_filter", "reclaim_scenario_validator")),
     "enablePreemptive": Switch(hooks=("can_reclaim_resources",)),
     "enableHierarchy": Switch(default=False, without="queues with a parent always count in it"),
-    "enabledOverused": Switch(without="Muster checks for each gang and its amounts whether the queue may have more"),
+    "enabledOverused": Switch(without="Muster checks for each gang and its amounts whether the queue may use more"),
     **_all("enableJobPipelined enableJobStarving enableBestNode enableTargetJob", Switch(without=_NOT_ASKED)),
     **_all("enableReservedNodes enabledVictim", Switch(without=_NOT_ASKED)),
     "enabledClusterOrder": Switch(default=False, without=_NOT_ASKED),

@@ -78,12 +78,12 @@ class ConfigurationReport:
             yield from (str(finding) for finding in self.findings_of_kind(effect))
 
 
-INSTALLED_LATER = "it was installed after this process started, which knows it after a restart"
+INSTALLED_LATER = "it was installed after this process started: restart the process"
 ENQUEUE, GANG = "enqueue", "gang"
 CONSTRAINTS = ("predicates", "dynamicresources", "topology")
 """Plugins that enforce requirements of pods and gangs; every configuration has them."""
 _VOTES = frozenset({"job_enqueueable", "job_enqueued"})
-_REQUIRED = "it is there in any case: what a pod or a gang requires holds under every configuration"
+_REQUIRED = "it is always active: requirements of pods and gangs hold under every configuration"
 _CONSTRAINING = frozenset({"pre_predicate", "predicate", "neighbour_predicate", "subset_nodes", "closest_domain"})
 """Hooks that no switch removes from these plugins."""
 
@@ -121,7 +121,7 @@ def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
                 _plugin(option, f"tiers[{number}].plugins[{position}]", registry, found)
     if all(use.name != GANG for use in found.plugins):
         found.plugins.insert(0, PluginUse(GANG, ""))
-        found.report.differs("tiers", GANG, "it is there in any case, and first: members start together or not at all")
+        found.report.differs("tiers", GANG, "it is always active, and first: members start together or not at all")
     for name in CONSTRAINTS:
         if name in registry.plugins and all(use.name != name for use in found.plugins):
             found.plugins.append(PluginUse(name, ""))
@@ -156,7 +156,7 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
         report.differs(
             "actions",
             ENQUEUE,
-            "it runs first without being named, and asks no plugin: no gang has its pods made before it",
+            "it always runs first, and calls no plugin: pods are created only for admitted gangs",
         )
 
 
@@ -177,7 +177,7 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
     if not there:
         return
     if any(use.name == ours for use in found.plugins):
-        report.differs(path, option.name, f"plugin {ours} is there once, as it stands first")
+        report.differs(path, option.name, f"plugin {ours} is used once, at its first position")
         return
     found.plugins.append(PluginUse(ours, path, arguments, off))
 
@@ -210,11 +210,11 @@ def _switches(
         if switch is None:
             report.unknown(where, "field", name, {"name", "arguments", *SWITCHES})
         elif not isinstance(value, bool):
-            report.errors.append(f"{where}: must be true or false, and is {value!r}")
+            report.errors.append(f"{where}: must be true or false, but is {value!r}")
         elif value != switch.default:
             off.update(set(switch.hooks) - kept)
             if there and kept & set(switch.hooks):
-                report.idle(where, name, "what a pod or a gang requires holds under every configuration")
+                report.idle(where, name, "requirements of pods and gangs hold under every configuration")
             elif there and switch.differs:
                 report.differs(where, name, switch.differs)
             elif there and not switch.hooks:

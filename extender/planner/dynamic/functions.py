@@ -63,21 +63,21 @@ def compare(left: Value, right: Value) -> int:
 def amount_of(value: Value) -> Fraction:
     """Return the amount of a quantity. Raises ValueError if the value is not a quantity."""
     if QUANTITY not in value:
-        raise ValueError("this is no quantity")
+        raise ValueError("this is not a quantity")
     return Fraction(value[QUANTITY])
 
 
 def integer(amount: Fraction) -> int:
     """Return the amount as an integer. Raises ValueError if it is not a whole number."""
     if amount.denominator != 1:
-        raise ValueError("the quantity is no whole number")
+        raise ValueError("the quantity is not a whole number")
     return amount.numerator
 
 
 def release_of(value: Value) -> Release:
     """Return major, minor and patch. Raises ValueError if the value is not a version."""
     if SEMVER not in value:
-        raise ValueError("this is no version")
+        raise ValueError("this is not a version")
     return parse_semver(value[SEMVER])[0]
 
 
@@ -86,7 +86,7 @@ def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
     """Return numbers and pre-release parts (semver.org 2.0). Raises ValueError if the text is not a version."""
     match = _SEMVER.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
-        raise ValueError("this is no semantic version")
+        raise ValueError("this is not a semantic version")
     major, minor, patch, pre, _ = match.groups()
     return (int(major), int(minor), int(patch)), tuple(pre.split(".")) if pre else ()
 

@@ -57,8 +57,8 @@ def read(text: str) -> tuple[SchedulerConfig, list[str]]:
         content = msgspec.yaml.decode(text) if text.strip() else {}
     except msgspec.DecodeError as error:
         if _SEVERAL in str(error):
-            return SchedulerConfig(), ["these are several documents; a line `---` separates them: keep one"]
-        return SchedulerConfig(), [f"this is no YAML: {error}"]
+            return SchedulerConfig(), ["there are several documents, separated by `---`: keep one"]
+        return SchedulerConfig(), [f"this is not YAML: {error}"]
     errors: list[str] = []
     fields = _fields(content, "the file", errors)
     found = SchedulerConfig(sections={key: fields[key] for key in fields if key not in {"actions", "tiers"}})
@@ -95,7 +95,7 @@ def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        errors.append(f"{path}: must have fields, as in `name: value`, and is {content!r}")
+        errors.append(f"{path}: must have fields, as in `name: value`, but is {content!r}")
         return {}
     return {str(key): value for key, value in content.items()}
 

@@ -263,7 +263,7 @@ class Hooks:
     job_enqueueable: Hook[Vote] = _hook(rules.first_opinion, "whether a gang is admitted")
     job_enqueued: Hook[OnGang] = _hook(rules.call_all, "notification: the gang was admitted")
     job_ready: Hook[Ready] = _hook(rules.all_agree, "whether a gang can start")
-    pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "notification: the planner is about to try the gang")
+    pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "notification: the planner is about to place the gang")
     allocated: Hook[OnOperation] = _hook(rules.call_all, "notification: members get slots")
     deallocated: Hook[OnOperation] = _hook(rules.call_all, "notification: members lose their slots again")
     evicted: Hook[OnEviction] = _hook(rules.call_all, "notification: pods are evicted, possibly as a trial")

@@ -91,7 +91,7 @@ def worded(code: str) -> Callable[[Callable[P, str]], Callable[P, Reason]]:
 
 def _enter(code: str, words: Callable[..., str]) -> None:
     if code in _SENTENCES:
-        raise ValueError(f"there are two sentences of the code {code!r}")
+        raise ValueError(f"two sentences have the code {code!r}")
     _SENTENCES[code] = words
 
 

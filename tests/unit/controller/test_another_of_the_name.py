@@ -170,7 +170,7 @@ BY_OWNER = "its owner reference (volcano.sh/task-spec, volcano.sh/task-index say
 IN_THE_WAY = {
     "of nobody": ({"ownerReferences": []}, f"exists already and has no owner; {REMEDY}"),
     "of this Job by its owner alone": ({}, f"exists already and belongs to this Job only by {BY_OWNER}; {REMEDY}"),
-    "gone by now": (NotFound("it has gone"), "was in the way and has just gone; it will be created again"),
+    "gone by now": (NotFound("it has gone"), "had the same name and was just deleted; the Job's pod will be created"),
     "not readable": (ServerError("broken"), "cannot be read: broken"),
 }
 

@@ -73,7 +73,7 @@ def test_a_list_of_hosts_that_has_changed(world: World) -> None:
     owner = world.owner(INDEXED_JOBS, spec=an_mpi_job(1000))
     world.meet(owner, volumes=[volume], subdomain="train", containers=[{"name": "node"}])
     assert not world.api.all(CONFIG_MAPS)
-    assert "Job train has other hosts by now; delete the pod" in world.events.said["ConfigMapError"]
+    assert "Job train lists other hosts now; delete the pod" in world.events.said["ConfigMapError"]
 
 
 def test_a_gang_that_may_not_move_stays_and_its_owner_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,9 +274,9 @@ def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, 
 
 @pytest.mark.parametrize(("reason", "message", "ending"), [
     ("BackoffLimitExceeded", "Job has reached the specified backoff limit",
-        "more of its pods failed than backoffLimit 6 allows"),
+        "more of its pods failed than its backoffLimit 6 allows"),
     ("DeadlineExceeded", "Job was active too long", "Job was active too long"),
-    ("", "", "the Job says no more"),
+    ("", "", "the Job has no message"),
 ])  # fmt: skip
 def test_the_group_of_a_failed_job_says_why(world: World, reason: str, message: str, ending: str) -> None:
     """Its pods are gone, and the PodGroup has what is left to read."""

@@ -197,7 +197,7 @@ def test_first_certificates_that_are_refused_are_left_to_the_leader() -> None:
     kept.show()
     with capture_logs() as logs:
         kept.keeper.make_first()
-    assert [each["event"] for each in logs] == ["the first certificates are left to the leader"]
+    assert [each["event"] for each in logs] == ["the leader creates the first certificates"]
     kept = Kept()
     for reflector in kept.keeper.reflectors.values():
         cast("Any", reflector).wait_synced = lambda seconds: seconds > 5.0
@@ -259,7 +259,7 @@ def test_a_secret_that_is_there_by_now() -> None:
     kept = Kept()
     kept.show()
     kept.api.add(CERTIFICATE_SECRETS, {"metadata": {"name": "certs", "namespace": "n"}, "data": {}})
-    with pytest.raises(Exception, match="another controller has made the Secret certs"):
+    with pytest.raises(Exception, match="another controller has created the Secret certs"):
         kept.keeper.process("certificates")
 
 

@@ -198,11 +198,11 @@ def test_a_command_to_a_queue_that_is_not_known_yet_waits_for_it() -> None:
     target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": "q", "uid": made.metadata.uid}
     command = world.api.add(COMMANDS, {"metadata": {"name": "c"}, "action": "CloseQueue", "target": target}, "n")
     queues._command_seen(None, command)
-    with pytest.raises(Retry, match="queue q is too new to be known here"):
+    with pytest.raises(Retry, match="queue q is not in the cache yet"):
         queues.process("q")
     earlier = structs.replace(made, metadata=structs.replace(made.metadata, uid="earlier"))
     queues.cache.store.add_object(earlier)
-    with pytest.raises(Retry, match="the queue that Command c is for is too new to be known here"):
+    with pytest.raises(Retry, match="the queue that Command c is for is not in the cache yet"):
         queues.process("q")
     world.settle(1.0)
     assert world.api.find(QUEUES, "q").status.state == "Closed"

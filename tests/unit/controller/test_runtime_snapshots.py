@@ -96,7 +96,7 @@ def test_one_that_no_status_vouches_for_is_made_anew(found: Callable[[str, str],
 
 def test_one_with_another_digest_stops_the_train_job(found: Callable[[str, str], tuple[int, Cluster]]) -> None:
     """It was changed; the message has the remedy."""
-    with pytest.raises(Obstacle, match=r"was changed: it has not the digest .*; delete the ConfigMap"):
+    with pytest.raises(Obstacle, match=r"was changed: its digest differs .*; delete the ConfigMap"):
         found(digest(text(ADMITTED)), text(FORGED))
 
 

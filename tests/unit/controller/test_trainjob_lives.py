@@ -465,7 +465,7 @@ def test_a_snapshot_that_somebody_changed() -> None:
     world.restart()
     world.acts()
     assert world.conditions == ["Suspended=True Suspended", "Blocked=True TrainJobResourcesCreationFailed"]
-    assert world.message.startswith("ConfigMap t-runtime-snapshot was changed: it has not the digest")
+    assert world.message.startswith("ConfigMap t-runtime-snapshot was changed: its digest differs")
 
 
 @pytest.mark.parametrize(("ends", "condition", "events"), [

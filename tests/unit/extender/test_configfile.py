@@ -52,12 +52,12 @@ def test_a_good_change_is_used_and_a_bad_one_refused_once(tmp_path: Path) -> Non
     with capture_logs() as lines:
         told.config.read_again()
         told.config.read_again()
-    assert [line["event"] for line in lines] == ["configuration refused, the one before it stays"]
+    assert [line["event"] for line in lines] == ["configuration refused, the previous one stays in use"]
     [why] = told.refused
     assert str(file) in why
     assert "there is no action 'alocate'" in why
     assert told.config.current.actions == "enqueue, allocate, stalegangeviction"
-    assert told.config.last_report == (OTHER, BAD, why.partition("stays: ")[2])
+    assert told.config.last_report == (OTHER, BAD, why.partition("stays in use: ")[2])
     assert metric("muster_config_current") == 0
     assert metric("muster_config_reloads_total", result="refused") == refused + 1
     file.write_text(OTHER)

@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_told_and_left(text: str) -> None:
     with capture_logs() as logs:
         mine.recall()
     assert not cluster.state.failures.remembered
-    assert [each["event"] for each in logs] == ["the list of nodes that gangs leave out cannot be read"]
+    assert [each["event"] for each in logs] == ["the list of nodes that gangs avoid cannot be read"]
 
 
 def test_an_api_server_that_does_not_answer_is_told() -> None:

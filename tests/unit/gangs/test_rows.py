@@ -266,8 +266,8 @@ REFUSED = {"p": (1e10, "exceeded quota: q")}
 @pytest.mark.parametrize(("job", "more", "state", "reason"), [
     (plain(suspend=True), {}, "Suspended", "it is suspended: `muster release p` starts it"),
     (plain(), {"refusals": REFUSED}, "Waiting", "its pods cannot be created: exceeded quota: q"),
-    (plain(), {}, "Waiting", "its pods are not made yet"),
-    (plain(status={"active": 4}), {}, "Waiting", "its gang is not made yet"),
+    (plain(), {}, "Waiting", "its pods do not exist yet"),
+    (plain(status={"active": 4}), {}, "Waiting", "its gang does not exist yet"),
     (plain(parallelism=0), {}, "Waiting", "its parallelism is 0"),
     (plain(status={"conditions": [ENDED]}), {}, "Failed", "deadline"),
     (plain(labels={}, annotations={QUEUE: "q"}), {}, "Waiting", NO_LABEL),

@@ -163,7 +163,7 @@ def test_a_process_that_cannot_start_says_why(made: Any, monkeypatch: pytest.Mon
     with capture_logs() as lines:
         assert main.main([f"--settings={config}", f"--kubeconfig={file}"]) == 0
     assert [line["event"] for line in lines] == [
-        "the history is kept in memory only and ends with this process: set `database` to keep it",
+        "the history is stored only in memory and is lost when this process ends: set `database` to keep it",
         "store opened",
         "status server started",
         "ending",

@@ -22,7 +22,7 @@ def test_the_defaults_are_a_file_that_says_what_runs_without_one() -> None:
 @pytest.mark.parametrize(("text", "code", "words"), [
     ("actions: alocate", 1, "error: actions: there is no action 'alocate'; valid actions: allocate,"),
     ("tiers: [{plugins: [{name: usage}]}]", 0, "tiers[0].plugins[0]: usage: no effect: no plugin of Muster reads"),
-    ("tiers: [", 1, "error: this is no YAML"),
+    ("tiers: [", 1, "error: this is not YAML"),
 ])  # fmt: skip
 def test_a_file_is_checked(tmp_path: Path, text: str, code: int, words: str) -> None:
     """With what is wrong, or what has no effect; also from standard input."""
@@ -100,7 +100,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     file.write_bytes(b"\xff")
     said = CliRunner().invoke(main, ["config", "check", str(file)])
     assert said.exit_code == 1
-    assert "it is no UTF-8 text" in said.output
+    assert "it is not UTF-8 text" in said.output
 
 
 def test_a_scheduler_that_calls_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

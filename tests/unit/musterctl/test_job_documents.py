@@ -56,11 +56,11 @@ def test_documents_and_lists(tmp_path: Path) -> None:
     ("a: [", "in line 2, column 1"),
     ("a: {~: 1}", "a key must be a text, a number or a truth value"),
     ("a: {[b]: 1}", "a key must be a text, a number or a truth value"),
-    ("a: &a [*a]", "an alias holds itself"),
+    ("a: &a [*a]", "an alias contains itself"),
     ("a: !!set {b}", "could not determine a constructor for the tag"),
-    ("- 1", "there should be Kubernetes objects, and there is [1]"),
-    ("items: [7]", "there should be Kubernetes objects, and there is 7"),
-    ("metadata: []", "there should be Kubernetes objects"),
+    ("- 1", "expected Kubernetes objects, but found [1]"),
+    ("items: [7]", "expected Kubernetes objects, but found 7"),
+    ("metadata: []", "expected Kubernetes objects"),
 ])  # fmt: skip
 def test_what_is_no_manifest_is_said(tmp_path: Path, text: str, why: str) -> None:
     """In one sentence that names the file."""

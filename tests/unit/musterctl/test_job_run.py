@@ -62,7 +62,7 @@ def test_name_renames_the_one_job() -> None:
 def test_the_namespace_must_be_that_of_the_manifest() -> None:
     """Two that contradict each other are refused, before anything is created."""
     message = refused("-f", "-", "-n", "other", stdin=f"{QUEUE}---\n{JOB}")
-    assert "-: Job a is in namespace team, and --namespace says other: pass -n team" in message
+    assert "-: Job a is in namespace team, and --namespace is other: pass -n team" in message
     assert printed("-f", "-", "-n", "team", stdin=JOB)[0]["metadata"]["namespace"] == "team"
     assert printed("x", "--image=i", "-n", "team")[0]["metadata"] == {"name": "x", "namespace": "team"}
 

@@ -173,7 +173,7 @@ def test_usage_is_listed(muster: Any, store: str) -> None:
     found = json.loads(muster("usage", "--by=user", "--namespace=default", "-o", "json", store).stdout)
     assert (found["by"], found["unit"], found["rows"][0]["key"]) == (["user"], "unit-seconds", ["=eve"])
     assert found["rows"][0]["resources"]["nvidia.com/gpu"]["held"] == 16 * 3600
-    assert "Nothing was asked for" in muster("usage", "--namespace=none", store).stderr
+    assert "Nothing was requested" in muster("usage", "--namespace=none", store).stderr
     assert "there is no 'team'; there are queue, namespace" in muster("usage", "--by=team", store, code=2).stderr
 
 

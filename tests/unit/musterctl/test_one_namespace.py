@@ -107,7 +107,7 @@ def test_simulate_says_what_the_queue_says(muster: Any, lists: dict[str, list[An
 def test_simulate_of_changes_of_the_cluster_is_refused_in_words(muster: Any, lists: dict[str, list[Any]]) -> None:
     """Nothing can be said of them."""
     lists[GROUPS] = []
-    assert "those who may list the whole cluster" in muster("simulate", "--cordon", "n", NAMESPACE, code=2).stderr
+    assert "users who may list the whole cluster" in muster("simulate", "--cordon", "n", NAMESPACE, code=2).stderr
 
 
 def test_topo_has_the_nodes_of_ones_own_gangs(muster: Any, lists: dict[str, list[Any]]) -> None:

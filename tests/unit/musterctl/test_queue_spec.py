@@ -58,5 +58,5 @@ def test_a_node_pool_is_a_label() -> None:
 
 def test_a_selector_that_cannot_be_read() -> None:
     """It is refused before anything is sent."""
-    with pytest.raises(click.BadParameter, match="no condition on a label"):
+    with pytest.raises(click.BadParameter, match="not a condition on a label"):
         queue_content(options(namespace_selector="a b"))

@@ -132,4 +132,4 @@ def test_what_is_right_is_said(tmp_path: Path) -> None:
         file = tmp_path / f"{process}.yaml"
         file.write_text(defaults(process))
         said = CliRunner().invoke(main, ["config", "check", str(file)])
-        assert (said.exit_code, said.output) == (0, "everything in it does what it says\n")
+        assert (said.exit_code, said.output) == (0, "all settings have their documented effect\n")

@@ -11,7 +11,7 @@ BATCH_JOBS = "/apis/batch/v1/namespaces/default/jobs"
 
 @pytest.mark.parametrize(("command", "name", "suspend", "words"), [
     ("stop", "a", True, "is held: "),
-    ("resume", "held", False, "is released: it waits for its turn"),
+    ("resume", "held", False, "is released: it waits in its queue"),
 ])  # fmt: skip
 def test_stop_and_resume(asked: Any, server: Server, *, command: str, name: str, suspend: bool, words: str) -> None:
     """All were processed, even after a missing one; a workload of another kind with that name is named."""

@@ -79,7 +79,7 @@ def test_a_function_goes_alone(tmp_path: Path) -> None:
     ("def", "train.py", (), "is not Python: invalid syntax"),
     ("def one(): pass\ndef two(): pass", "train.py:three", (),
         "has no function 'three' at its top level; there are: one, two"),
-    ("def one(): pass", "train.py:one", ("5",), "'5' is no argument for a function: write name=value"),
+    ("def one(): pass", "train.py:one", ("5",), "'5' is not an argument for a function: write name=value"),
     ("x = 1\n" * 20_000, "train.py", (), "has 120000 bytes, and 100000 can be sent"),
 ])  # fmt: skip
 def test_mistakes(tmp_path: Path, content: str | None, place: str, arguments: tuple[str, ...], message: str) -> None:
@@ -105,7 +105,7 @@ def test_what_starts_a_file(runtime: str, start: list[str]) -> None:
 
 def test_torchtune_runs_no_files() -> None:
     """And says so."""
-    with pytest.raises(click.ClickException, match="fine-tunes with torchtune and runs no file of yours"):
+    with pytest.raises(click.ClickException, match="fine-tunes with torchtune and cannot run your file"):
         trainfile.framework(shipped("torchtune-llama3.2-1b"))
 
 

@@ -53,7 +53,7 @@ def test_a_name_selects_one_workload(asked: Any, server: Server) -> None:
     assert "is a part of trainjob.trainer.kubeflow.org/w, which changes it: muster hold trainjob" in told
     server.answers = {f"GET {BATCH}/w": FORBIDDEN}
     assert "there is no workload w in namespace default; you may not read jobs" in asked("hold", "w").stderr
-    assert "'pot' is no kind with verbs; there are job.batch, " in asked("hold", "pot/w").stderr
+    assert "'pot' is not a kind with verbs; there are job.batch, " in asked("hold", "pot/w").stderr
     assert "give one or more names, or -l" in asked("hold").stderr
     pod = workload(owner="w")
     pod["metadata"]["ownerReferences"][0] |= {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
@@ -98,7 +98,7 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     monkeypatch.setattr(steps, "STOP_S", 0.0)
     told = asked("resize", "statefulset/w", "--size=3").stderr
     assert "its pods have not ended after 0 s: repeat this command" in told
-    assert "muster release statefulset.apps/w has it wait for its turn" in told
+    assert "muster release statefulset.apps/w returns it to its queue" in told
 
 
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
@@ -139,7 +139,7 @@ def test_a_volcano_job_is_not_stopped_for_nothing(
     told = asked("resize", "vcjob/w", "--size=2000000", "--task=worker").stderr
     assert says in told
     assert sum(each.startswith("POST") and "dryRun" not in each for each in server.requests) == sent
-    assert ("muster release job.batch.volcano.sh/w has it wait" in told) == bool(sent)
+    assert ("muster release job.batch.volcano.sh/w returns it" in told) == bool(sent)
 
 
 @pytest.mark.parametrize(("groups", "says"), [

@@ -117,7 +117,7 @@ def test_no_groups(text: str) -> None:
     (group(tolerations=[{"key": "a", "effect": "Never"}]), "should be one of NoSchedule, PreferNoSchedule, NoExec"),
     (group(tolerations=[{"value": "a"}]), "[0].tolerations[0].key: Required value: only with operator Exists"),
     (group(tolerations=[{"operator": "Exists", "value": "a"}]), "[0].tolerations[0].value: Invalid value"),
-    (group(tolerations=[{"key": "a", "tolerationSeconds": 3}]), "goes with effect NoExecute"),
+    (group(tolerations=[{"key": "a", "tolerationSeconds": 3}]), "is allowed with effect NoExecute only"),
     (group(tolerations=[{"key": "a", "tolerationSeconds": True}]), "should be a whole number"),
     (group(affinity=3), "[0].affinity: Invalid value: 3: should be a mapping"),
     (group(affinity="{"), "should be an affinity as a mapping, or one as JSON or YAML; it is not YAML: while parsing"),
@@ -141,7 +141,7 @@ def test_no_groups(text: str) -> None:
     (by_nodes(operator="in", values=["a"]), "DoesNotExist, Gt, Lt"),
     (by_nodes(operator="In"), ".values: Required value: operator In needs at least one"),
     (by_nodes(operator="NotIn", values=["a b"]), '.values[0]: Invalid value: "a b": should be empty, or'),
-    (by_nodes(operator="Exists", values=["a"]), '.values: Invalid value: ["a"]: operator Exists looks at the key'),
+    (by_nodes(operator="Exists", values=["a"]), '.values: Invalid value: ["a"]: operator Exists checks only the key'),
     (by_nodes(operator="Gt", values=["a"]), '.values: Invalid value: ["a"]: operator Gt compares with one whole'),
     (by_nodes(key="", operator="Exists"), '[0].matchExpressions[0].key: Invalid value: "": should be a key'),
     (group(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}), ".nodeSelectorTerms: Required value"),
@@ -160,7 +160,7 @@ def test_names_are_unique() -> None:
     [message] = told(group(), group())
     assert message == (
         'resourceGroups[1].resourceGroup: Duplicate value: "a": resourceGroups[0] has this name already; '
-        "give each group a name of its own"
+        "give each group a different name"
     )
 
 

@@ -197,4 +197,4 @@ def test_labels_below_hold_a_change_up() -> None:
     """A child that says the former pool would contradict its root queue."""
     review = queue.reviewer(queues_of(a_queue("team", pool="b"), a_queue("one", "team", "b")))
     (error,) = review(request(a_queue("team", pool="c"), "UPDATE", a_queue("team", pool="b"))).errors
-    assert "queues below say another one: one" in error.message
+    assert "queues below name another one: one" in error.message

@@ -54,10 +54,10 @@ BAD = {
         "metadata.annotations[muster.dev/max-evict-notice]", "must be at most 3600 (seconds; limit 'eviction notice')"),
     "weights": (a_queue(annotations={"muster.dev/weights": "nvidia.com/gpu=-1"}),
         "metadata.annotations[muster.dev/weights]",
-        "'nvidia.com/gpu=-1' is no resource with a weight from 0 to 65535; write it like nvidia.com/gpu=0,cpu=2.5"),
+        "'nvidia.com/gpu=-1' is not a resource with a weight from 0 to 65535; write it like nvidia.com/gpu=0,cpu=2.5"),
     "a key that is misspelt": (a_queue(annotations={"muster.dev/max-per-usr": "cpu=1"}),
         "metadata.annotations[muster.dev/max-per-usr]",
-        "no annotation of a Queue that Muster knows, so it has no effect; did you mean muster.dev/max-per-user?"),
+        "no annotation of a Queue known to Muster, so it has no effect; did you mean muster.dev/max-per-user?"),
     "a name that is no label": (a_queue("q" * 64), "metadata.name", "must have at most 63 characters (it has 64)"),
     "a key in the plural": (a_queue(annotations={"muster.dev/budgets": "cpu=1h/day"}),
         "metadata.annotations[muster.dev/budgets]", "did you mean muster.dev/budget?"),
@@ -224,8 +224,7 @@ def test_a_key_that_is_like_none_of_a_queue_is_warned_of(key: str) -> None:
     [warning] = verdict.warnings
     assert not verdict.errors
     assert (
-        f"annotations[{key}]: is no annotation of a Queue that Muster knows, so it has no effect; a Queue has"
-        in warning
+        f"annotations[{key}]: is no annotation of a Queue known to Muster, so it has no effect; a Queue has" in warning
     )
 
 

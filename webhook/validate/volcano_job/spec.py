@@ -79,7 +79,7 @@ def check_volumes(volumes: Sequence[VolumeSpec]) -> Iterator[FieldError]:
         if not volume.mount_path:
             yield FieldError(f"{path}.mountPath", "mountPath is required", reason="Required")
         elif first.setdefault(volume.mount_path, index) != index:
-            message = f"duplicated mountPath: spec.volumes[{first[volume.mount_path]}] is mounted there already"
+            message = f"duplicated mountPath: spec.volumes[{first[volume.mount_path]}] is already mounted there"
             yield FieldError(f"{path}.mountPath", message, volume.mount_path, "Duplicate")
         if not volume.volume_claim_name and volume.volume_claim is None:
             message = "either VolumeClaim or VolumeClaimName must be specified"
@@ -107,7 +107,7 @@ def _check_one(policy: LifecyclePolicy, path: str) -> Iterator[FieldError]:
     events = policy.all_events
     field = f"{path}.event" if policy.event else f"{path}.events"
     if events and policy.exit_code is not None:
-        message = "must not specify event and exitCode simultaneously; make two policies of it"
+        message = "must not specify event and exitCode simultaneously; use two policies"
         yield FieldError(f"{path}.exitCode", message, policy.exit_code)
     elif not events and policy.exit_code is None:
         yield FieldError(path, "either event and exitCode should be specified", reason="Required")

@@ -87,7 +87,7 @@ def finished(world: ExplainWorld) -> None:
     "failed",
     words=(
         "it failed: its 8 pods were evicted: reclaimed by queue speech for a gang of its own",
-        "; more of its pods failed than backoffLimit 6 allows",
+        "; more of its pods failed than its backoffLimit 6 allows",
     ),
 )
 def evicted_for_good(world: ExplainWorld) -> None:
@@ -96,7 +96,9 @@ def evicted_for_good(world: ExplainWorld) -> None:
     group = world.state.groups[world.gang("a", {"worker": (8, GPU1)}, phase="Completed")]
     evicted = awaits_owner(8, reclaimed(queue="speech"), "Job")
     said = PodGroupCondition(type="Unschedulable", status="False", reason="Evicted", message=evicted)
-    world.change(group, status={"conditions": [said], "ending": "more of its pods failed than backoffLimit 6 allows"})
+    world.change(
+        group, status={"conditions": [said], "ending": "more of its pods failed than its backoffLimit 6 allows"}
+    )
 
 
 @CASES("failed", words=("its 8 pods were evicted: reclaimed by queue speech for Job ns/b; more",))

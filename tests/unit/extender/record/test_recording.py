@@ -102,7 +102,7 @@ def test_a_replica_that_leads_no_more_ends_its_file(tmp_path: Path) -> None:
         writing.write()
     writing.stop()
     ends = [line.why for line in Recording(tmp_path) if isinstance(line, lines.EndLine)]
-    assert ends == ["no cycles any more: another replica leads"] * 2
+    assert ends == ["no further cycles: another replica leads"] * 2
     assert sorted(told(tmp_path).objects[NODE]) == ["a", "b", "c"]
 
 
@@ -190,7 +190,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     other = gzip.compress(b'{"format":"muster-recording/v9","is":"head"}\n')
     later = gzip.compress(lines.encoded(head()) + b'\n{"is":"miracle"}\n')
     for content, said in (
-        (b"hello", "it is no file of a recording"),
+        (b"hello", "it is not a file of a recording"),
         (other, "its format is 'muster-recording/v9'; this version reads"),
         (later, r"line 2 cannot be read: .*later version"),
     ):
@@ -205,7 +205,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     """A recorder says at its start that it cannot write."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(FolderError, match="no recording can be written there"):
+    with pytest.raises(FolderError, match="a recording cannot be written there"):
         RecordingFolder(tmp_path / "file", most_bytes=1, most_age_s=1, wall_s=lambda: 0.0)
 
 

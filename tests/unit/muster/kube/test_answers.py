@@ -219,7 +219,7 @@ async def test_a_server_that_does_not_answer() -> None:
     """The call gives up in time, and the connection, on which an answer may still come, is not used again."""
     server = Server()
     async with client_of(server) as client:
-        with pytest.raises(Unreachable, match=r"POST /: .*: no answer within 0\.1 s"):
+        with pytest.raises(Unreachable, match=r"POST /: .*: no response within 0\.1 s"):
             await send(client, timeout_s=0.1)
         server.release.set()
         assert await send(client, b"new") == b"new"

@@ -86,9 +86,9 @@ def test_a_silent_server_is_unreachable_after_the_time_limit() -> None:
     """No call waits for ever."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(ClientConfig(server=f"http://127.0.0.1:{silent.getsockname()[1]}"), timeout_s=0.05)
-        with pytest.raises(errors.Unreachable, match="no answer within"):
+        with pytest.raises(errors.Unreachable, match="no response within"):
             client.list(PODS)
-        with pytest.raises(errors.Unreachable, match="no answer within"):
+        with pytest.raises(errors.Unreachable, match="no response within"):
             client.watch(PODS, resource_version="1", timeout_s=0.05)
 
 

@@ -77,7 +77,7 @@ async def test_a_call_waits_for_credentials_no_longer_than_it_may_take() -> None
     server = Server(answer())
     async with client_of(server, authorization=token) as client:
         for _ in range(3):
-            with pytest.raises(Unreachable, match=r"no answer within 0\.05 s"):
+            with pytest.raises(Unreachable, match=r"no response within 0\.05 s"):
                 await client.on_loop.request("GET", "/", timeout_s=0.05)
         release.set()
         await client.on_loop.request("GET", "/", timeout_s=20)

@@ -119,7 +119,7 @@ async def test_a_plain_request_names_the_whole_url(pair: Pair, proxy: str) -> No
     [
         (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication Required"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP answer: Bad status line"),
-        (b"HTTP/1.1 502 Bad Gateway\r\n", "the connection ended before the answer"),
+        (b"HTTP/1.1 502 Bad Gateway\r\n", "the connection ended before the response"),
     ],
 )
 async def test_a_proxy_that_refuses(pair: Pair, answer: bytes, shown: str) -> None:

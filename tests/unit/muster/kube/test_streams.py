@@ -154,7 +154,7 @@ async def test_lines_of_a_log_come_as_they_are_printed() -> None:
             async for line in client.log_lines("p", "ns", "c"):
                 lines.append(line)  # noqa: PERF401 - what came before the error counts
 
-        with pytest.raises(Unreachable, match="the log broke off"):
+        with pytest.raises(Unreachable, match="the log ended unexpectedly"):
             await read()
         assert lines == ["one", "tw\ufffdo"]
 

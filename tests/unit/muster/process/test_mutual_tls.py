@@ -208,7 +208,7 @@ def test_files_that_cannot_be_used_leave_what_there_was(world: World) -> None:
             broken.write_bytes(b"nonsense")
             lines.clear()
             assert [world.seen() for _ in range(3)] == ["first"] * 3
-            assert [line["event"] for line in lines] == ["new certificate not usable yet"]
+            assert [line["event"] for line in lines] == ["the new certificate is not usable yet"]
             broken.write_bytes(before)
         world.files.cert.unlink()
         assert world.seen() == "first"

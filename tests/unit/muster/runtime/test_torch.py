@@ -178,5 +178,5 @@ def test_empty_job_has_no_rank_0() -> None:
 def test_missing_target_is_an_error() -> None:
     """A pod without the container that runs the framework is refused, not shaped elsewhere."""
     job = msgspec.convert(indexed_job(), IndexedJob)
-    with pytest.raises(InvalidFieldError, match=r"spec\.containers.*must hold container 'node'"):
+    with pytest.raises(InvalidFieldError, match=r"spec\.containers.*must contain container 'node'"):
         describe("torch", IndexedJobAdapter(job), PodSpec(), path="spec", settings={})

@@ -53,7 +53,7 @@ def test_the_status_has_a_line_for_each_part(folder: Path) -> None:
     assert died.exit_code == 1
     assert died.output.splitlines()[1].split()[:2] == ["etcd", "dead"]
     assert f"etcd ended. The end of {folder}/log/etcd.log:\nno room on the disk\n" in died.output
-    assert died.output.endswith("`muster up --name one` starts what is dead.\n")
+    assert died.output.endswith("`muster up --name one` restarts dead processes.\n")
 
 
 def test_a_plane_goes_with_its_folder(folder: Path) -> None:

@@ -35,7 +35,7 @@ def test_every_unknown_name_is_an_error() -> None:
         "actions: there is no action ''",
         "tiers[1].plugins[0]: there is no plugin 'gangs'",
         "tiers[1].plugins[1].enableJobOrders: there is no field 'enableJobOrders'",
-        "tiers[1].plugins[1].enableTaskOrder: must be true or false, and is 'false'",
+        "tiers[1].plugins[1].enableTaskOrder: must be true or false, but is 'false'",
         "tiers[1].plugins[3].arguments.tdm.revocable-zones: there is no argument of plugin tdm 'tdm.revocable-zones'",
         "configurations[0].name: there is no action 'elect'",
         "configurations[1].arguments.errorCache: there is no argument of action allocate 'errorCache'",
@@ -48,11 +48,11 @@ def test_every_unknown_name_is_an_error() -> None:
 
 @pytest.mark.parametrize(("text", "error"), [
     ("actions: [allocate]", 'actions: must be one text with commas, as in "enqueue, allocate"'),
-    ("- a", "the file: must have fields, as in `name: value`, and is ['a']"),
+    ("- a", "the file: must have fields, as in `name: value`, but is ['a']"),
     ("tiers: {plugins: []}", "tiers: must be a list"),
     ("tiers: [{plugins: [{arguments: {}}]}]", "tiers[0].plugins[0].name: must be the name of a plugin"),
     ("tiers: [{plugins: [{name: tdm, arguments: 3}]}]", "tiers[0].plugins[0].arguments: must have fields, as in"),
-    ("tiers: [", "this is no YAML: "),
+    ("tiers: [", "this is not YAML: "),
 ])  # fmt: skip
 def test_a_wrong_shape_is_an_error(text: str, error: str) -> None:
     """With what it must be."""
@@ -90,7 +90,7 @@ def test_what_came_later_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     action, plugin, unknown = report_of(LATER).errors
     for error, name in ((action, "there is no action 'tidy'"), (plugin, "there is no plugin 'quietnodes'")):
         assert name in error
-        assert error.endswith("it was installed after this process started, which knows it after a restart")
+        assert error.endswith("it was installed after this process started: restart the process")
     assert unknown.startswith("tiers[0].plugins[1]: there is no plugin 'nobodys'; valid plugins: ")
     assert "restart" not in unknown
     with pytest.raises(ValueError, match="quietnodes"):
@@ -134,7 +134,7 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
         ("actions: shuffle", "pods are only evicted if a gang starts on the freed capacity"),
         ("tiers[0].plugins[0].arguments.ancestorReclaimLevel", "reclaim compares the branches below a common ancestor"),
         ("tiers[0].plugins[0].enableHierarchy", "queues with a parent always count in it"),
-        ("tiers[0].plugins[3].enablePredicate", "what a pod or a gang requires holds under every configuration"),
+        ("tiers[0].plugins[3].enablePredicate", "requirements of pods and gangs hold under every configuration"),
         (
             "tiers[0].plugins[4]: tdm",
             "time-of-day zones are not supported; the eviction actions choose victims",
@@ -142,7 +142,7 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
         ("configurations[0].arguments.overcommit-factor", "it is an argument of the plugin overcommit"),
         ("metrics", "no plugin of Muster reads the load of nodes"),
     ]
-    assert "tiers: gang: different: it is there in any case, and first: members start together or not at all" in [
+    assert "tiers: gang: different: it is always active, and first: members start together or not at all" in [
         *report_of("tiers: [{plugins: [{name: predicates}]}]").lines()
     ]
     actions, plugins = parts_of(config.parse(DIFFERENT))
