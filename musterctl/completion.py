@@ -45,7 +45,7 @@ def workloads(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
 
 def explained(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the names that `muster explain` accepts: of pods, gangs, or workloads that own gangs."""
-    kind = ctx.params.get("kind")
+    kind = next(iter(ctx.params.get("what") or ()), "job")
     if kind == "job":
         return workloads(ctx, _, incomplete)
     return names_of(core.PODS if kind == "pod" else POD_GROUPS)(ctx, _, incomplete)

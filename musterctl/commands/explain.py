@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -42,21 +42,23 @@ from webhook.objects.names import meant_labels, unknown_keys
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(["job", "gang", "pod"]))
-@click.argument("object_name", metavar="NAME", shell_complete=completion.explained)
+@click.argument("what", metavar="[job|gang|pod] NAME", nargs=-1, shell_complete=completion.explained)
 @planned_namespace_option
 @recovery_option
 @server_options
 @report_options
 def explain(
-    *, kind: str, object_name: str, namespace: str, output: str, read: ClusterReader, server: WebServer | None
+    *, what: tuple[str, ...], namespace: str, output: str, read: ClusterReader, server: WebServer | None
 ) -> None:
     """Explains why a job, gang or pod waits or runs where it does.
+
+    A NAME alone is a job: a workload of any kind.
 
     The report includes changes that would let it start. Nothing is changed. If you may not list the whole cluster, the
     page at --server makes the report, without names of other users' workloads. Without --server, the report is based on
     the objects of the namespace.
     """
+    kind, object_name = _kind_and_name(what)
     space = read.namespace(namespace)
     try:
         dump = dump_for(read, space) if server is None else read()
@@ -81,6 +83,15 @@ def explain(
     gang = report.gang if isinstance(report, GangReport) else ""
     log = _log(read, dump, gang, object_name, space) if report.cause == "failed" and output == "text" else []
     print_report(report, [*lines_of(report, dump.taken_at), *log, *hints], output)
+
+
+def _kind_and_name(what: Sequence[str]) -> tuple[str, str]:
+    """Return the kind and the name that the command line gives: `big`, `job big` or `job/big`."""
+    kind, name = what if len(what) == 2 else what[0].rpartition("/")[::2] if len(what) == 1 else ("", "")  # noqa: PLR2004
+    if not name or kind not in {"", "job", "gang", "pod"}:
+        given = " ".join(what) or "no argument"
+        raise click.UsageError(f"expected NAME, or job, gang or pod and a NAME, not: {given}")
+    return kind or "job", name
 
 
 def _as_refused(read: ClusterReader, dump: ClusterDump, report: GangReport) -> GangReport:

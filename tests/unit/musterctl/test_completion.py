@@ -53,7 +53,7 @@ def test_names_of_objects_are_completed(kubeconfig: Path) -> None:
     """Of the kind, the namespace and the cluster that the line has chosen so far."""
     chosen = f"--kubeconfig={kubeconfig}"
     assert completed("queue", "close", chosen, incomplete="team") == ["team-a", "team-b"]
-    assert completed("explain", chosen, "job") == ["train"]
+    assert completed("explain", chosen) == completed("explain", chosen, "job") == ["train"]
     assert completed("explain", chosen, "gang") == ["podgroup-u"]
     assert completed("explain", chosen, "-n", "team", "pod", incomplete="t") == ["train-0"]
     assert completed("logs", chosen) == ["train"]

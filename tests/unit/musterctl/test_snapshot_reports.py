@@ -53,6 +53,7 @@ def muster(snapshot: Path, *arguments: str) -> Result:
     [
         ("explain gang waits -n ns", ["Job ns/waits", f"it waits: {LACKS}"]),
         ("explain pod busy-worker-0 -n ns", ["pod ns/busy-worker-0"]),
+        ("explain pod/busy-worker-0 -n ns", ["pod ns/busy-worker-0"]),
         ("queue top", ["QUEUE      RESOURCE        USED  FAIR  DESERVED  SHARE                      WAITING",
             "root       nvidia.com/gpu     8    16         4  ##########..........  50%  1",
             "  default  nvidia.com/gpu     8    16         0  ##########..........  50%  1",
@@ -258,3 +259,12 @@ def test_the_resource_that_a_queue_is_shown_by(deserved: dict[str, str], used: d
     amounts = {name: int(text) * 1000 for name, text in deserved.items()}
     report = page_world.report(allocated=used, deserved=amounts, fair_share=dict.fromkeys(used, 8000))
     assert _main(report, "usual") == main
+
+
+@pytest.mark.parametrize("arguments", ["", "job", "jobs waits", "queue/waits", "job waits now"])
+def test_what_explain_does_not_take(snapshot: Path, arguments: str) -> None:
+    """The error says what it takes; a kind alone would be a job of that name, which there is not."""
+    result = muster(snapshot, "explain", *arguments.split(), "-nns")
+    assert result.exit_code
+    expected = "there is no job" if arguments == "job" else "expected NAME, or job, gang or pod and a NAME, not: "
+    assert expected in result.stderr
