@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from gangs import plainjobs
+from gangs.evictions import EvictionText, evictions
 from gangs.states import failed_text, message_of, needs_room, nodes_of, reason_of
 from gangs.words import brief
 from muster.api.base import Resource
@@ -114,6 +115,7 @@ def rows(objects: RowSources) -> list[GangRow]:
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
     trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
     namespaces = {each.metadata.name: each for each in objects.namespaces}
+    leaving = evictions(objects.groups, objects.placements or (), pods)
     found: list[GangRow] = []
     ganged: set[str] = set()
     for group in objects.groups:
@@ -125,6 +127,7 @@ def rows(objects: RowSources) -> list[GangRow]:
             continue
         ganged |= {workload_of(group).uid, above.uid if above else "", *plainjobs.owners(members or ())}
         row = _row(group, members, current(group, placements.get(meta.key)), job)
+        row = _as_leaving(row, leaving.get(meta.key))
         training = trainings.get(workload_of(group).uid)
         why = (job.status.state.refusal if job else "") or (training.blocked if training else "")
         row = _as_refused(row, why or plainjobs.refusal_of(group, members or (), objects.refusals))
@@ -251,6 +254,14 @@ def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
         return row
     why = f"namespace {row.namespace} is being deleted"
     return structs.replace(row, reason=why, message=f"{why}, so no pods can be created in it", needs_room=False)
+
+
+def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
+    """Return the row of a gang with nodes, with the eviction that it must expect, or for which it waits."""
+    if why is None or row.state in {*WAITING, *ENDED, "Suspended"}:
+        return row
+    also = "" if row.state == "Starting" or not row.message else f"; {row.message}"
+    return structs.replace(row, reason=why.reason, message=why.message + also)
 
 
 def _as_refused(row: GangRow, why: str) -> GangRow:

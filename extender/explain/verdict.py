@@ -153,7 +153,9 @@ def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Deci
         there, victims = len(victims_there(session, placement)), len(placement.spec.victims)
         until = latest_end(placement.spec.notices)
         ends_at = format_time(until) if until > what_if.now else ""
-        text = reasons.gangs.awaits_room(epoch, there, victims, ends_at)
+        gangs = map(what_if.state.gang, dict.fromkeys(map(placement.gang_key, placement.spec.victims)))
+        whose = [reader.gang(each) for each in gangs if each is not None]
+        text = reasons.gangs.awaits_room(epoch, there, victims, ends_at, whose)
     return Verdict("starting", text, "", None, steps)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from muster.api.grammar import also, be, have, many
+from muster.api.grammar import also, be, have, listed, many
 from muster.api.muster.reason import Reason, Sentence
 
 IS_EXTENDER_WELL = "if this persists, check that Muster's extender runs and is the leader"
@@ -67,9 +67,13 @@ def lost(pods: int, nodes: str) -> str:
     return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"
 
 
-def awaits_room(epoch: int, there: int, victims: int, until: str) -> str:
-    """Victims are still on the gang's planned nodes; `until` is the end of their last notice, empty without notices."""
+def awaits_room(epoch: int, there: int, victims: int, until: str, whose: Sequence[str] = ()) -> str:
+    """Victims are still on the gang's planned nodes; `until` is the end of their last notice, empty without notices.
+
+    `whose` are the names of their gangs.
+    """
     pods = many(there, "pod") if there == victims else f"{there} of {victims} pods"
+    pods += f" of {listed(whose, 2)}" if whose else ""
     words = f"nodes are assigned by placement {epoch}; it waits until {pods} {have(there)} left them"
     return f"{words}, which have until {until} to save their work" if until else words
 

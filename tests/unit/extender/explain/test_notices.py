@@ -58,4 +58,5 @@ def test_who_may_not_see_the_other_gang_reads_until_when() -> None:
 def test_who_waits_reads_how_long_at_most() -> None:
     """Not longer than the last notice."""
     world = ExplainWorld()
-    assert f"which have until {told(world)} to save their work" in world.gang_report("high").summary
+    until = told(world)
+    assert f"until 1 pod of Job ns/low has left them, which have until {until} to" in world.gang_report("high").summary

@@ -1,0 +1,78 @@
+"""Evictions that are announced or in progress, as reasons in the rows of the gangs on both sides. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from muster.api import names
+from muster.api.grammar import listed, verb
+from muster.api.kubernetes.core import Pod
+from muster.api.muster.placement import Placement, victims_reason
+from muster.api.volcano.scheduling import PodGroup
+from muster.workloads.owners import workload_of
+
+_ACTIONS = {"preempted": "preempt", "reclaimed": "reclaim", "recalled": "recall", "moved": "move"}
+"""End of the code of an eviction's reason → the action that decided it."""
+_TIME = slice(len("2026-11-30T"), None)
+"""The time of day in a time of RFC 3339."""
+
+
+class EvictionText(NamedTuple):
+    """A reason in few words, and as a sentence."""
+
+    reason: str
+    message: str
+
+
+def evictions(
+    groups: Sequence[PodGroup],
+    placements: Sequence[Placement],
+    pods: Mapping[tuple[str, str], Sequence[Pod]],
+) -> dict[str, EvictionText]:
+    """Return the text of each gang that must leave, or waits for others to leave, by the gang's key.
+
+    The placement of the gang that gets the nodes has the names. Without it, the members of a victim name its queue.
+    """
+    titles = {}
+    for group in groups:
+        owner = workload_of(group)
+        titles[group.metadata.key] = f"{owner.kind} {owner.name}"
+    found = dict(_of_members(pods))
+    for placement in placements:
+        key = placement.metadata.key
+        victims = dict.fromkeys(map(placement.gang_key, placement.spec.victims))
+        if not victims or key in victims or key not in titles:
+            continue  # a gang that is moved or repaired does not wait for others
+        action = _ACTIONS.get(victims_reason(placement).code.partition("-")[2], "")
+        ends = {placement.gang_key(notice): notice.evict_at for notice in placement.spec.notices}
+        for victim in victims:
+            if victim in ends:
+                found[victim] = _leaves(ends[victim], titles[key] + (f" ({action})" if action else ""))
+        found[key] = _waits([titles.get(each, "others") for each in victims], max(ends.values(), default=""))
+    return found
+
+
+def _of_members(pods: Mapping[tuple[str, str], Sequence[Pod]]) -> Iterator[tuple[str, EvictionText]]:
+    """Yield the texts of gangs whose members have a notice."""
+    for (namespace, name), members in pods.items():
+        told = [each.metadata.annotations for each in members if not each.metadata.deletion_timestamp]
+        notices = sorted(
+            (each[names.EVICT_AT], each.get(names.EVICT_FOR, "")) for each in told if names.EVICT_AT in each
+        )
+        if notices:
+            at, queue = notices[0]
+            yield f"{namespace}/{name}", _leaves(at, f"queue {queue}" if queue else "another gang")
+
+
+def _leaves(at: str, whom: str) -> EvictionText:
+    return EvictionText(
+        f"leaves at {at[_TIME]} for {whom}", f"it is to be evicted at {at}, or as soon as it has answered, for {whom}"
+    )
+
+
+def _waits(whom: Sequence[str], until: str) -> EvictionText:
+    who = listed(list(dict.fromkeys(whom)), 2)
+    leave = verb(len(set(whom)), "leave")
+    return EvictionText(
+        f"waits until {who} {leave}" + (f", at {until[_TIME]} at the latest" if until else ""),
+        f"it has its nodes, and waits until {who} {leave} them" + (f", at {until} at the latest" if until else ""),
+    )
