@@ -178,7 +178,7 @@ class LiveCluster(Live):
         self._comparing = False
         self._first: frozenset[Mark] | None = None
         """Queries that had not been compared when the caches were filled."""
-        on_node_change = next(self._teller(fed) for fed in FEED if fed.resource is core.NODES)
+        on_node_change = next(self._handler_of(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, on_node_change, random.random)
         self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}
         self._synced = False
@@ -254,7 +254,7 @@ class LiveCluster(Live):
 
     def _watch(self, client: Client, fed: Fed) -> Reflector[Any] | OptionalReflector:
         if fed.optional:
-            return OptionalReflector(client, fed.resource, self._teller(fed), longest_delay_s=MAX_DELAY_S)
+            return OptionalReflector(client, fed.resource, self._handler_of(fed), longest_delay_s=MAX_DELAY_S)
         wants: dict[Resource[Any], Callable[[Any], bool]] = {
             core.PODS: self._pool.wants_pod,
             JOBS: self._pool.wants_job,
@@ -269,17 +269,17 @@ class LiveCluster(Live):
             longest_delay_s=MAX_DELAY_S,
             may_be_absent=fed.newer,
         )
-        reflector.add_handler(self._pool.on_node if fed.resource is core.NODES else self._teller(fed))
+        reflector.add_handler(self._pool.on_node if fed.resource is core.NODES else self._handler_of(fed))
         if fed.resource is core.PODS:
             self._pool.pods = reflector.mirror
             reflector.mirror.gone.append(self._pool.pod_gone)
         return reflector
 
-    def _teller(self, fed: Fed) -> Callable[[Any, Any], None]:
-        tell, state = fed.apply, self.state
+    def _handler_of(self, fed: Fed) -> Callable[[Any, Any], None]:
+        apply, state = fed.apply, self.state
 
         def handle(old: Any, new: Any) -> None:
-            self.changed(tell(state, old, new))
+            self.changed(apply(state, old, new))
 
         return handle if self._hook is None else self._hook.recording_handler(fed.resource, handle)
 

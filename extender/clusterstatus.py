@@ -174,8 +174,8 @@ class HyperNodeStatusWriter(Writer):
             count, problems = found.node_counts[name], found.problems.get(name, ())
             patch = hyper_node_difference(hyper_node, count, problems, now)
             words = (hyper_node.metadata.uid, count, problems)
-            written, said_at = self._written.get(name, (None, -inf))
-            if patch and (written != words or at - said_at >= AGAIN_S):
+            written, written_at = self._written.get(name, (None, -inf))
+            if patch and (written != words or at - written_at >= AGAIN_S):
                 due.append((hyper_node, patch, words))
         for hyper_node, patch, words in due[:MAX_AT_ONCE]:
             write = partial(self._patch, hyper_node, patch, words)

@@ -106,13 +106,13 @@ class Committer:
 
     def _scale(self, session: Session) -> None:
         writes, scaling, decided = self.writes, self.scaling, session.decided
-        scaling.heard(session)
+        scaling.follow(session)
         writes.all("provisioning-request", scaling.withdraw, decided(decisions.WithdrawRequest))
         writes.all("provisioning-request", scaling.request, decided(decisions.RequestNodes))
         for decision in decided(decisions.AnnotateEviction):
             writes.start(Lane.WORDS, "annotation", decision.pod.uid, partial(scaling.report_eviction, decision))
-        for say in decided(decisions.SetCondition):
-            writes.start(Lane.WORDS, "condition", say.pod.uid, partial(scaling.report, say))
+        for condition in decided(decisions.SetCondition):
+            writes.start(Lane.WORDS, "condition", condition.pod.uid, partial(scaling.report, condition))
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
         """Pin a pod to its node and lift its gate; `consumed` is the fulfilled request for nodes of its gang."""

@@ -63,7 +63,7 @@ class Scaling(Writer):
         else:
             self.requests, self.served = newest(found), True
 
-    def heard(self, session: Session) -> None:
+    def follow(self, session: Session) -> None:
         """Record whether gangs of this cycle need the results."""
         self._wanted = session.provisioning_wanted
 

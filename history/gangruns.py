@@ -112,13 +112,13 @@ def refresh(entries: Entries, gang: RecordedGang, run: GangRun) -> None:
 
 def _state(entries: Entries, gang: RecordedGang, run: GangRun, group: PodGroup, moment: ObservationTime) -> None:
     """Set the state and the end of a gang from its PodGroup."""
-    facts, told_by_job = facts_of(group), _is_reported_by_job(entries, gang)
+    facts, reported_by_job = facts_of(group), _is_reported_by_job(entries, gang)
     if facts.members == "over":
         if run.ended is None:
             run.ended = max(moment.at if moment.live else _last_end(entries, run, moment), run.submitted)
-        if not told_by_job:
+        if not reported_by_job:
             _end(entries, gang, run, run.ended, state_of(facts), group.status.ending)
-    elif not told_by_job:
+    elif not reported_by_job:
         gang.ended = None
     refresh(entries, gang, run)
     if facts.members in {"whole", "short"} and gang.started is None and moment.live:

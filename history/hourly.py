@@ -63,7 +63,7 @@ class HourlyLimit:
         """Return True if the namespace has more rows in this hour than are kept one by one."""
         return self._rows[namespace] > ROWS_OF_NAMESPACE
 
-    def turn(self, now: int) -> list[GangEventRow]:
+    def end_hour(self, now: int) -> list[GangEventRow]:
         """When the hour is over, return a row for each gang with events that were not stored."""
         hour = now // HOUR_MS
         if hour == self._hour:

@@ -39,9 +39,9 @@ def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
     if end is not None:
         _close(entries, holding, end)
         return
-    goes = pods.disrupted(new)
-    if goes is not None and goes != holding.reason:
-        holding.reason = goes
+    reason = pods.disrupted(new)
+    if reason is not None and reason != holding.reason:
+        holding.reason = reason
         entries.why[meta.uid] = pods.why(new)
         entries.changed(holding)
 

@@ -115,7 +115,7 @@ class HistoryRecorder:
         self._began = int(self._store.note(BEGAN) or (0 if seen else now))
         before = self._published() if self._began else None
         self.entries = Entries(self.feed.nodes.of)
-        self.entries.hourly.turn(now)
+        self.entries.hourly.end_hour(now)
         self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         self.tallies = Tallies(now, self._closed_since, self._budgeted)
@@ -189,7 +189,7 @@ class HistoryRecorder:
         versions, more = self._observe()
         for observation in more:
             self._apply(observation)
-        self.entries.changes.happenings += self.entries.hourly.turn(self._now())
+        self.entries.changes.happenings += self.entries.hourly.end_hour(self._now())
         beat = not 0 <= self._clock_s() - self._written_s < BEAT_S
         if self.entries.changes or beat:
             self._write(versions)

@@ -80,7 +80,7 @@ def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int,
     folded = _by_age(store, min(today, now - keep_days * DAY_MS))
     with store.failing(), store.engine.begin() as connection:
         connection.execute(delete(DAYS).where(DAYS.c.day < today // DAY_MS - keep_usage_days))
-    folded += _by_room(store, now, megabytes)
+    folded += _by_size(store, now, megabytes)
     if folded:
         store.shrink()
     return folded
@@ -98,20 +98,20 @@ def _by_age(store: HistoryStore, before: int) -> int:
     return days
 
 
-def _by_room(store: HistoryStore, now: int, megabytes: float) -> int:
+def _by_size(store: HistoryStore, now: int, megabytes: float) -> int:
     """Fold the oldest data of namespaces above their share, until the store fits."""
     count = 0
     for _ in range(_ROUNDS):
         if store.megabytes() <= megabytes:
             return count
-        pieces, fixed = weigh(store, now)
-        total = sum(each.size for each in pieces) + sum(fixed.values())
-        room = megabytes * _BYTES
+        parts, fixed = weigh(store, now)
+        total = sum(each.size for each in parts) + sum(fixed.values())
+        limit = megabytes * _BYTES
         if store.engine.dialect.name == "sqlite":  # its size is known; PostgreSQL does not return freed space
-            room *= total / (store.megabytes() * _BYTES)
-        wanted = to_fold(pieces, fixed, round(room))
+            limit *= total / (store.megabytes() * _BYTES)
+        wanted = to_fold(parts, fixed, round(limit))
         if not wanted:
-            if total > room:
+            if total > limit:
                 log.warning("the history exceeds its limit with data that cannot be folded yet", megabytes=megabytes)
             return count
         for namespace, until in wanted.items():
@@ -133,7 +133,7 @@ def _oldest(store: HistoryStore, namespace: str | None = None) -> int:
         return int(connection.scalar(oldest) or 0)
 
 
-class Piece(NamedTuple):
+class FoldablePart(NamedTuple):
     """A foldable part of the past of one namespace."""
 
     namespace: str
@@ -143,38 +143,38 @@ class Piece(NamedTuple):
     """Bytes that folding frees."""
 
 
-def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dict[str, int]:
-    """Return until when which namespaces must be folded, so that the store fits into `room` bytes.
+def to_fold(parts: Iterable[FoldablePart], fixed: Mapping[str, int], limit: int) -> dict[str, int]:
+    """Return until when which namespaces must be folded, so that the store fits into `limit` bytes.
 
     `fixed` are the bytes of each namespace that cannot be folded. The oldest part of the largest namespace is always
     folded first. Nothing of a namespace within its equal share is folded, even if the store then does not fit.
     """
-    past: dict[str, deque[Piece]] = defaultdict(deque)
+    past: dict[str, deque[FoldablePart]] = defaultdict(deque)
     has = Counter(fixed)
-    for piece in sorted(pieces, key=lambda each: each.until):
-        past[piece.namespace].append(piece)
-        has[piece.namespace] += piece.size
-    over, found = sum(has.values()) - room, dict[str, int]()
+    for part in sorted(parts, key=lambda each: each.until):
+        past[part.namespace].append(part)
+        has[part.namespace] += part.size
+    over, found = sum(has.values()) - limit, dict[str, int]()
     largest = [(-size, namespace) for namespace, size in has.items()]
     heapq.heapify(largest)
-    while over > 0 and largest and has[largest[0][1]] * len(has) > room:
+    while over > 0 and largest and has[largest[0][1]] * len(has) > limit:
         _, namespace = heapq.heappop(largest)
         if past[namespace]:
-            piece = past[namespace].popleft()
-            found[namespace] = piece.until
-            over -= piece.size
-            has[namespace] -= piece.size
+            part = past[namespace].popleft()
+            found[namespace] = part.until
+            over -= part.size
+            has[namespace] -= part.size
             heapq.heappush(largest, (-has[namespace], namespace))
     return found
 
 
-def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
+def weigh(store: HistoryStore, now: int) -> tuple[list[FoldablePart], Counter[str]]:
     """Return the foldable parts, and the bytes of each namespace that cannot be folded.
 
     The past is divided into days, and today into slices. The last slice is never folded, because some of its data may
     not be written yet. The workload names in folded days are the oldest part.
     """
-    pieces, fixed = list[Piece](), Counter[str]()
+    parts, fixed = list[FoldablePart](), Counter[str]()
     today = now // DAY_MS * DAY_MS
     names = Counter[str]()
     with store.failing(), store.engine.connect() as connection:
@@ -183,14 +183,14 @@ def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
                 if until is None or until > now - SLICE_MS:
                     fixed[namespace] += int(size)
                 else:
-                    pieces.append(Piece(namespace, int(until), int(size)))
+                    parts.append(FoldablePart(namespace, int(until), int(size)))
         named = DAYS.c.name != ALL_NAMES
         for namespace, has_name, size in connection.execute(
             select(DAYS.c.namespace, named, _bytes(DAYS)).group_by(DAYS.c.namespace, named)
         ):
             (names if has_name else fixed)[namespace] += int(size)
-    pieces += [Piece(namespace, 0, size) for namespace, size in names.items()]
-    return pieces, fixed
+    parts += [FoldablePart(namespace, 0, size) for namespace, size in names.items()]
+    return parts, fixed
 
 
 def _sizes(today: int) -> Iterator[Any]:
@@ -201,10 +201,10 @@ def _sizes(today: int) -> Iterator[Any]:
         until = _until(table.c.ended, today)
         of = select(GANGS.c.namespace, until, _bytes(table)).join(GANGS, GANGS.c.id == table.c.gang)
         yield of.group_by(GANGS.c.namespace, until)
-    goes = case(
+    removed = case(
         (GANGS.c.ended.is_not(None), GANGS.c.ended), (RUNS.c.uid.is_(None), HAPPENINGS.c.at), else_=RUNS.c.ended
     )
-    until = _until(goes, today)
+    until = _until(removed, today)
     of = select(GANGS.c.namespace, until, _bytes(HAPPENINGS)).join(GANGS, GANGS.c.id == HAPPENINGS.c.gang)
     yield of.outerjoin(RUNS, RUNS.c.uid == HAPPENINGS.c.run).group_by(GANGS.c.namespace, until)
 

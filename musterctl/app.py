@@ -8,7 +8,7 @@ import click
 from muster.kube.errors import APIError, ConfigurationError, Unreachable
 from musterctl.output.terminal import guarded
 from musterctl.plane.machine import LocalError
-from musterctl.unanswered import words
+from musterctl.unanswered import message_of
 
 COMMANDS: Final = {
     "up": "musterctl.commands.up:up",
@@ -69,7 +69,7 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(ctx)
         except Unreachable as error:
-            raise click.ClickException(words(ctx, error)) from error
+            raise click.ClickException(message_of(ctx, error)) from error
         except (LocalError, APIError, ConfigurationError) as error:
             raise click.ClickException(str(error)) from error
 

@@ -74,7 +74,7 @@ class Where(NamedTuple):
 
         kubeconfig = self.kubeconfig
         client = Client.load(kubeconfig, on_warning=show)
-        unanswered.asks(kubeconfig, client.server)
+        unanswered.note_cluster(kubeconfig, client.server)
         return client
 
 

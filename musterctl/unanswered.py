@@ -9,20 +9,20 @@ import click
 from muster.kube.errors import Unreachable
 from musterctl.plane import state
 
-_ASKED: Final = "musterctl.asked"
+_CLUSTER: Final = "musterctl.cluster"
 _BEGINS: Final = "no answer from the API server: "
 
 
-def asks(kubeconfig: Path | None, server: str) -> None:
+def note_cluster(kubeconfig: Path | None, server: str) -> None:
     """Store the cluster of the current command, for the error message."""
     context = click.get_current_context(silent=True)
     if context is not None:
-        context.meta[_ASKED] = kubeconfig, server
+        context.meta[_CLUSTER] = kubeconfig, server
 
 
-def words(context: click.Context, error: Unreachable) -> str:
+def message_of(context: click.Context, error: Unreachable) -> str:
     """Return the message: for a plane its name, and a command that shows its parts; for other clusters the address."""
-    kubeconfig, server = context.meta.get(_ASKED, (None, ""))
+    kubeconfig, server = context.meta.get(_CLUSTER, (None, ""))
     folders = Path(kubeconfig or os.environ.get("KUBECONFIG", "")).resolve().parents
     name = next((name for name in state.names() if state.folder_of(name).resolve() in folders), "")
     if name:

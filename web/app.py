@@ -74,7 +74,7 @@ ROUTES: Final = (
 
 def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
     """Return the app of a site; with `on_loopback`, it only accepts host names of this machine."""
-    site.knows(pages=[page for page in ROUTES if page.title])
+    site.add_globals(pages=[page for page in ROUTES if page.title])
     threads = Threads()
     routes: list[BaseRoute] = [
         *(Route(page.path, _endpoint(site, page, threads), methods=[page.method]) for page in ROUTES),

@@ -123,7 +123,7 @@ class Explainer:
 
     def _reader(self, dump: ClusterDump, caller: Caller) -> Viewer:
         seen = {name: caller.scope.has(name) for name in self._caches.namespaces()}
-        used = {row.queue for name, his in seen.items() if his for row in self._caches.rows(name)}
+        used = {row.queue for name, visible in seen.items() if visible for row in self._caches.rows(name)}
         hidden = {queue.metadata.name for queue in dump.objects_of(QUEUES) if not caller.queues} - used
         return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 

@@ -184,7 +184,7 @@ class Site:
         """End the streams soon, so that the server can stop."""
         self.closing = True
 
-    def knows(self, **values: Any) -> None:
+    def add_globals(self, **values: Any) -> None:
         """Make these values available to all templates: filters of pages, the navigation table."""
         self._templates.globals |= values
 

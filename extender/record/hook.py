@@ -35,13 +35,13 @@ class RecordingHook:
             self.recorder.gone(resource.full_name, old.metadata.key, own=own)
 
     def recording_handler(
-        self, resource: Resource[Any], tell: Callable[[Any, Any], None]
+        self, resource: Resource[Any], handle: Callable[[Any, Any], None]
     ) -> Callable[[Any, Any], None]:
-        """Return a handler that records each change before calling `tell`."""
+        """Return a handler that records each change before calling `handle`."""
 
         def noted(old: Any, new: Any) -> None:
             self.changed(resource, old, new)
-            tell(old, new)
+            handle(old, new)
 
         return noted
 

@@ -21,7 +21,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
 from muster.api.muster.node_faults import DEFAULT_RULES
 from muster.api.muster.states import WAITING
 from muster.kube.client import Client
-from musterctl.commands import faultstory
+from musterctl.commands import faultdemo
 from musterctl.commands.nodes import OF_EACH
 from musterctl.gangobjects import read
 from musterctl.output.gangtable import Shown, columns
@@ -42,7 +42,7 @@ TIMEOUT_S = 120.0
 POLL_S = 0.2
 
 
-class Story:
+class ExpectedEvents:
     """The events of the demo, ticked off as they are seen."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
         start(plane, console)
         client = plane.client()
         _clear(client)
-        ok = faultstory.show(client, console) if faults else _show_gangs(plane, client, console)
+        ok = faultdemo.show(client, console) if faults else _show_gangs(plane, client, console)
     finally:
         if not keep:
             _leave(plane, ran=ran)
@@ -127,9 +127,9 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
 def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
     """Submit the examples and show them until they end; return True if all expected events happened."""
     _submit(plane, console)
-    story = _show(client, console)
+    events = _show(client, console)
     _print_environment(client, console)
-    return _verdict(story, console)
+    return _verdict(events, console)
 
 
 def _leave(plane: Plane, *, ran: bool) -> None:
@@ -150,7 +150,7 @@ def _clear(client: Client) -> None:
     """Remove the objects of earlier demos from this plane, and wait until their pods are gone."""
     if any(job.metadata.name == INDEXED for job in client.list(INDEXED_JOBS, NAMESPACE)):
         client.delete(INDEXED_JOBS, INDEXED, NAMESPACE, propagation="Foreground")
-    faultstory.clear(client, {FIRST, SECOND, INDEXED})
+    faultdemo.clear(client, {FIRST, SECOND, INDEXED})
 
 
 def _submit(plane: Plane, console: Console) -> None:
@@ -162,14 +162,14 @@ def _submit(plane: Plane, console: Console) -> None:
             raise click.ClickException(f"examples/{file} was refused")
 
 
-def _show(client: Client, console: Console) -> Story:
+def _show(client: Client, console: Console) -> ExpectedEvents:
     """Show live tables until everything has happened or the time is up; without a terminal, print each change."""
-    story, deadline, before = Story(), time.monotonic() + TIMEOUT_S, dict[str, GangRow]()
+    events, deadline, before = ExpectedEvents(), time.monotonic() + TIMEOUT_S, dict[str, GangRow]()
     with Live(console=console, refresh_per_second=8, transient=False) as live:
-        while story.missing and not story.broken and time.monotonic() < deadline:
+        while events.missing and not events.broken and time.monotonic() < deadline:
             objects = read(client, NAMESPACE)
             found = {row.name: row for row in rows(objects)}
-            story.watch(found)
+            events.watch(found)
             nodes = node_rows(client.list(NODES), objects.pods or (), lambda _: DEFAULT_RULES)
             gangs = _table(_COLUMNS, found.values())
             live.update(Group(_table(OF_EACH, nodes), gangs))
@@ -177,7 +177,7 @@ def _show(client: Client, console: Console) -> Story:
                 console.print(gangs)
             before = found
             time.sleep(POLL_S)
-    return story
+    return events
 
 
 def _table(columns: Sequence[tuple[str, Callable[[T], str]]], found: Iterable[T]) -> Text:
@@ -196,15 +196,15 @@ def _print_environment(client: Client, console: Console) -> None:
             console.print(f"  {variable.name}={variable.value or f'<{source}>'}", highlight=False)
 
 
-def _verdict(story: Story, console: Console) -> bool:
+def _verdict(events: ExpectedEvents, console: Console) -> bool:
     console.print()
-    for sentence, proof in story.seen.items():
+    for sentence, proof in events.seen.items():
         console.print(f"[green]✓[/] {sentence}: {proof}", highlight=False)
-    for sentence in story.missing:
+    for sentence in events.missing:
         console.print(f"[red]✗[/] {sentence}: did not happen within {TIMEOUT_S:.0f} s", highlight=False)
-    if story.broken:
-        console.print(f"[red]✗ {story.broken}[/]")
-    return not story.missing and not story.broken
+    if events.broken:
+        console.print(f"[red]✗ {events.broken}[/]")
+    return not events.missing and not events.broken
 
 
 def _what_next(name: str, console: Console) -> None:

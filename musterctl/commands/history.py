@@ -79,13 +79,13 @@ def list_history(
 def show_events(source: Source, namespace: str, name: str, output: str) -> None:
     """Print the events of a workload's gangs."""
     name = name.rpartition("/")[2]
-    story = source.events(namespace, name)
+    events = source.events(namespace, name)
     if output != "table":
-        show_object({"story": msgspec.to_builtins(story)}, output)
-    elif not story:
+        show_object({"story": msgspec.to_builtins(events)}, output)
+    elif not events:
         raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}")
     else:
-        show_rows(_EVENT_COLUMNS, story)
+        show_rows(_EVENT_COLUMNS, events)
         report_silence(source, NO_GANGS)
 
 

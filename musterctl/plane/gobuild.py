@@ -73,21 +73,21 @@ def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
     missing: list[str] = []
     with log.open("w", encoding="utf-8") as file:
 
-        def hear(line: str) -> None:
+        def handle(line: str) -> None:
             if progress.count(line):
                 screen.show(progress)
             else:
                 file.write(f"{line}\n")
 
         def expect(line: str) -> None:
-            (hear if " " in line else missing.append)(line)
+            (handle if " " in line else missing.append)(line)
 
         try:
             _run([str(go), "list", "-deps", "-f", _MISSING, *flags, *packages], recipe.module, expect)
             if missing:
                 progress.expect(missing)
                 screen.show(progress)
-            _run([str(go), "build", "-v", *flags, "-o", f"{folder}/", *packages], recipe.module, hear)
+            _run([str(go), "build", "-v", *flags, "-o", f"{folder}/", *packages], recipe.module, handle)
         except subprocess.CalledProcessError as error:
             file.flush()
             raise _failure(recipe, error, log) from None
@@ -106,8 +106,8 @@ def _linker_flags(go_mod: str) -> str:
     return flags
 
 
-def _run(command: list[str], module: Path, hear: Callable[[str], None]) -> None:
-    """Run the go command in the module's folder; call `hear` with each line of output as it arrives."""
+def _run(command: list[str], module: Path, handle: Callable[[str], None]) -> None:
+    """Run the go command in the module's folder; call `handle` with each line of output as it arrives."""
     with subprocess.Popen(
         command,
         cwd=module,
@@ -118,7 +118,7 @@ def _run(command: list[str], module: Path, hear: Callable[[str], None]) -> None:
         errors="replace",
     ) as process:
         for line in process.stdout or ():
-            hear(line.rstrip("\n"))
+            handle(line.rstrip("\n"))
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
 

@@ -116,8 +116,8 @@ def test_the_recorder_forgets_deleted_objects(times: int, monkeypatch: pytest.Mo
             apply(entries, Observation(kind, uid, None, gone=True, moment=moment, namespace=whose.namespace))
         entries.take_changes()
         if number % 1_000 == 0:
-            entries.hourly.turn(number * HOUR_MS)
-    entries.hourly.turn((times + 1) * HOUR_MS)
+            entries.hourly.end_hour(number * HOUR_MS)
+    entries.hourly.end_hour((times + 1) * HOUR_MS)
     assert grown(before, sizes(entries), SLACK) == {}
 
 

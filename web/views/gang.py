@@ -197,13 +197,13 @@ def _ended(pods: Sequence[Pod], now: float) -> Moment | None:
 
 
 def _member(pod: Pod, rank: int, here: str, now: float, *, logs: bool) -> MemberLine:
-    slot, hindered, going = slot_of(pod.metadata), problem(pod) or failure(pod), deletion_began(pod.metadata)
+    slot, hindered, deleted_at = slot_of(pod.metadata), problem(pod) or failure(pod), deletion_began(pod.metadata)
     return MemberLine(
         rank=f"{slot.pod_set} {slot.rank}" if slot else "",
         pod=pod.metadata.name,
         node=pod.spec.node_name,
-        state="Terminating" if going else pod.status.phase or "Pending",
-        since=moment(going or pod.status.start_time or pod.metadata.creation_timestamp, now),
+        state="Terminating" if deleted_at else pod.status.phase or "Pending",
+        since=moment(deleted_at or pod.status.start_time or pod.metadata.creation_timestamp, now),
         problem=plain(hindered.words) if hindered else "",
         log=f"{here}/logs/{rank}" if logs and begun([pod]) else "",
     )

@@ -79,7 +79,7 @@ def test_requests_are_listed_often_only_while_a_gang_needs_the_answer(process: P
     assert listed.after(POLL_S) == 4
     assert [listed.after(POLL_S), scaling.requests] == [4, {}]
     session.provisioning_wanted = True
-    scaling.heard(session)
+    scaling.follow(session)
     assert listed.after(0.0) == 5
 
 

@@ -250,7 +250,7 @@ def test_a_plan_that_is_given_up_is_told_once() -> None:
 def test_a_tenant_who_flips_conditions_writes_few_rows(gangs: int, flips: int, kept: int) -> None:
     """Events beyond the hourly limit become one row per gang with their number; starts, ends and others remain."""
     entries, hour = Entries(), 500_000 * HOUR_MS
-    entries.hourly.turn(hour)
+    entries.hourly.end_hour(hour)
 
     def flip(name: str, version: int, reason: str, namespace: str = "evil") -> None:
         condition = {"type": "Unschedulable", "status": "True", "reason": reason, "message": "x"}
@@ -270,21 +270,21 @@ def test_a_tenant_who_flips_conditions_writes_few_rows(gangs: int, flips: int, k
     assert [each.what for each in rows if each.run == "other-good"] == ["submitted", "waits"]
     assert [each.what for each in rows if each.run != "other-good"].count("ended") == gangs
     assert len(rows) == kept + gangs + 2
-    assert entries.hourly.turn(hour + HOUR_MS - 1) == []
-    more = entries.hourly.turn(hour + HOUR_MS)
+    assert entries.hourly.end_hour(hour + HOUR_MS - 1) == []
+    more = entries.hourly.end_hour(hour + HOUR_MS)
     assert len(more) == gangs
     assert sum(int(each.text.split()[0]) for each in more) == gangs * (flips + 1) - kept
-    assert entries.hourly.turn(hour + 2 * HOUR_MS) == []
+    assert entries.hourly.end_hour(hour + 2 * HOUR_MS) == []
 
 
 def test_a_namespace_leaves_rows_of_further_events_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever number of gangs it makes."""
     monkeypatch.setattr(hourly, "OF_NAMESPACE", 300)
     limit = hourly.HourlyLimit()
-    limit.turn(HOUR_MS)
+    limit.end_hour(HOUR_MS)
     for number in range(1_000):
         limit.admits(SimpleNamespace(id=f"evil/{number}", namespace="evil"), "run", What.WAITS, HOUR_MS)  # type: ignore[arg-type]
     for _ in range(OF_GANG + 5):
         limit.admits(SimpleNamespace(id="good/gang", namespace="good"), "run", What.WAITS, HOUR_MS)  # type: ignore[arg-type]
-    rows = {each.gang: each.text.split()[0] for each in limit.turn(2 * HOUR_MS)}
+    rows = {each.gang: each.text.split()[0] for each in limit.end_hour(2 * HOUR_MS)}
     assert (rows.pop("good/gang"), len(rows)) == ("5", hourly.COUNTED)

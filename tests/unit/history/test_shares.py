@@ -5,15 +5,15 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.retain import Piece, to_fold
+from history.retain import FoldablePart, to_fold
 
 NAMESPACES = st.sampled_from("abcde")
-PIECES = st.lists(st.builds(Piece, NAMESPACES, st.integers(0, 20), st.integers(1, 100)), max_size=40)
+PIECES = st.lists(st.builds(FoldablePart, NAMESPACES, st.integers(0, 20), st.integers(1, 100)), max_size=40)
 FIXED = st.dictionaries(NAMESPACES, st.integers(0, 200))
 ROOM = st.integers(0, 2_000)
 
 
-def left(pieces: list[Piece], fixed: dict[str, int], folded: dict[str, int]) -> Counter[str]:
+def left(pieces: list[FoldablePart], fixed: dict[str, int], folded: dict[str, int]) -> Counter[str]:
     """What each namespace has after it was folded, pieces of the same end together."""
     has = Counter(fixed)
     for piece in pieces:
@@ -21,13 +21,15 @@ def left(pieces: list[Piece], fixed: dict[str, int], folded: dict[str, int]) -> 
     return has
 
 
-def last_piece(pieces: list[Piece], namespace: str, until: int) -> int:
+def last_piece(pieces: list[FoldablePart], namespace: str, until: int) -> int:
     """The bytes of what a namespace gave last."""
     return sum(each.size for each in pieces if (each.namespace, each.until) == (namespace, until))
 
 
 @given(PIECES, FIXED, ROOM)
-def test_who_has_most_gives_and_nobody_without_need(pieces: list[Piece], fixed: dict[str, int], room: int) -> None:
+def test_who_has_most_gives_and_nobody_without_need(
+    pieces: list[FoldablePart], fixed: dict[str, int], room: int
+) -> None:
     """Before their last piece went, who gave had more than an even share, and no less than who still could give.
 
     What fits stays as it is, and of all the pieces that went none could have stayed as the last one. What is over the

@@ -6,12 +6,12 @@ import pytest
 from page_world import row
 
 from gangs.rows import GangRow
-from musterctl.commands.demo import FIRST, INDEXED, SECOND, Story
+from musterctl.commands.demo import FIRST, INDEXED, SECOND, ExpectedEvents
 
 
-def looks(*changes: dict[str, Any]) -> Story:
+def looks(*changes: dict[str, Any]) -> ExpectedEvents:
     """The story after these looks at rows; each has what is another than before."""
-    story, known = Story(), dict[str, dict[str, Any]]()
+    story, known = ExpectedEvents(), dict[str, dict[str, Any]]()
     for change in changes:
         for name, told in change.items():
             known[name] = known.get(name, {}) | told

@@ -60,13 +60,13 @@ def clear(client: Client, others: Collection[str] = ()) -> None:
 
 def show(client: Client, console: Console) -> bool:
     """Run the demo; return True if all steps succeeded."""
-    story = _FaultDemo(client, console)
+    demo = _FaultDemo(client, console)
     for name, value in _PRIORITIES.items():
         body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
         client.apply(core.PRIORITY_CLASSES, body | {"value": value})
     try:
-        _loses_a_node(story)
-        _asks_for_a_checkpoint(story)
+        _loses_a_node(demo)
+        _asks_for_a_checkpoint(demo)
     except TimeoutError as error:
         console.print(f"[red]✗[/] {error}: did not happen within {TIMEOUT_S:.0f} s", highlight=False)
         return False
@@ -74,43 +74,43 @@ def show(client: Client, console: Console) -> bool:
     return True
 
 
-def _loses_a_node(story: "_FaultDemo") -> None:
-    story.submit(TRAIN, 16, 2, {names.SPARES: "1"}, "demo-high")
-    story.wait(f"{TRAIN} runs", lambda: story.bound(TRAIN) == 16)  # noqa: PLR2004 - its members
-    [spare] = story.wait("its spare", lambda: [each.node for each in story.placement(TRAIN).spec.spares])
-    story.print(f"{TRAIN}: 16 members run on {story.where(TRAIN)}, and {spare} is kept as a spare")
-    story.submit(BATCH, 3, 8, {names.EVICT_NOTICE: "60s"}, "demo-low")
-    story.wait(f"{BATCH} runs", lambda: story.bound(BATCH) == 3)  # noqa: PLR2004 - its members
-    story.print(f"{BATCH}: 3 members run on {story.where(BATCH)}; the cluster is full")
-    story.submit(GUEST, 1, 8, {names.BORROWS: "true"})
-    story.wait(f"{GUEST} runs", lambda: story.bound(GUEST) == 1)
-    story.print(f"{GUEST}: runs on the spare, as it may be sent away at any time")
-    before = {pod.metadata.name: pod.metadata.uid for pod in story.pods(TRAIN)}
-    node = next(pod.spec.node_name for pod in story.pods(TRAIN))
-    story.print(f"{node} reports {FAULT}=True, as node-problem-detector would")
+def _loses_a_node(demo: "_FaultDemo") -> None:
+    demo.submit(TRAIN, 16, 2, {names.SPARES: "1"}, "demo-high")
+    demo.wait(f"{TRAIN} runs", lambda: demo.bound(TRAIN) == 16)  # noqa: PLR2004 - its members
+    [spare] = demo.wait("its spare", lambda: [each.node for each in demo.placement(TRAIN).spec.spares])
+    demo.print(f"{TRAIN}: 16 members run on {demo.where(TRAIN)}, and {spare} is kept as a spare")
+    demo.submit(BATCH, 3, 8, {names.EVICT_NOTICE: "60s"}, "demo-low")
+    demo.wait(f"{BATCH} runs", lambda: demo.bound(BATCH) == 3)  # noqa: PLR2004 - its members
+    demo.print(f"{BATCH}: 3 members run on {demo.where(BATCH)}; the cluster is full")
+    demo.submit(GUEST, 1, 8, {names.BORROWS: "true"})
+    demo.wait(f"{GUEST} runs", lambda: demo.bound(GUEST) == 1)
+    demo.print(f"{GUEST}: runs on the spare, as it may be sent away at any time")
+    before = {pod.metadata.name: pod.metadata.uid for pod in demo.pods(TRAIN)}
+    node = next(pod.spec.node_name for pod in demo.pods(TRAIN))
+    demo.print(f"{node} reports {FAULT}=True, as node-problem-detector would")
     began = time.monotonic()
-    _report_node(story.client, node, "True")
-    story.wait(f"{GUEST} leaves", lambda: story.bound(GUEST) == 0)
-    story.print(f"{GUEST}: evicted {time.monotonic() - began:.1f} s after the fault")
-    story.wait(f"{TRAIN} is whole on healthy nodes", lambda: story.bound(TRAIN, without=node) == 16)  # noqa: PLR2004
-    after = {pod.metadata.name: pod.metadata.uid for pod in story.pods(TRAIN)}
+    _report_node(demo.client, node, "True")
+    demo.wait(f"{GUEST} leaves", lambda: demo.bound(GUEST) == 0)
+    demo.print(f"{GUEST}: evicted {time.monotonic() - began:.1f} s after the fault")
+    demo.wait(f"{TRAIN} is whole on healthy nodes", lambda: demo.bound(TRAIN, without=node) == 16)  # noqa: PLR2004
+    after = {pod.metadata.name: pod.metadata.uid for pod in demo.pods(TRAIN)}
     came = sum(before[name] != uid for name, uid in after.items())
     took = time.monotonic() - began
-    story.print(
+    demo.print(
         f"{TRAIN}: {came} members are back on {spare} {took:.1f} s after the fault, {16 - came} were not touched"
     )
 
 
-def _asks_for_a_checkpoint(story: "_FaultDemo") -> None:
-    story.submit(URGENT, 3, 8, {}, "demo-high")
-    notified = story.wait(f"{BATCH} has a notice", lambda: [pod for pod in story.pods(BATCH) if _notice_text(pod)])
-    story.print(f"{BATCH}: has a notice of its eviction at {_notice_text(notified[0])}, or as soon as it has answered")
+def _asks_for_a_checkpoint(demo: "_FaultDemo") -> None:
+    demo.submit(URGENT, 3, 8, {}, "demo-high")
+    notified = demo.wait(f"{BATCH} has a notice", lambda: [pod for pod in demo.pods(BATCH) if _notice_text(pod)])
+    demo.print(f"{BATCH}: has a notice of its eviction at {_notice_text(notified[0])}, or as soon as it has answered")
     began = time.monotonic()
     note = {names.CHECKPOINT: f"step={STEP},at={meta.format_time(time.time())}"}
-    story.client.merge_patch(core.PODS, notified[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
-    story.print(f"{BATCH}: reports that it has saved step {STEP}")
-    story.wait(f"{URGENT} runs", lambda: story.bound(URGENT) == 3)  # noqa: PLR2004 - its members
-    story.print(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {story.where(URGENT)}")
+    demo.client.merge_patch(core.PODS, notified[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)
+    demo.print(f"{BATCH}: reports that it has saved step {STEP}")
+    demo.wait(f"{URGENT} runs", lambda: demo.bound(URGENT) == 3)  # noqa: PLR2004 - its members
+    demo.print(f"{URGENT}: runs {time.monotonic() - began:.1f} s after the answer, on {demo.where(URGENT)}")
 
 
 class _FaultDemo:
