@@ -109,7 +109,7 @@ def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
 
 
 _LATE = 4
-"""A renewal is late after this fraction (one part in so many) of the time between the due renewal and the end."""
+"""A renewal is late after the time from the due renewal to the end, divided by this number."""
 
 
 def problems(

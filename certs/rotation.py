@@ -160,12 +160,12 @@ def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, n
 
 
 def _unused(content: Content, authority: Certificate, at: Situation) -> bool:
-    """Return True if no replica presents a certificate of this authority any more, and none will."""
+    """Return True if no replica presents, or will present, a certificate of this authority."""
     if authority in {pair.certificate for pair in (content.issuer, content.coming) if pair}:
         return False
     leaves = [pair.certificate for pair in content.leaves.values()]
     if {each.name for each in at.wanted} - set(content.leaves):
-        return False  # a certificate that is not in the Secret any more is still shown by replicas that have loaded it
+        return False  # replicas still present a removed certificate that they have loaded
     return all(
         at.loaded_s.get(leaf.fingerprint, 0.0) >= at.terms.load_wait_s and not leaf.signed_by(authority)
         for leaf in leaves

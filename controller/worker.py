@@ -82,7 +82,7 @@ class Unanswered:
             return min(max((now_s - wait.since_s) * _SHARE, _SHORTEST_S), _LONGEST_S)
 
     def passed(self, key: str) -> list[str]:
-        """Take in that no webhook was missing in a pass: the other keys that need not wait any more."""
+        """Record a pass without a missing webhook; return the other keys, which need not wait any more."""
         if not self._waits:
             return []
         freed: list[str] = []

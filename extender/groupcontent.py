@@ -32,7 +32,7 @@ def wanted_status(
     gang: GangView, *, enqueued: bool, placed: bool, waits: decisions.Unschedulable | None, now: float
 ) -> PodGroupStatus:
     """Return the status after a cycle that has enqueued or placed the gang, or has found the reason why it `waits`."""
-    if gang.excluded:  # its pods are not known
+    if gang.excluded:  # its pods are unknown
         status = gang.group.status
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
     alive = [pod for pod in gang.pods if not pod.terminating]
@@ -64,7 +64,7 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
         members = "over"  # the controller sets it when the workload has ended, even if pods were deleted
     elif enough:
         members = "whole"
-    elif present in {"Running", "Unknown"} and (running or gang.started):  # else none is there any more
+    elif present in {"Running", "Unknown"} and (running or gang.started):  # otherwise no member exists any more
         members = "whole" if present == "Running" and not running else "short"
     phase = PHASES[state_of(Facts(members=members))]
     return "Inqueue" if phase == "Pending" and (enqueued or present == "Inqueue") else phase

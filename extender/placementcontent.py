@@ -203,5 +203,5 @@ def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) 
 
 
 def back_off_s(attempts: int) -> float:
-    """Return the delay of the next placement after so many failed attempts, in seconds."""
+    """Return the delay of the next placement, in seconds, after this number of failed attempts."""
     return doubled_s(BACK_OFF_S, attempts - 1, MAX_PLACEMENT_DELAY_S)

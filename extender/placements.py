@@ -217,7 +217,7 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
     if place.victims or gang.active or not limited.limits.above(gang.queue):
         return True
     claims = dict.fromkeys(claim for cls in _new_classes(place) for claim in cls.needs.named)
-    new = _devices(gang.queue, claims, ledger.device_users)  # beside its minResources, as the ledger charges them
+    new = _devices(gang.queue, claims, ledger.device_users)  # in addition to its minResources, as in the ledger
     wanted = add(limited.minimums.growth(gang.key, subtract(wanted, new)), new)
     named = [claim.key for claim in claims]
     if limited.exceeded(gang.queue, gang.creator, wanted, now, named):

@@ -1,4 +1,4 @@
-"""Writer of the queue positions of waiting gangs into PodGroup.status, beside the status of `extender.groupstatus`.
+"""Writer of waiting gangs' queue positions to PodGroup.status, in addition to `extender.groupstatus`.
 
 A position changes when other gangs arrive or leave. So it is written separately: at most once a minute per gang, and
 for some gangs at a time. Only gangs with a condition that explains the wait get one, because most gangs start without

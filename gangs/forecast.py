@@ -92,7 +92,7 @@ def _key(row: GangRow) -> Key:
 def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[str, Job]) -> Waits | None:
     """Return a gang that waits for free capacity.
 
-    None if it waits for something else, or if its requests are not known.
+    None if it waits for something else, or if its requests are unknown.
     """
     if group is None or (row.state == "Waiting" and not row.needs_room):
         return None

@@ -72,7 +72,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     wanted: int = 0
     """Pods in all."""
     priority: int | None = None
-    """Priority of its pods; None if it is not known."""
+    """Priority of its pods; None if it is unknown."""
     priority_class: str = ""
     created: str = ""
     reason: str = ""
@@ -82,12 +82,12 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     needs_room: bool = False
     """True if it waits only for capacity that other gangs use."""
     expected_start: str = ""
-    """RFC 3339; empty if it is not known, or if the gang has started."""
+    """RFC 3339; empty if it is unknown, or if the gang has started."""
     earliest_start: str = ""
     """Start of the interval until `latest_start`, which contains the start in 80 of 100 cases; RFC 3339, only with
     --start."""
     latest_start: str = ""
-    """If empty while `earliest_start` is set, the end of the interval is not known."""
+    """If empty while `earliest_start` is set, the end of the interval is unknown."""
     start_known_by: str = ""
     """reservation, declared run times or past run times."""
     nodes: list[str] = []

@@ -23,7 +23,7 @@ _ENDS = ("Completed", "Failed")
 
 
 class Interval(NamedTuple):
-    """Two times in seconds; the second is infinite if it is not known."""
+    """Two times in seconds; the second is infinite if it is unknown."""
 
     early_s: float
     late_s: float
@@ -51,7 +51,7 @@ def past_runs(objects: RowSources) -> dict[str, list[float]]:
 
 
 def _of_job(job: Job) -> tuple[float, float] | None:
-    """Return the end and the duration of a Job's last run; None if it did not end by itself."""
+    """Return the end and the duration of a Job's last run; None if it did not end on its own."""
     at = {each.status: readable_time(each.last_transition_time) for each in job.status.conditions}
     end = at.get(job.status.state.phase) if job.status.state.phase in _ENDS else None
     begin = at.get("Running")

@@ -1,6 +1,6 @@
 """Queries about the past and their results, for the web server and the commands.
 
-`OfStore` answers from a store, for the caller of a scope; `answers` does so for a URL path. `silence` reports whether
+`OfStore` answers from a store, for the caller of a scope; `answers` answers a URL path. `silence` reports whether
 the recorder is still running, so that missing data is not mistaken for missing events. The recorder notes its progress
 with every transaction, and every ten seconds while nothing happens, but not while it cannot read the cluster.
 """
@@ -26,7 +26,7 @@ NO_USAGE: Final = "what gangs have asked for and held since then does not count 
 NO_BUDGETS: Final = (
     "of budgets, what gangs have held since then does not count here; the planner counts it while it runs"
 )
-"""Notes on unknown values in the list of gangs, in usage, and beside budgets."""
+"""Notes on unknown values in the list of gangs, in usage, and for budgets."""
 
 
 class GangQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -105,7 +105,7 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     """Kind of its workload."""
     queue: str
     user: str = ""
-    """Its creator; empty if not known."""
+    """Its creator; empty if unknown."""
     submitted: int
     started: int | None = None
     """First start."""
@@ -153,7 +153,7 @@ class Charge(msgspec.Struct, kw_only=True):
     queue: str = ""
     """Its (last) queue; empty in rows of earlier versions, which use the gang's queue."""
     user: str = ""
-    """User of its gang; empty if not known at that time."""
+    """User of its gang; empty if unknown at that time."""
     moves: tuple[tuple[int, str], ...] = ()
     """Previous queues, each with the time (ms) of the move."""
 

@@ -203,7 +203,7 @@ def _last(pod: RecordedPod) -> str | None:
 
 
 def why(pod: RecordedPod) -> str:
-    """Return a sentence about the failure; empty if it is not known."""
+    """Return a sentence about the failure; empty if it is unknown."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is not None and condition.status == "True" and condition.message:
         return condition.message

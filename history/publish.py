@@ -148,7 +148,7 @@ class BudgetedQueues:
         self._reflector.stop()
 
     def resources(self) -> Budgeted | None:
-        """Return queue → resources of its own and its ancestors' budgets; None until all Queues are read."""
+        """Return queue → resources of its budgets and its ancestors' budgets; None until all Queues are read."""
         if not self._reflector.synced:
             return None
         with self._lock:  # a Queue that changes meanwhile invalidates the result afterwards

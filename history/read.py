@@ -33,7 +33,7 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     queue: str
     user: str
-    """Its creator; empty if not known."""
+    """Its creator; empty if unknown."""
     submitted: float
     started: float | None
     """First start."""

@@ -135,7 +135,7 @@ def usage_in(client: Client, namespace: str) -> PublishedUsage | None:
 
 def _installed_in(client: Client) -> str:
     """Return the namespace of Muster's webhook; "" if it is unknown."""
-    with suppress(APIError):  # few users may read it, and then it is not known
+    with suppress(APIError):  # few users may read it; otherwise it stays unknown
         for webhook in client.get(whole(WEBHOOK_CONFIGURATIONS[0]), WEBHOOKS).get("webhooks") or []:
             return str(((webhook.get("clientConfig") or {}).get("service") or {}).get("namespace") or "")
     return ""

@@ -244,7 +244,7 @@ class PageCaches:
             self._forget_gone(old.metadata.name if resource is NAMESPACES else namespace)
 
     def _forget_gone(self, namespace: str) -> None:
-        """Forget a namespace that does not exist any more, with the last object in it."""
+        """Forget a deleted namespace together with the last object in it."""
         with self._lock:  # changes during this time are recorded afterwards
             there = self.get(NAMESPACES, namespace) is not None
             if there or any(self._stores[kind].keys_by_index(_BY_NAMESPACE, namespace) for kind in _OF_ROWS):

@@ -104,7 +104,7 @@ class Services:
 
 
 def read_placement(client: Client, name: str, namespace: str) -> Placement | None:
-    """Return the placement of a gang, or None if it has none; APIError if that is not known."""
+    """Return the placement of a gang, or None if it has none; APIError if this is unknown."""
     count_question()
     try:
         return client.get(PLACEMENTS, name, namespace, timeout_s=review.time_left())

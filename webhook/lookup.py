@@ -30,12 +30,12 @@ class QueueTreeView(Protocol):
     """The queues of the cluster, as a tree."""
 
     def get(self, name: str) -> Queue | None:
-        """Return a queue, or None if it does not exist; APIError if this is not known."""
+        """Return a queue, or None if it does not exist; APIError if this is unknown."""
 
     def live(self, name: str) -> Queue | None:
         """Return the current queue from the API server, for decisions where a stale cache is not enough.
 
-        APIError if not known.
+        APIError if unknown.
         """
 
     def children(self, name: str) -> list[str]:
@@ -66,7 +66,7 @@ class NamespaceQueues:
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
-        """The labels of the namespace; APIError if they are not known."""
+        """The labels of the namespace; APIError if they are unknown."""
         if self._labels is None:
             self._labels = self._namespaces.metadata(self._namespace).labels
         return self._labels
@@ -89,7 +89,7 @@ class Owners(Protocol):
     """The owners of pods, which determine the number of ranks."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """Return the owner with the UID of the reference, or None if it was deleted; APIError if this is not known."""
+        """Return the owner with the UID of the reference, or None if it was deleted; APIError if this is unknown."""
 
 
 class Namespaces(Protocol):
@@ -106,7 +106,7 @@ class TrainingRuntimes(Protocol):
     """The runtimes of Kubeflow Trainer that TrainJobs refer to."""
 
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """Return the referenced runtime, or None if it does not exist; APIError if this is not known."""
+        """Return the referenced runtime, or None if it does not exist; APIError if this is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,7 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(key, END_S)
 
     def _complete(self, group: PodGroup, ending: str) -> None:
-        """Write the end of a gang, for all who report it; `ending` is why it failed."""
+        """Write the end of a gang, for all programs that report it; `ending` is the reason for its failure."""
         if (group.status.phase, group.status.ending) != ("Completed", ending):
             self._patch(group, {"status": {"phase": "Completed", "ending": ending or None}})
 

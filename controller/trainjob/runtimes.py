@@ -136,7 +136,7 @@ class RuntimeFinder:
                     return self._believed(train_job, found)
                 if found and found.data.get(KEY) == text:
                     return text
-                if found:  # by a pass that has not noted it, or by somebody else
+                if found:  # by a pass that did not record it, or by another client
                     delete(self._client, CONFIG_MAPS, found.metadata)
             else:
                 return text
@@ -210,7 +210,7 @@ class RuntimeFinder:
         return get_or_none(self._client, kind, reference.name, namespace if kind.namespaced else None)
 
     def _at(self, reference: RuntimeRef, namespace: str, version: str) -> JSON | None:
-        """Return the runtime as it was at a resource version; None if the API server does not have it any more."""
+        """Return the runtime as it was at a resource version; None if the API server no longer has it."""
         kind = _KINDS[reference.kind]
         query = {"fieldSelector": f"metadata.name={reference.name}"}
         query |= {"resourceVersion": version, "resourceVersionMatch": "Exact"}

@@ -20,11 +20,11 @@ from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, run
 from muster.resources.vector import PODS, Vector, add, to_quantities, vector_text
 
 NODES_SHOWN = 12
-"""Most nodes named per pod set."""
+"""Maximum number of nodes named per pod set."""
 SLOTS_SHOWN = 4
-"""Most slots named per stage."""
+"""Maximum number of slots named per stage."""
 MEMBERS_SHOWN = 8
-"""Most members with their own line."""
+"""Maximum number of members with their own line."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:

@@ -26,7 +26,7 @@ from muster.resources.vector import GPU, PODS, Vector, add, amount_text, vector
 from muster.volcano.queuelimits import limits_of
 
 SHOWN = 3
-"""Most waiting gangs named per queue."""
+"""Maximum number of waiting gangs named per queue."""
 
 
 class WaitingGang(Struct, frozen=True, rename="camel"):

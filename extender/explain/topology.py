@@ -23,7 +23,7 @@ from muster.api.muster.placement import slots_of
 from muster.resources.vector import CPU
 
 PROBLEMS = 3
-"""Most problems of HyperNodes named for a gang."""
+"""Maximum number of problems of HyperNodes named for a gang."""
 NODE = "node"
 """The innermost level: a single node."""
 

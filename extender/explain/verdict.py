@@ -24,7 +24,7 @@ from muster.api.muster.reason import NOTHING, Reason, stored
 from muster.api.muster.states import Facts, facts_of, state_of
 
 SHOWN = 4
-"""Most nodes that are named."""
+"""Maximum number of nodes that are named."""
 RUNNING = frozenset({"running", "running-extras-wait"})
 CAUSES: dict[str, GangCause] = {
     reasons.queues.NOT_FOUND: "queue-missing",

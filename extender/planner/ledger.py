@@ -21,9 +21,9 @@ capacity is not in use yet, and changes with time: it has arrays of its own (`Le
 and gangs that would still be there when the head starts.
 
 In a queue an entry counts for limits and shares, for limits alone, or not at all (pods of other schedulers). The
-devices of a claim that pods name count once in each queue whose pods use it. These are entries of the queue alone,
-which the ledger opens with the first user there. So the order in which queues begin to use a claim has no effect. A
-queue above several of them also counts the devices once (`limits.ClaimQueues`).
+devices of a claim that pods name count once in each queue whose pods use it. Such an entry belongs to the queue alone;
+the ledger opens it with the claim's first user in the queue. So the order in which queues begin to use a claim has no
+effect. A queue above several of them also counts the devices once (`limits.ClaimQueues`).
 
 In a queue an entry on a node counts at most the amount that the node offers, or has offered (`NodeTable.charged`).
 
@@ -76,10 +76,10 @@ class LedgerEntry(Struct, frozen=True, gc=False):
     cls: PodClass
     gang: str | None = None
     queue: str = ""
-    """The queue that the pod names, while its gang's queue is not known; empty: it counts for no queue."""
+    """The queue that the pod names, while its gang's queue is unknown; empty: it counts for no queue."""
     devices: tuple[int, ...] = ()
     user: str = ""
-    """The creator that the pod names, while its gang's is not known."""
+    """The creator that the pod names, while its gang's creator is unknown."""
     claim: str = ""
     """Key of the claim whose devices it has; empty for pods."""
 
@@ -93,7 +93,7 @@ class Ledger:
     """Every entry by its holder, and their sums by node (`nodes.used`) and by queue (`queues`).
 
     A holder has one entry: the UID of a pod, the key of a gang, a `PlacedSlot`, or a pair of a word and a claim's key.
-    An entry may be about a node that is not known yet.
+    An entry may refer to a node that is still unknown.
     """
 
     def __init__(self, classes: ClassTable, queues: Mapping[str, Queue] = MappingProxyType({})) -> None:
@@ -157,7 +157,7 @@ class Ledger:
         return entry
 
     def _forget(self, gang: str | None) -> None:
-        """Forget the queue of a gang without a PodGroup, if it holds nothing any more."""
+        """Forget the queue of a gang without a PodGroup, if it has no entries left."""
         if gang in self.left_behind and gang not in self._by_gang:
             self.moved(gang, None)
 

@@ -130,7 +130,7 @@ class LimitedUse:
     def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1, claim: str = "") -> None:
         """Add the amounts of one user in a queue (with sign -1: subtract them).
 
-        The devices of a claim count for their user, but not once more in queues above others that use the claim.
+        The devices of a claim count for their user, but only once in a queue above several queues that use the claim.
         """
         known = self._known(claim, queue) if claim else ()
         for bounds in self.limits.above(queue):

@@ -1,7 +1,7 @@
 """Inputs of cycles that no object of the cluster shows: the timing, and short-lived memory of the planner's process.
 
-The extender publishes them beside its configuration, so that other planners plan with the same inputs. A reader trusts
-none of the published values: it leaves out unusable ones and reports why.
+The extender publishes them together with its configuration, so that other planners plan with the same inputs. A reader
+trusts none of the published values: it leaves out unusable ones and reports why.
 """
 
 from collections.abc import Mapping

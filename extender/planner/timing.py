@@ -52,7 +52,7 @@ CLOCKS_S: Final = 60.0
 
 
 def arrival_s(slots: int) -> float:
-    """Return the seconds in which the members of so many slots have to arrive."""
+    """Return the seconds within which the members of this number of slots must arrive."""
     return DEADLINE_S + DEADLINE_PER_SLOT_S * min(slots, MOST_SLOTS)
 
 

@@ -25,7 +25,7 @@ LOST = Counter(
 BYTES = Gauge("muster_record_bytes", "Size in bytes of the recording file that is being written")
 FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. because the disk is full")
 MOST_WAITING = 20_000
-"""Most changes that wait to be written; beyond it, only the latest version of each object is kept."""
+"""Maximum number of changes that wait to be written; beyond it, only the latest version of each object is kept."""
 FILES = 8
 """Approximate number of files: each has at most this fraction of the folder's bytes and age."""
 SLICE = 100

@@ -19,7 +19,7 @@ from extender.replay.replayedworld import ReplayedWorld, decide, planning_of
 from muster.api.kubernetes.meta import format_time
 
 SHOWN = 50
-"""Most differences that a report lists; all are counted."""
+"""Maximum number of differences that a report lists; all are counted."""
 
 
 class Difference(Struct, rename="camel"):

@@ -30,7 +30,7 @@ LONGEST_TICK_S = 240.0
 """Longest time, in seconds, between two cycles while nothing happens and gangs wait. It doubles from `TICK_S` on, as
 cycles are the main cost of a simulation. While a placement is carried out it stays short, because of notices."""
 MOST_ROUNDS = 100
-"""Most cycles at one moment; more would mean decisions that undo each other."""
+"""Maximum number of cycles at one moment; more would mean decisions that undo each other."""
 
 
 class Replay(SimulatedCluster):

@@ -18,7 +18,7 @@ from extender.simulate.members import SimulatedWorkload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10
-"""Most listed gangs that wait longer, and most that wait shorter."""
+"""Maximum number of listed gangs that wait longer, and of gangs that wait shorter."""
 LEAST_S = 1.0
 """Smallest difference, in seconds, that counts as a different wait."""
 

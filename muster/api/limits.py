@@ -30,7 +30,7 @@ class Limit(NamedTuple):
 
 
 PODS: Final = Limit("pods per gang", 20_000, "pods")
-"""Placements of so many members stay far under etcd's limit of 1.5 MB, and clusters run few gangs of this size."""
+"""A Placement of this size is far below etcd's limit of 1.5 MB, and clusters run few gangs of this size."""
 SPARES: Final = Limit("spares of a gang", 64, "nodes")
 """Large runs keep one node in a hundred; more of them help no gang, and cost their queue resources."""
 RANK: Final = Limit("rank", PODS.value - 1, "highest rank")
@@ -92,11 +92,11 @@ CHECKPOINT_CHARS: Final = Limit("characters of a checkpoint", 128, "characters")
 RESTARTS: Final = Limit("restart budget", 100, "restarts")
 """Each is noted in the status of the Job."""
 MEMBERS: Final = Limit("members per HyperNode", 10_000, "members")
-"""An object of so many names just fits into etcd; one pattern or label selector can replace many."""
+"""An object with this number of names just fits into etcd; one pattern or label selector can replace many."""
 PATTERNS: Final = Limit("patterns per HyperNode", 64, "patterns")
 """Every pattern is compared with the name of every node; several can be joined into one."""
 ALL_PATTERNS: Final = Limit("patterns of all HyperNodes", 4_096, "different patterns")
-"""100,000 names are compared with so many in a few seconds, once."""
+"""Comparing 100,000 names with this number of patterns takes a few seconds, once."""
 PATTERN_CHARS: Final = Limit("characters of a pattern", 512, "characters")
 """Names of nodes have 253 at most."""
 PATTERN_STEPS: Final = Limit("steps of a pattern", 1_000, "steps of its program in RE2")

@@ -30,7 +30,7 @@ _FOLLOWER_DELAY_S = 2.0
 
 
 class Elector:
-    """One candidate for a lease; runs in a thread of its own.
+    """One candidate for a lease; runs in a separate thread.
 
     `on_started` and `on_stopped` are called alternately from that thread, when the lease is won and when it is lost or
     released. They must return quickly (start or signal threads, but do no work), because the lease is not renewed

@@ -55,7 +55,7 @@ class WorkQueue(Generic[K]):
         self._dirty: set[K] = set()  # wants work: in _ready, or in _processing and to be done again
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}  # when a delayed key is to be added
-        self._heap: list[tuple[float, int, K]] = []  # may hold entries that _due does not confirm any more
+        self._heap: list[tuple[float, int, K]] = []  # may contain outdated entries, which _due no longer confirms
         self._order = count()
         self._failures: dict[K, int] = {}
         self._down = False

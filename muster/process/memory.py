@@ -1,7 +1,7 @@
 """Limits of the C library's unused memory (glibc only), and of the length of garbage collections.
 
 A list of 50,000 pods is in memory twice for a moment, as bytes and as objects. By default each thread that ever
-allocated something gets a pool of its own, which it never shrinks.
+allocated something gets a separate pool, which never shrinks.
 """
 
 import ctypes

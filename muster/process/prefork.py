@@ -122,7 +122,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 
     @asynccontextmanager
     async def life(_: Router) -> AsyncIterator[None]:
-        logging.getLogger("uvicorn.error").propagate = True  # the worker has set up a handler of its own
+        logging.getLogger("uvicorn.error").propagate = True  # the worker has set up its own handler
         prepare()
         prefer_the_loop()
         freeze()  # a collection of all modules' objects would stop the worker for 50 ms
@@ -137,7 +137,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 def _tie(master_pid: int) -> None:
     """End the worker with its master.
 
-    If the master was killed, the worker would live on for seconds beside its successor.
+    If the master was killed, the worker would run for seconds next to its successor.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -27,7 +27,7 @@ _AMOUNTS: Final = ("mem", "core", "percent", "priority")
 """Parts of the names of resources that count something of a device."""
 
 Claims = Callable[[PodResourceClaim], DeviceClaim | None]
-"""Returns the requests behind an entry of a pod's `resourceClaims`; None if they are not known."""
+"""Returns the requests behind an entry of a pod's `resourceClaims`; None if they are unknown."""
 
 
 def no_claims(_claim: PodResourceClaim) -> DeviceClaim | None:
@@ -40,7 +40,7 @@ class Accelerators(NamedTuple):
 
     number: int
     seen: bool
-    """True if a program can count the devices that it sees: whole GPUs, and claims whose requests are not known."""
+    """True if a program can count the devices that it sees: whole GPUs, and claims with unknown requests."""
 
 
 def is_accelerator(resource: str, more: Sequence[str] = ()) -> bool:

@@ -173,7 +173,7 @@ def counted(pod: Pod) -> Vector:
 
 
 def device_memory(node: Node, amounts: Vector) -> int:
-    """Return the MiB of each GPU of a node: by Volcano's device plugin, else by the node's label; 0: not known."""
+    """Return the MiB of each GPU of a node: by Volcano's device plugin, else by the node's label; 0: unknown."""
     number = amounts.get(names.VOLCANO_GPU_NUMBER, 0)
     if number > 0:
         return amounts.get(names.VOLCANO_GPU_MEMORY, 0) // number

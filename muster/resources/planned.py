@@ -1,4 +1,4 @@
-"""The parts of pod specs and templates that the planner uses; the rest is neither kept nor written to a file.
+"""The parts of pod specs and templates that the planner uses; all other parts are neither stored nor written to a file.
 
 Environment, commands, images and names of secrets do not affect where a pod fits. A megabyte of short arguments
 takes twelve in Python, and every user can write one.

@@ -32,7 +32,7 @@ class EnforceMLPolicy(RuntimePlugin, Protocol):
     framework: str
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Change `info`; called only for its framework. Host names are not known yet: use `info.Late`."""
+        """Change `info`; called only for its framework. Host names are still unknown: use `info.Late`."""
 
 
 @runtime_checkable
@@ -80,7 +80,7 @@ class TrainJobStatusPlugin(RuntimePlugin, Protocol):
     """Computes the status of a workload from its components; at most one plugin does."""
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """Return the status, or None if it is not known yet."""
+        """Return the status, or None if it is still unknown."""
 
 
 class Framework:

@@ -39,7 +39,7 @@ def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: Owner
 def spec_changes(existing: PodGroup, wanted: PodGroup, computed: Collection[str]) -> dict[str, Any]:
     """Return the part of a merge patch that brings these fields of a PodGroup's spec up to date; empty if they are.
 
-    Other clients may have written the rest.
+    Other clients may have written the other fields.
     """
     # A minimum of 0 is left out by the wire type, and must still be written over another one.
     specs = [{"minMember": 0, **to_builtins(group.spec)} for group in (existing, wanted)]

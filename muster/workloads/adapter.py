@@ -121,5 +121,5 @@ def needed(size: int, elastic: str | None) -> int:
 
 
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
-    """Return the rank of this pod if `rank` is its source; None if it is not known yet."""
+    """Return the rank of this pod if `rank` is its source; None if it is still unknown."""
     return whole_number(rank.value_in(pod) if isinstance(rank, FieldPath) else rank)

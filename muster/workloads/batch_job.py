@@ -132,7 +132,7 @@ def _cron_samples(cron_job: JSON, /, *, every: bool = False) -> Iterator[SampleP
 
 
 def _resized(job: JSON, size: int, _task: str) -> JSON:
-    """Return the patch for so many pods at a time; the completions of a group of ranks are as many."""
+    """Return the patch for this number of pods at a time; a group of ranks has the same number of completions."""
     spec = mapping(job.get("spec"))
     ranks = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     return {"spec": {"parallelism": size, **({"completions": size} if ranks else {})}}

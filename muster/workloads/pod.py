@@ -14,7 +14,7 @@ from muster.workloads.kind import AskedPod, Ranks, Verbs, WorkloadKind, again
 class BarePodAdapter(Adapter):
     """A pod with annotations for its rank, the number of pods and the host name of rank 0.
 
-    Without these annotations the pod is alone in its world. The names of the other pods are not known, so frameworks
+    Without these annotations the pod is alone in its world. The names of the other pods are unknown, so frameworks
     that need all names (MPI, TensorFlow) get only the leader's.
     """
 

@@ -48,7 +48,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The rest of a sentence that begins with the workload's name, and the steps; or a sentence why there are none."""
+    """The end of a sentence that begins with the workload's name, and the steps; or the reason why there are none."""
 
     says: str
     steps: tuple[Step, ...] = ()

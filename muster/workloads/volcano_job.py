@@ -99,7 +99,7 @@ def _phase(job: JSON) -> str:
 
 
 def _resized(job: JSON, size: int, task: str) -> JSON:
-    """Return the patch for so many pods of a task; if the task or the Job required all pods, it still does."""
+    """Return the patch for this number of a task's pods; a minimum of all pods stays a minimum of all pods."""
     spec = mapping(job.get("spec"))
     tasks = [dict(each) for each in spec.get("tasks") or []]
     called = [str(each.get("name")) for each in tasks]

@@ -81,7 +81,7 @@ ACCOUNTS: Final = {
 WEB_ACCOUNT: Final = Account("muster-web", (WEB,))
 """The account of the page in a cluster; the recorder runs in the same pod."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
-"""The account of an extender beside the cluster's own kube-scheduler."""
+"""The account of an extender for the cluster's own kube-scheduler."""
 
 
 @cache

@@ -100,7 +100,7 @@ def gap_text(gap: Outage) -> str:
 
 
 def report_silence(source: Source, what: str) -> None:
-    """Print on standard error since when the recorder has been down, and that `what` is not known for that time."""
+    """Print a note on standard error: since when the recorder has been down, and that `what` is unknown since then."""
     if text := silence(source.coverage().looked, time.time(), what, clock):
         click.echo(text, err=True)
 

@@ -55,7 +55,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
     "pool",
     multiple=True,
     metavar="NAME",
-    help="A node pool with a pair of its own, which gets its part of the nodes; may be repeated (docs/autoscaling.md).",
+    help="A node pool with its own pair and its part of the nodes; may be repeated (docs/autoscaling.md).",
 )
 @click.option("--cpu", callback=_quantity, help="CPUs per node.  [default: 32]")
 @click.option("--memory", callback=_quantity, help="Memory per node.  [default: 256Gi]")

@@ -41,7 +41,7 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a kind cluster."""
 
     nodes: int = 3
-    """Workers, beside the node of the control plane."""
+    """Number of worker nodes, in addition to the node of the control plane."""
     racks: int = 1
     blocks: int = 1
     kubernetes: str = ""

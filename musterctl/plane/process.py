@@ -92,7 +92,7 @@ class PlaneProcess:
         self.finish()
 
     def finish(self) -> None:
-        """Do the rest of `stop` after the SIGTERM, so that several parts can end at the same time."""
+        """Finish `stop` after the SIGTERM; separate, so that several parts can end at the same time."""
         self.signal(signal.SIGCONT)  # a stopped process would not see the SIGTERM
         with self._opened() as descriptor:
             if descriptor is not None:

@@ -83,7 +83,7 @@ class GangPage(Struct, frozen=True):
     line: GangLine
     message: str
     user: str
-    """Who created it; empty if unknown."""
+    """Its creator; empty if unknown."""
     epoch: int
     lines: list[TextLine]
     help: list[str]

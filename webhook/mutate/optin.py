@@ -90,7 +90,7 @@ def annotated_queue(namespace: str, namespaces: Namespaces) -> str:
 
     "" if there is neither.
 
-    APIError if this is not known.
+    APIError if this is unknown.
     """
     metadata = namespaces.metadata(namespace)
     return locked_to(metadata.labels) or metadata.annotations.get(names.VOLCANO_QUEUE, "")

@@ -102,7 +102,7 @@ def selector_errors(selector: meta.LabelSelector, path: str) -> Iterator[FieldEr
 def _expression_errors(
     expressions: Sequence[meta.LabelSelectorRequirement], path: str, operators: Sequence[str]
 ) -> Iterator[FieldError]:
-    """Check key and operator of each expression, and that it has the values that its operator compares with."""
+    """Check the key and operator of each expression, and the values that its operator needs."""
     for index, expression in enumerate(expressions):
         below, operator, values = f"{path}[{index}]", expression.operator, expression.values
         yield from _key_errors(expression.key, f"{below}.key")

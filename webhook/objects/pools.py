@@ -25,7 +25,7 @@ from webhook.review import MOST_WARNINGS
 
 
 def scheduler_in(scheduler: str, queue: str, queues: QueueTreeView) -> str:
-    """Return the scheduler for pods of the queue that name this scheduler; APIError if the queue is not known."""
+    """Return the scheduler for pods of the queue that name this scheduler; APIError if the queue is unknown."""
     return in_pool(scheduler, pool_of_queue(queue, queues.get)) if scheduler in names.SCHEDULERS else scheduler
 
 

@@ -114,7 +114,7 @@ class OfflineAdmission:
 
 def _apply(result: Admitted, operation: Operation, why: Why) -> None:
     """Apply one operation; one at a time, since "-" in a path means another element of the list each time."""
-    # A map that is only made to hold the next value needs no reason of its own, and a removed member has no line.
+    # A map that only contains the next value needs no separate reason, and a removed member has no line.
     if operation["op"] == "add" and operation["value"] != {}:
         result.reasons[_path_of(operation, result.after)] = why
     # A copy: the value may be part of the webhook's configuration, and later operations may write into it.

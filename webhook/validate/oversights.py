@@ -115,7 +115,7 @@ def _was_written(given: Labelled) -> bool:
     """Return True if the user has set the scheduler, according to `kubectl apply`."""
     applied = mapping(value_at(given.workload, ("metadata", "annotations"))).get(names.LAST_APPLIED)
     place = (*given.place, "spec", "schedulerName")
-    with suppress(msgspec.DecodeError, RecursionError):  # an annotation like any other: whoever likes can write it
+    with suppress(msgspec.DecodeError, RecursionError):  # any user can write this annotation
         if isinstance(applied, str) and value_at(msgspec.json.decode(applied), place):
             return True
     managers = value_at(given.workload, ("metadata", "managedFields"))

@@ -222,7 +222,7 @@ def _check_against(
 ) -> tuple[Findings, Compiled | None]:
     """Check the TrainJob with the plugins, on the unpatched runtime."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
-    if count is not None and not 0 < count <= PODS.value:  # a list of so many hosts is not made
+    if count is not None and not 0 < count <= PODS.value:  # avoid a list of so many hosts
         few = FieldError("spec.trainer.numNodes", "must be at least 1; use spec.suspend to start no pods", count)
         return Findings([few] if count < 1 else PODS.exceeded("spec.trainer.numNodes", count)), None
     reference = job.spec.runtime_ref

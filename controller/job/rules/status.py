@@ -194,7 +194,7 @@ def _newest(group: PodGroup) -> PodGroupCondition | None:
 
 
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """Return True if the two only differ in counters, message, timers and who is done, which may be written later.
+    """Return True if the two differ only in counters, message, timers and succeeded members (written later).
 
     Timers of evicted pods are written at once, because another process would not find the pod.
     """

@@ -84,7 +84,7 @@ def without_pods(
 ) -> Iterator[tuple[str, float]]:
     """Yield the batch/v1 Jobs that should have pods and lack some, with their age: only their Events have a reason.
 
-    The Jobs of a JobSet are not known: it may create the second when the first is over.
+    The Jobs of a JobSet are unknown: it may create the second one when the first one has ended.
     """
     few = children.group is not None and obstacle_of(children.group) == TOO_FEW_PODS
     waiting = [each for each in statuses if not (each.ready or each.succeeded or each.failed)]

@@ -35,7 +35,7 @@ class Asker:
 
     @property
     def at_own_limit(self) -> bool:
-        """True if its queue may have no more, with any use of others."""
+        """True if its queue may use no more, regardless of other queues' usage."""
         return self.refused in OWN_LIMIT
 
 

@@ -28,7 +28,7 @@ Key = tuple[str, str, Hashable]
 RETRY_S = 10.0
 """Length of the periods in each of which a search is repeated in any case: minimum run times end, and shares move."""
 MOST_REMEMBERED = 4096
-"""Failed searches, users and queues that are remembered, of each so many."""
+"""Maximum number of remembered entries of each kind: failed searches, users and queues."""
 
 
 @dataclass(slots=True)

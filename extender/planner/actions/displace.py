@@ -60,7 +60,7 @@ class Preempt(Evicting):
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True if all plugins agree.
 
-        For other queues, they judge the amounts that victims in the own queue do not free.
+        For victims in other queues, the rules apply to the amounts that victims in its own queue do not free.
         """
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)

@@ -27,7 +27,9 @@ ATTEMPTS = 64
 FAILURES = 64
 """Maximum number of node sets that may fail for one gang; amounts usually predict where it fits."""
 RETRACED = 16
-"""Most sibling parts that are placed again when a later one fails; of more each is final."""
+"""Maximum number of sibling parts that are placed again when a later one fails; with more parts, each placement is
+final.
+"""
 _Todo = tuple[SlotGroup, NodeSet]
 """A part to be placed, and the nodes around it."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]

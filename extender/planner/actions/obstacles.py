@@ -19,13 +19,13 @@ LIMIT = 256
 MAX_SLOTS = 3 * LIMIT
 """Placed slots, counted without shares, beyond which only small gangs are placed."""
 QUEUE_SHARE = 192
-"""Most slots that a queue counts for towards others."""
+"""Maximum number of a queue's placed slots that count against other queues."""
 NAMESPACE_SHARE = 96
-"""Most slots that a namespace in one queue counts for towards others."""
+"""Maximum number of a namespace's placed slots in one queue that count against others."""
 GANG_SHARE = 128
-"""Most slots that a gang counts for."""
+"""Maximum number of a gang's placed slots that count."""
 SMALL = 8
-"""Most slots of a gang that may also use the reserve."""
+"""Maximum number of slots of a gang that may also use the reserve."""
 RESERVE = 32
 """Slots above the limit for small gangs only."""
 LATE_S = 5.0

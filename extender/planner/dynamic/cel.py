@@ -24,7 +24,7 @@ MOST_CHARS = 10 * 1024
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
 """Longest expression with loops, whose cost is not proportional to its length, and the most loops in it."""
 MOST_ANSWERS = 8192
-"""Most evaluations of an expression; one that distinguishes more devices is left to kube-scheduler."""
+"""Maximum number of evaluations of an expression; kube-scheduler handles expressions that distinguish more devices."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )

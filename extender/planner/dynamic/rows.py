@@ -21,7 +21,7 @@ from muster.resources.vector import unit
 WHOLE = 1 << 20
 """More than the devices of any node."""
 MOST_UNIONS = 64
-"""Most unions of kinds; further ones are left to kube-scheduler."""
+"""Maximum number of unions of kinds; kube-scheduler handles further ones."""
 Pattern = int
 """The kinds of a device, one bit for each kind."""
 

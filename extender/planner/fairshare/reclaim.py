@@ -8,7 +8,7 @@ evicted. So evicting a whole gang may take its queue below its share. At the end
 KAI compares the gaining queue with the losing ones at every level (`strict`), so queues can reclaim from each other
 endlessly. By default a reclaim is accepted in one of two cases:
 
-* The gaining queue has no more than it deserves afterwards, at each level (it is `owed`). Evicting a whole gang may
+* Afterwards the gaining queue has at most its deserved amount, at each level (it is `owed`). Evicting a whole gang may
   take the losing queue below its deserved amount.
 * The potential of each level falls. It consists of the lacking parts of deserved amounts, sorted from the largest down,
   and then of the saturations (allocated divided by fair share), sorted likewise.
@@ -91,7 +91,7 @@ class ReclaimRules:
         return owed or self._lowered(row, touched, after, involved)
 
     def owed(self, row: int, amounts: Amounts) -> bool:
-        """Return True if the queue would have no more than it deserves with these further amounts."""
+        """Return True if the queue would have at most its deserved amount with these further amounts."""
         counts = self.tree.quoted & (amounts > 0)
         return bool(counts.any()) and bool((self.allocated[row] + amounts <= self.tree.quota[row])[counts].all())
 

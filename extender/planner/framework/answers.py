@@ -85,7 +85,7 @@ class ReclaimState:
     """The use and quota of queues for a gang that would reclaim resources."""
 
     owed: bool
-    """The gang's queue has no more than it deserves with the gang."""
+    """With the gang, its queue has at most its deserved amount."""
     above: frozenset[str]
     """Queues above their share, or above what they deserve if the gang's queue lacks deserved capacity."""
 
@@ -144,7 +144,7 @@ class NodeSet:
         return by_name[np.isin(by_name, self.columns)]
 
     def less(self, placed: Iterable[Operation]) -> "NodeSet":
-        """Return the set for the pods of the part that follow these."""
+        """Return the set for the later pods of the part."""
         if self.most is None:
             return self
         most = self.most.copy()

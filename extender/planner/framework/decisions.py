@@ -231,7 +231,7 @@ class Release(Decision):
 
 @dataclass(frozen=True, slots=True)
 class SetCondition(Decision):
-    """Write into a gated pod's condition why it waits; `asks` does so for autoscalers, which then add nodes."""
+    """Write the reason for waiting into a gated pod's condition; with `asks`, autoscalers react by adding nodes."""
 
     pod: PodRecord
     asks: bool

@@ -156,7 +156,7 @@ class NodeLabels:
         return found
 
     def _of(self, key: str) -> _Values:
-        if key != _NAME and key not in self._cache.present:  # anybody can name a key that no node has
+        if key != _NAME and key not in self._cache.present:  # users can name keys that no node has
             return self._missing
         before = self._cache.known.get(key) or _Values()
         known = self._renewed(

@@ -158,7 +158,7 @@ class Statement:
             self._session.claims.count(entry, sign)
 
     def keep(self, pods: Iterable[PodRecord]) -> None:
-        """Undo evictions of these pods, which were evicted with no others; checkpoints before this count no more."""
+        """Undo evictions of these pods, which were evicted separately; earlier savepoints become invalid."""
         uids = {pod.uid for pod in pods}
         back = [entry for entry in self.evictions if entry.pods and entry.pods[0].uid in uids]
         gone = set(map(id, back))
@@ -171,7 +171,7 @@ class Statement:
         self.rollback(0)
 
     def commit(self) -> list[Operation]:
-        """Keep everything for the rest of the cycle, beyond undoing, and return the allocations."""
+        """Make all changes permanent for the rest of the cycle, and return the allocations."""
         operations, self._log, self._slots = list(self.operations), [], 0
         return operations
 

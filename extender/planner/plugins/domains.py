@@ -20,7 +20,7 @@ from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
-"""Most pods counted per node, for pods without requests; sums over all nodes must stay exact."""
+"""Maximum number of pods counted per node, for pods without requests; sums over all nodes must stay exact."""
 
 
 @dataclass(slots=True)

@@ -1,9 +1,10 @@
 """Scores of nodes and GPUs by least expected fragmentation.
 
 After "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is worth nothing to a pod whose CPUs, memory or other GPUs
-are not free beside it. The worth of a node is the part of its free GPUs that the next pod can use, on average over the
-pods seen. A pod goes to the node whose worth falls least. A tenth of the worth is the part that *all* next pods of a
-kind could use, as the paper's worth alone lets nodes run out of CPUs. The mix of pods is estimated from arriving gangs.
+are not free on the same node. The worth of a node is the part of its free GPUs that the next pod can use, on average
+over the pods seen. A pod goes to the node whose worth falls least. A tenth of the worth is the part that *all* next
+pods of a kind could use, as the paper's worth alone lets nodes run out of CPUs. The mix of pods is estimated from
+arriving gangs.
 """
 
 from collections import Counter

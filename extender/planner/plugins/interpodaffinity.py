@@ -24,7 +24,7 @@ Refusal = tuple[Reason, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
 """Function to the nodes on which a spread constraint counts pods, judged by the node alone."""
 NAMED = 8
-"""Most anti-affinities of other pods per topology key that are compared one by one; pods may have hundreds."""
+"""Maximum number of other pods' anti-affinities per topology key that are compared one by one."""
 
 
 class InterPodAffinity:

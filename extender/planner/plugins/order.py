@@ -20,7 +20,7 @@ from muster.resources.runtime import parse_duration_s
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
-"""Most reservations; each gang is compared with each of them."""
+"""Maximum number of reservations; each gang is compared with each of them."""
 
 
 class GangPlugin(PlainPlugin):

@@ -219,7 +219,7 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _charge(self, gang: GangView, amounts: Amounts, new: Sequence[Sharing]) -> Vector:
-        """Return what these amounts add to the charge of a gang: devices of new claims are beside its minResources."""
+        """Return the increase of a gang's charge by these amounts; minResources exclude devices of new claims."""
         devices = sum((each.devices for each in new), np.zeros_like(amounts))
         growth = self.limited.minimums.growth(gang.key, self._asked(gang, amounts - devices))
         return add(growth, self._asked(gang, devices)) if new else growth

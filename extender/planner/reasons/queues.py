@@ -44,7 +44,7 @@ unreadable_capability = Sentence(
     "queue-unreadable-capability", "the capability of queue {queue} cannot be read: {error}"
 )
 first_waits = "the first gang of the queue waits: {reason}".format
-"""Everybody may read queues, so the gang's name and message are only in its PodGroup."""
+"""All users may read queues, so the gang's name and message are only in its PodGroup."""
 
 _REFUSALS = {
     OVER_CAPABILITY: "queue {queue} may use {limit} (capability) and uses {used}: {asked} more do not fit; wait until "
@@ -127,7 +127,7 @@ NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": 
 def budget_step(
     reason: str, queue: str, budget: UsageBudget | None, *, ratio: float, enforced: bool, left_out: bool = False
 ) -> str:
-    """Return the message of an Event on a queue's budget, which is None if the usage is not known."""
+    """Return the message of an Event on a queue's budget, which is None if the usage is unknown."""
     if budget is None and left_out:
         waits = "its gangs wait" if enforced else "its budget is not compared with it"
         return f"the usage of queue {queue} is missing, as the usages do not fit into ConfigMap muster-usage; {waits}"

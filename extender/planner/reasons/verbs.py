@@ -53,7 +53,7 @@ class VerbReason(StrEnum):
 
     @property
     def verdict(self) -> CallResult:
-        """ERROR if kube-scheduler should try again by itself, else REJECTED."""
+        """ERROR if kube-scheduler should retry, else REJECTED."""
         return CallResult.REJECTED if self in _REJECTIONS else CallResult.ERROR
 
 

@@ -32,7 +32,7 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
 
 MOST_CHECKED = 8
-"""Most gangs per queue that are checked for one that can ask."""
+"""Maximum number of gangs per queue that are checked for one that can ask."""
 Note = tuple[str, Reason]
 """Reason of the condition (empty: unchanged), and an addition to its message."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)

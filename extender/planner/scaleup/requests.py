@@ -26,7 +26,7 @@ BACK_OFF_S = 60.0
 """Time, in seconds, from a failed request to the next one; doubled after each failure, as in Kueue."""
 MAX_REQUEST_DELAY_S = 1800.0
 MAX_POD_SETS = 32
-"""Most pod sets in a request, by the API."""
+"""Maximum number of pod sets in a request, by the API."""
 _GROUP_CHARS = 200
 _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "BookingExpired": "BookingExpired"}
 """Condition that ends a request → reason in the gang's condition."""

@@ -9,8 +9,7 @@ from cachetools import FIFOCache
 from numpy.typing import NDArray
 
 MOST = 4096
-"""Most answers that are kept. Beyond it the oldest is dropped, and the bind call of its pod is checked by filter
-again."""
+"""Maximum number of stored answers. Beyond it the oldest is dropped, and bind then checks its pod again."""
 
 
 class Answers:

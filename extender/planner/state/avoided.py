@@ -11,7 +11,7 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import AvoidedNode
 
 MOST_FAILED = 10_000
-"""Most gangs whose failures are remembered; gangs with the latest failures are kept."""
+"""Maximum number of gangs whose failures are remembered; gangs with the latest failures are kept."""
 
 
 class Failures:

@@ -299,7 +299,7 @@ class GangView:
         return self.viable(counts)
 
     def started_with(self) -> StartedWith:
-        """Return the minimum to record: the present one once reached, else no more than was recorded or reached."""
+        """Return the minimum to record: the present one once reached, else at most the recorded or reached one."""
         counts = self.taken_by_set
         if self.satisfied(counts):
             return self._today

@@ -22,7 +22,7 @@ from muster.api.muster.native import as_group, binds_parts, held_queue, is_nativ
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 MOST_LEVELS = 8
-"""Most groups of groups that are checked above a group; the API allows four levels."""
+"""Maximum number of groups of groups that are checked above a group; the API allows four levels."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""The end of a pod: its grace period, whether it failed by itself, and the controller that counts it."""
+"""The end of a pod: its grace period, its own failure, and the controller that counts it."""
 
 from muster.api.kubernetes.core import DEFAULT_GRACE_S, Pod
 from muster.api.kubernetes.meta import ObjectMeta

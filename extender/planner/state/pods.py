@@ -118,7 +118,7 @@ class PodRecord(Struct, eq=False, gc=False):
     about_gang: dict[str, str] | None
     """Its annotations about its gang; None if it has none, as most pods."""
     failed: bool
-    """True if it failed by itself: it was neither evicted nor deleted before its end."""
+    """True if the pod itself failed: it was neither evicted nor deleted before its end."""
     waiting: bool = False
     """True if it exists, has not ended, and has no node."""
     pinned: bool = False

@@ -33,7 +33,7 @@ class PodTerms(Enum):
     ALL = auto()
     """All terms, for a pod that is planned or is a gang's member."""
     RULES = auto()
-    """Only required anti-affinity, for a pod on a node: it keeps others away, the rest is decided."""
+    """Only required anti-affinity, for a pod on a node: it excludes other pods, while other rules no longer matter."""
     NONE = auto()
     """No terms, for another scheduler's pod without a node."""
 

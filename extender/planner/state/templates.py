@@ -157,7 +157,7 @@ def restarts_whole(job: Job) -> bool:
 def spends_retries(job: Job) -> bool:
     """Return True if a restart after an eviction uses up a limited retry, as the Job has no separate budget for it.
 
-    A TrainJob's Job that is not restarted on failure has so many retries that evictions do not matter.
+    A TrainJob's Job that is not restarted on failure has enough retries for any number of evictions.
     """
     return restart_budget(job.metadata.annotations) is None and max_retry(job.spec) < EVICTIONS
 

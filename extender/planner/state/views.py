@@ -38,7 +38,7 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 
 MAX_COMPARISONS = 4
-"""Most evaluations of one gang in one refresh; a gang with unreadable templates changes again with each evaluation."""
+"""Maximum number of evaluations of a gang per refresh; each one changes a gang with unreadable templates."""
 
 
 class Views(Tables):

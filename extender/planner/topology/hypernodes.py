@@ -21,7 +21,7 @@ from muster.api.limits import ALL_PATTERNS, TIERS
 from muster.api.volcano.topology import HyperNode, hyper_node_errors
 
 ERRORS = 3
-"""Most errors of a HyperNode that its problem names."""
+"""Maximum number of errors of a HyperNode that its problem names."""
 
 
 class _Seen(Protocol):

@@ -21,8 +21,8 @@ from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
-"""Most steps of all patterns in one set; RE2's state for this number takes a few hundred KB, and it keeps many
-states."""
+"""Maximum number of steps of all patterns in one set; RE2 keeps many states, each of a few hundred KB at this number.
+"""
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
 """A name that no node has. A set that does not find it has too little memory and would find nothing."""

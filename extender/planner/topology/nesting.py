@@ -60,9 +60,9 @@ class Described:
 
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
-"""Most nodes named in a problem that many nodes share."""
+"""Maximum number of nodes named in a problem that many nodes share."""
 NOTED = 16
-"""Most parents at which a HyperNode's problem is also reported."""
+"""Maximum number of parents at which a HyperNode's problem is also reported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

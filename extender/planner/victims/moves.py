@@ -30,9 +30,9 @@ TRIALS = 32
 CHAINS = 16
 """Maximum number of candidates with a further piece before prefixes of the whole order (4)."""
 CONSIDERED = 128
-"""Most units whose freed capacity is counted, and most combinations of units on one node."""
+"""Maximum number of units whose freed capacity is counted, and of combinations of units on one node."""
 TOGETHER = 3
-"""Most units of one node in a combination."""
+"""Maximum number of units of one node in a combination."""
 Unit = tuple[EvictableUnit, ...]
 """Pieces that move together: a single one above its gang's minimum, or all pieces of a gang."""
 
@@ -226,7 +226,7 @@ def keep_untouched(session: Session, statement: Statement, units: Sequence[Unit]
 
 
 def stays(session: Session, statement: Statement, unit: Unit) -> bool:
-    """Put a unit back on its nodes if it fits beside the statement's placements; return True if so."""
+    """Put a unit back on its nodes if it fits together with the statement's placements; return True if it does."""
     if not all(_suffered(session, piece) for piece in unit):
         return False
     statement.keep(pod for piece in unit for pod in piece.pods)

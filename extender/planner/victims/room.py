@@ -24,9 +24,9 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.victims.pieces import EvictableUnit
 
 DOMAINS = 8
-"""Most domains that are searched for one gang."""
+"""Maximum number of domains that are searched for one gang."""
 MOST_CHECKED = 256
-"""Most domains whose amounts are compared."""
+"""Maximum number of domains whose amounts are compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class Need:
 
 
 def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
-    """Return the needs of these ranks of each pod set; None if the pods of a pod set are not known yet."""
+    """Return the needs of these ranks of each pod set; None if the pods of a pod set are still unknown."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
         for rank in slots.get(pod_set.name, ()):

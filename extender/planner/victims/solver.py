@@ -20,9 +20,9 @@ from extender.planner.victims.pieces import EvictableUnit
 from extender.planner.victims.room import Need, VictimCapacity
 
 ROUNDS = 8
-"""Most searches for one gang, each without the units that plugins have refused so far."""
+"""Maximum number of searches for one gang, each without the units that plugins have refused so far."""
 TRIALS = 32
-"""Most trials of a search for leaving out units, where amounts alone do not decide."""
+"""Maximum number of trials of a search for leaving out units, where amounts alone do not decide."""
 
 
 @dataclass(frozen=True, slots=True)

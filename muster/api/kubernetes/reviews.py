@@ -58,7 +58,7 @@ SUBJECT_ACCESS_REVIEWS = Resource(
 SELF_SUBJECT_ACCESS_REVIEWS = replace(
     SUBJECT_ACCESS_REVIEWS, plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview"
 )
-"""The question whether its sender may do something, which everybody may ask."""
+"""A request for the sender's own right to an action, which all users may send."""
 
 
 class TokenReviewSpec(Wire):
@@ -94,7 +94,7 @@ class SelfSubjectReviewStatus(Wire):
 
 
 class SelfSubjectReview(Wire):
-    """The question who asks, and the API server's answer. It is not stored."""
+    """A request for the sender's own identity, with the API server's answer. It is not stored."""
 
     status: SelfSubjectReviewStatus = field(default_factory=SelfSubjectReviewStatus)
 

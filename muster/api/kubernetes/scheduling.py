@@ -166,7 +166,7 @@ class WorkloadSpec(Wire):
     """spec of a Workload; templates of composite groups stay plain JSON."""
 
     pod_group_templates: list[PodGroupTemplate] | None = None
-    """null beside templates of composite groups."""
+    """null if there are templates of composite groups."""
     composite_pod_group_templates: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -35,7 +35,8 @@ def creator_of(annotations: Mapping[str, str]) -> str:
 def counted_user(namespace: str, annotations: Mapping[str, str]) -> str:
     """Return the user for whose limits an object counts: its creator, or the accounts of its namespace if unknown.
 
-    All accounts of a namespace are one user, because its editors create them: else each would have limits of its own.
+    All accounts of a namespace are one user, because its editors create them: otherwise each would have separate
+    limits.
     """
     return shared_name(creator_of(annotations)) or shared_name(f"system:serviceaccount:{namespace}:")
 

@@ -34,7 +34,7 @@ CONDITIONS: Final = (
 )
 """Conditions of a suspect node, each as type=status."""
 TAINTS: Final = (
-    # NVSentinel's examples, for whoever has it taint nodes: docs/INTEGRATIONS.md
+    # NVSentinel's examples, for installations in which it taints nodes: docs/INTEGRATIONS.md
     *("nvidia.com/gpu-xid-error", "nvidia.com/gpu-nvlink-error", "nvidia.com/syslog-xid-error", "nvidia.com/gpu-error"),
     # Kubernetes: the cloud's node controller, and an administrator
     *("node.cloudprovider.kubernetes.io/shutdown", OUT_OF_SERVICE),

@@ -1,7 +1,7 @@
 """Placements in an annotation of the PodGroup, the short form for a gang of one pod.
 
 Most gangs have one pod, and each write costs the API server more than planning costs Muster. So the annotation replaces
-the `Placement`, in the same write as the resulting phase, as long as there is no more to store. Reserved capacity,
+the `Placement`, in the same write as the resulting phase, as long as nothing else must be stored. Reserved capacity,
 victims, or an abandoned placement need an object.
 """
 

@@ -76,7 +76,7 @@ class FlowDependsOn(Wire):
     targets: list[str] = field(default_factory=list)
     """Steps of the same JobFlow; their Jobs must be completed before this one is made."""
     probe: Probe | None = None
-    """The condition that is enough for them, instead of their end."""
+    """A condition of these steps that suffices, instead of their end."""
 
 
 class TaskPatch(Wire):

@@ -245,7 +245,7 @@ class QueueStatus(Wire):
     waiting: NonNegative = 0
     """Gangs that wait in the queue itself, for admission or for nodes."""
     spares: Quantities = field(default_factory=dict)
-    """Amounts that gangs of the queue keep for members that they lose; they count as used beside `allocated`."""
+    """Amounts of the spare slots of the queue's gangs; they count as used in addition to `allocated`."""
     largest_node: Quantities = field(default_factory=dict)
     """On the root queue: the largest amount of each resource on a single node; admission warns about pods that request
     more.

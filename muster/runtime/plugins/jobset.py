@@ -207,7 +207,7 @@ class JobSetPlugin:
     def validate(self, info: Info) -> Findings:
         """Refuse a changed number of nodes at run time, and fields that make a gang's pods one after the other.
 
-        There is a warning for a restart budget, because JobSet restarts by itself.
+        There is a warning for a restart budget, because JobSet has its own restart rules.
         """
         findings = Findings()
         if info.target != self.name:

@@ -97,7 +97,7 @@ def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
 
 
 def _fits(info: Info, launcher: PodSet, size: int) -> None:
-    """InvalidFieldError if a hostfile of so many bytes, or more, is too large for a ConfigMap."""
+    """Raise InvalidFieldError if a hostfile of at least this number of bytes is too large for a ConfigMap."""
     if size > _CONFIG_MAP_BYTES:
         message = (
             f"makes a hostfile of {size} bytes or more for {len(launcher.endpoints)} pods, and a ConfigMap holds "
@@ -115,7 +115,7 @@ _SSH = f"ssh -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 {SSH_A
 _MARKS = {"@SSH@": _SSH, "@AT_ONCE@": str(_AT_ONCE), "@HOSTFILE@": HOSTFILE, "@ANNOTATION@": annotation(MPI_WAIT)}
 _FILE = Path(__file__).with_name("wait_for_hosts.sh")
 SCRIPT = re.sub("@[A-Z_]+@", lambda mark: _MARKS[mark[0]], _FILE.read_text(encoding="utf-8"))
-"""For any POSIX shell. Kubernetes replaces `$(NAME)` of known variables only, and leaves the rest as it is."""
+"""For any POSIX shell. Kubernetes replaces `$(NAME)` only for known variables."""
 
 
 def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:

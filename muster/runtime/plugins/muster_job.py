@@ -170,7 +170,7 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
         "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
     }
     # maxRetry also counts the restart that fails the Job. Without restarts only evictions are retried: a gang that
-    # is evicted for other gangs, or whose node is drained, has not failed. A budget limits them by itself.
+    # is evicted for other gangs, or whose node is drained, has not failed. A budget alone limits them.
     spec["maxRetry"] = restarts + 1 if restarts else EVICTIONS
     for key in ("networkTopology", "priorityClassName"):
         if details.get(key):
@@ -215,5 +215,5 @@ def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
     """Return the pod sets whose completion alone ends the Job; none if all must be complete."""
     launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
     if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
-        return launchers if len(launchers) == 1 else []  # sshd never ends by itself
+        return launchers if len(launchers) == 1 else []  # sshd never ends on its own
     return deciding(plan.base, [pod_set.name for pod_set in members])

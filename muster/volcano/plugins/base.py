@@ -105,7 +105,7 @@ class KeyMaker(Protocol):
 
 
 class Owned(NamedTuple):
-    """An object beside the pods, owned by the Job."""
+    """An object in addition to the pods, owned by the Job."""
 
     resource: Resource[Any]
     manifest: Manifest

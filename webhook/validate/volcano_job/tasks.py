@@ -110,7 +110,7 @@ def check_frameworks(job: Job, framework: Framework) -> Findings:
     if asking:
         findings.errors += VolcanoJobAdapter(job, asking[0][1].name).errors()
     if total_replicas(job.spec) > PODS.value:
-        return findings  # refused already: a list of so many hosts need not be made
+        return findings  # already refused: avoid a list of so many hosts
     for index, task, name in asking:
         adapter, path = VolcanoJobAdapter(job, task.name), f"spec.tasks[{index}].template"
         findings.errors += unknown_framework(f"{path}.metadata.labels[{names.FRAMEWORK}]", name, framework)

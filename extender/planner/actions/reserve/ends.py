@@ -1,7 +1,7 @@
 """Expected ends of running pods, and the amounts that they free. Pure.
 
 Only pods with an expected runtime or a deadline are expected to end, and pods that are being deleted. A pod that runs
-longer may end any moment; after twice the time it is not expected to end any more.
+longer may end at any moment; after twice the time, no end is expected.
 """
 
 from collections.abc import Collection, Iterable, Iterator
