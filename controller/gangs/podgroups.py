@@ -173,13 +173,14 @@ class PodGroups(KeyController):
         """Send an event to the owner, and retry, because a queue may be opened or a quota may become free."""
         why = error.message.rpartition(_BEFORE_THE_REASON)[2]
         name = key.partition("/")[2]
+        called = "its PodGroup" if name.endswith(owner.metadata.uid) else f"PodGroup {name}"
         label = f"label {names.QUEUE} or annotation {names.VOLCANO_QUEUE}"
         until = f"until {label} names another queue, or the obstacle is gone"
         if group:
-            message = f"a change of PodGroup {name} is refused: {why}. It stays in queue {group.spec.queue} {until}"
+            message = f"a change of {called} is refused: {why}. It stays in queue {group.spec.queue} {until}"
         else:
             message = (
-                f"PodGroup {name} is refused: {why}. The pods are in no gang and no queue: those that are not gated "
+                f"{called} is refused: {why}. The pods are in no gang and no queue: those that are not gated "
                 f"run all the same, and count nowhere, {until}"
             )
         self._recorder.event(owner, "Warning", "PodGroupError", message)

@@ -204,7 +204,10 @@ def _missing(pod: Pod, gang: str) -> str:
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
         return reasons.members.no_native_group(group=group)
-    return reasons.members.no_group(gang=gang)
+    owner = pod.metadata.controller
+    return reasons.members.no_group(
+        f"of {owner.kind} {owner.name}" if owner and owner.uid and gang.endswith(owner.uid) else gang
+    )
 
 
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:

@@ -29,6 +29,7 @@ from muster.api.kubernetes.core import PODS, Node, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import pool_of
 from muster.api.muster.reason import Reason
+from muster.api.volcano.scheduling import NO_ROOM
 
 
 @dataclass(slots=True)
@@ -177,7 +178,7 @@ class Reliever:
                 yield from found
                 if not found and report.shortage and report.shortage.kind == "ever":
                     yield Relief("nothing", reasons.relief.nothing(report.shortage), tried=False)
-                elif not found and report.queue.ahead:
+                elif not found and report.queue.ahead and report.reason == NO_ROOM:
                     ahead = reasons.relief.before(report.queue.ahead[::-1])
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 

@@ -72,12 +72,15 @@ def _gang(report: GangReport, now: float) -> Iterator[TextLine]:
     for pod_set in report.pod_sets:
         yield TextLine("needs", _needs(pod_set, report.min_member))
         yield TextLine("has", _has(pod_set))
-    if report.whole or report.placement:
-        yield TextLine("placement", _placement(report.placement) if report.placement else "none")
+    over = report.placement is not None and report.placement.phase == "Bound" and not report.members
+    if report.placement and not over:
+        yield TextLine("placement", _placement(report.placement))
+    elif report.whole or over:
+        yield TextLine("placement", "none now" if over else "none")
     elif report.expected_start:
         yield TextLine("expected", f"to start at {report.expected_start}")
     reserved = not report.nodes and report.placement is not None and report.placement.phase == "Reserved"
-    for nodes in report.nodes or _planned(report.placement):
+    for nodes in report.nodes or ([] if over else _planned(report.placement)):
         yield TextLine("reserved for it" if reserved else "on", nodes)
     for detail in report.details:
         yield TextLine("members", detail)

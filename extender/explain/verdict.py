@@ -161,7 +161,7 @@ def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Deci
 
 def _waits(waits: decisions.Unschedulable) -> Verdict:
     cause = CAUSES.get(waits.reason, "no-room")
-    if waits.shortage and waits.shortage.kind == "ever":
+    if reasons.queues.never_fits(waits.why) or (waits.shortage and waits.shortage.kind == "ever"):
         cause = "never-fits"
     elif waits.shortage and waits.shortage.closest:
         cause = "no-domain"

@@ -54,7 +54,7 @@ def print_lines(lines: Iterable[TextLine | str]) -> None:
         width = max(20, console.width - len(indent)) if console.is_terminal else 0
         rows = wrap(line.text, width, break_long_words=False, break_on_hyphens=False) if width else [line.text]
         for number, row in enumerate(rows or [""]):
-            label = f"{line.label:<{LABEL_WIDTH}}" if inner and not number else indent
+            label = f"{line.label:<{LABEL_WIDTH - 1}} " if inner and not number else indent
             text = Text.assemble((label, "dim"), (row, STYLES[line.tone]))
             text.rstrip()
             console.print(text, soft_wrap=True)

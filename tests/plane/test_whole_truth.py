@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from kubelets import kubelet, serve_all_nodes
-from planes import Muster
+from planes import Muster, drop_queue, drop_workloads
 from train_jobs import EXIT, RUN, train_job
 
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES
+from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, NAMESPACES, PODS, PRIORITY_CLASSES
 from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.plane.plane import Plane
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 JSON = dict[str, Any]
 PATIENCE_S = 60.0
+GPU = "nvidia.com/gpu"
 QUOTAS: Resource[JSON] = Resource("", "v1", "resourcequotas", "ResourceQuota", dict[str, Any])
 RAW_JOBS: Resource[JSON] = Resource("batch", "v1", "jobs", "Job", dict[str, Any])
 
@@ -37,6 +39,12 @@ def plain(name: str, pods: int = 2, labels: JSON | None = None, annotations: JSO
     template = {"metadata": {"annotations": run}, "spec": {"restartPolicy": "Never", "containers": [container]}}
     counts = {"parallelism": pods, "completions": pods, "backoffLimit": 0}
     return {"metadata": metadata, "spec": {**counts, "template": template, **spec}}
+
+
+def with_gpus(job: JSON, gpus: int = 8) -> JSON:
+    """The Job with so many GPUs per pod."""
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {GPU: gpus}, "requests": {"cpu": "1"}}
+    return job
 
 
 def volcano(name: str, **annotations: str) -> JSON:
@@ -126,6 +134,51 @@ def test_what_has_no_pods_is_visible(
     assert said("refused")["state"] == "Waiting"
     assert "exceeded quota: few" in explained("refused")
     assert "there is no job with a gang" not in explained("refused")
+
+
+@pytest.mark.alone
+def test_explain_does_not_contradict_itself(
+    client: Client, plane: Plane, namespace: str, wait_for: WaitFor,
+    said: Callable[[str], JSON], explained: Callable[[str], str],
+) -> None:  # fmt: skip
+    """An evicted gang has no nodes, the whole gang lacks room, and what cannot help is not offered."""
+
+    def running(name: str) -> int:
+        return sum(pod.status.phase == "Running" for pod in client.list(PODS, namespace) if name in pod.metadata.name)
+
+    wait_for(lambda: not any(pod.spec.node_name and not pod.finished for pod in client.list(PODS)), PATIENCE_S, "room")
+    client.create(PRIORITY_CLASSES, {"metadata": {"name": namespace}, "value": 1000})
+    client.create(QUEUES, {"metadata": {"name": namespace}, "spec": {"capability": {GPU: "8"}}})
+    try:
+        client.create(RAW_JOBS, with_gpus(plain("low", 8)), namespace)
+        wait_for(lambda: running("low") == 8, PATIENCE_S, "all to run")
+        events = client.list(EVENTS, namespace)
+        assert [each.message for each in events if each.type == "Warning"] == []
+        urgent = with_gpus(plain("urgent", 8))
+        urgent["spec"]["template"]["spec"]["priorityClassName"] = namespace
+        client.create(RAW_JOBS, urgent, namespace)
+        wait_for(lambda: running("urgent") == 8, PATIENCE_S, "the urgent one to run")
+        text = explained("low")
+        assert "its 8 pods were evicted: preempted by Job urgent" in text
+        assert "Bound" not in text
+        assert "\non " not in text
+        tasks = [
+            {"name": name, "replicas": pods, "template": with_gpus(plain("x"))["spec"]["template"]}
+            for name, pods in (("master", 1), ("worker", 3))
+        ]
+        spec = {"schedulerName": "volcano", "minAvailable": 4, "tasks": tasks}
+        client.create(JOBS, {"metadata": {"name": "ddp"}, "spec": spec}, namespace)
+        wait_for(lambda: f"no room for 4 pods of 8 {GPU}" in said("ddp").get("reason", ""), PATIENCE_S, "its reason")
+        assert f"4 more nodes with 8 free {GPU} are needed" in explained("ddp")
+        client.create(JOBS, {"metadata": {"name": "huge"}, "spec": {**spec, "queue": namespace}}, namespace)
+        wait_for(lambda: "(capability)" in said("huge").get("message", ""), PATIENCE_S, "its reason")
+        text = explained("huge")
+        assert "never fit; ask for less, or raise its capability" in text
+        assert "would help" not in text
+    finally:
+        drop_workloads(plane, namespace)
+        client.delete(PRIORITY_CLASSES, namespace)
+        drop_queue(client, namespace)
 
 
 def test_a_namespace_that_is_being_deleted_is_the_reason(

@@ -20,7 +20,7 @@ from extender.planner.ask import Ask, Ranks
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.decisions import Place
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import closed_nodes, near, shortage
+from extender.planner.framework.shortage import closed_nodes, near, shortage, together
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.room import UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
@@ -148,7 +148,10 @@ class SlotSearch:
                 cls = pod_set.class_of(ranks[placed])
                 full = closed_nodes(session, gang, cls) if cls and placed and not reported else None
                 self.statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
-                return UNTOLD if reported else shortage(session, gang, pod_set, len(ranks), placed, cls=cls, full=full)
+                if reported:
+                    return UNTOLD
+                left = [each for each in order if slots.get(each.name)]
+                return together(session, gang, left, slots, pod_set, placed, cls=cls, full=full)
             nodes = nodes.less(self.statement.operations_since(before))
         return None
 

@@ -53,7 +53,27 @@ def shortage(
     unseen = cls.needs.unseen
     there = len(pod_set.taken)
     return Shortage(
-        pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss, unseen, running=there
+        pod_set.name, kind, wanted, placed, cls.requests, len(order), roomy, causes, miss, unseen, running=there,
+        also=_also(session, cls, resource, free, order[(refused == 0) & (scarce != 0)]),
+    )  # fmt: skip
+
+
+def together(
+    session: Session, gang: GangView, pod_sets: Sequence[PodSetView], slots: Mapping[str, Sequence[int]],
+    pod_set: PodSetView, placed: int, *, cls: PodClass | None, full: Codes | None,
+) -> Shortage:  # fmt: skip
+    """Return the shortage of pod sets that start together, of which this one, in this order, is the first to lack room.
+
+    Sets of the same shape count together; others that come later are only named.
+    """
+    same = {each.name for each in pod_sets if each is pod_set or each.cls is cls}
+    before = [each.name for each in pod_sets[: pod_sets.index(pod_set)]]
+    wanted = sum(len(slots[name]) for name in same)
+    placed += sum(len(slots[name]) for name in before if name in same)
+    return structs.replace(
+        shortage(session, gang, pod_set, wanted, placed, cls=cls, full=full),
+        alike=tuple(each.name for each in pod_sets if each.name in same - {pod_set.name}),
+        rest=tuple((each.name, len(slots[each.name])) for each in pod_sets if each.name not in {*same, *before}),
     )
 
 
@@ -121,6 +141,17 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
         return cls.requests[name] / max(float(totals[axis[name]]), 1.0) if name in axis else float(cls.requests[name])
 
     return max((name for name in cls.requests if name != PODS and cls.requests[name]), key=share, default="")
+
+
+def _also(session: Session, cls: PodClass, first: str, free: Amounts, columns: Amounts) -> tuple[tuple[str, int], ...]:
+    """Return the resources that these nodes lack, except the first, each with the number of nodes."""
+    axis = session.snapshot.axis
+    lacking = (
+        (name, int(np.count_nonzero(free[axis[name], columns] < amount)))
+        for name, amount in sorted(cls.requests.items())
+        if name != first and name in axis
+    )
+    return tuple((name, nodes) for name, nodes in lacking if nodes)
 
 
 def _levels(session: Session, cls: PodClass, resource: str, free: Amounts, columns: Amounts) -> tuple[Level, ...]:

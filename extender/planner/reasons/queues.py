@@ -62,6 +62,8 @@ _NEVER = {
     GUARANTEED: "queue {queue} has {limit}, and {asked} are asked for at once, which never fit; ask for less",
 }
 """The same for a gang that the queue could not hold even alone, so that the end of other gangs does not help."""
+_LIMITS = frozenset({"queue-refusal", "queue-over-user-limit"})
+"""Codes of refusals for amounts that only an administrator changes."""
 
 
 @worded("queue-refusal")
@@ -71,6 +73,12 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
     words = {name: f"{amount_text(resource, amount)} {resource}" for name, amount in amounts.items()}
     text = _NEVER.get(reason, _REFUSALS[reason]) if asked > limit else _REFUSALS[reason]
     return text.format(queue=queue, **words)
+
+
+def never_fits(reason: Reason) -> bool:
+    """Return True if a limit of the queue is less than the gang asks for, so that no end of other gangs helps."""
+    limit, asked = (reason.params.get(name) for name in ("limit", "asked"))
+    return reason.code in _LIMITS and isinstance(limit, int) and isinstance(asked, int) and asked > limit
 
 
 @worded("queue-over-user-limit")

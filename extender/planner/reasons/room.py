@@ -99,6 +99,10 @@ class Shortage(Struct, frozen=True, rename="camel"):
     """The closest domain, if there are enough nodes but no domain holds all pods that must be in one."""
     running: int = 0
     """Number of the set's pods that have a node."""
+    also: tuple[tuple[str, int], ...] = ()
+    """Further resources that nodes lack, each with the number of these nodes; a cause names only the first."""
+    rest: tuple[tuple[str, int], ...] = ()
+    """Pod sets of other shapes that must start with it and were not tried, each with its number of pods."""
 
     @property
     def message(self) -> str:
@@ -111,6 +115,8 @@ class Shortage(Struct, frozen=True, rename="camel"):
         parts = [f"{self._who}{self.need}", f"of {many(self.nodes, 'node')}: {self.lost}" if self.causes else ""]
         if not self.nodes:
             parts.append("the cluster has no nodes")
+        parts += [f"{nodes} {verb(nodes, 'lack')} {name}, too" for name, nodes in self.also]
+        parts += [f"{many(pods, 'pod')} of {name} {verb(pods, 'need')} room, too" for name, pods in self.rest]
         left = f"kube-scheduler decides, not counted: {', '.join(self.unseen)}" if self.unseen else ""
         near = self.nearest
         if self.kind == "together" and not self.miss.whole_nodes:

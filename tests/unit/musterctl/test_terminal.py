@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from extender.explain.text import TextLine
-from musterctl.output.report import print_report
+from musterctl.output.report import print_lines, print_report
 from musterctl.output.table import PrintedTable
 from musterctl.output.terminal import Console, GuardedStream, guarded
 
@@ -80,3 +80,9 @@ def test_every_way_to_print_is_guarded(capsys: pytest.CaptureFixture[str]) -> No
         print_report({"why": EVIL}, [], "yaml")
         PrintedTable([EVIL]).show([[EVIL]])
     assert not CONTROL.findall("".join(capsys.readouterr()))
+
+
+def test_a_label_is_apart_from_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also the longest one, which is as wide as its column."""
+    print_lines([TextLine("reserved for it", "pods: node-0"), TextLine("queue", "default")])
+    assert capsys.readouterr().out == "reserved for it pods: node-0\nqueue          default\n"
