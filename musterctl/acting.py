@@ -15,7 +15,7 @@ from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.sample import JSON
-from muster.workloads.verbs import ACTED_ON, POD_GROUP, Asked, Condition, condition_of, outcome
+from muster.workloads.verbs import ACTED_ON, POD_GROUP, Condition, VerbRequest, condition_of, outcome
 from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, name_of, whole
 from musterctl.output.listing import show_object, since, without_managers
 from musterctl.steps import Acting, Target, take_steps, try_steps
@@ -32,7 +32,7 @@ _WITHOUT_GANGS = ("cancel", "hold", "release")
 
 def act_on(
     texts: Sequence[str],
-    asked: Asked,
+    request: VerbRequest,
     namespace: str | None,
     where: Where,
     *,
@@ -51,9 +51,9 @@ def act_on(
         targets = [each for each in _labelled(client, space, selector) if not each.owner]
         if not targets:
             click.echo(f"No workloads found in {space} namespace.", err=True)
-        for_each(targets, lambda target: _carry_out(acting, target, asked))
+        for_each(targets, lambda target: _carry_out(acting, target, request))
         return
-    for_each(kinds, lambda each: _carry_out(acting, _find(client, space, *each, asked), asked))
+    for_each(kinds, lambda each: _carry_out(acting, _find(client, space, *each, request), request))
 
 
 def others_named(client: Client, name: str, namespace: str, resource: Resource[Any]) -> str:
@@ -101,14 +101,14 @@ def _named(
     return [each for each in found if not each.owner] or found[:1], forbidden
 
 
-def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, asked: Asked) -> Target:
+def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, request: VerbRequest) -> Target:
     """Return the workload of this name.
 
     Raise Failed if there is none, if there are several, or if another workload controls it.
     """
     if len(kinds) == 1:
         with failing_as("read", client, kinds[0].resource, name, namespace):
-            found = [Target(kinds[0], _read(client, namespace, kinds[0], name, unseen=asked.verb == "cancel"))]
+            found = [Target(kinds[0], _read(client, namespace, kinds[0], name, unseen=request.verb == "cancel"))]
     else:
         found, forbidden = _named(client, namespace, kinds, name)
         if not found:
@@ -117,10 +117,10 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
             raise Failed(f"there is no workload {name} in namespace {namespace}{unread}")
     if len(found) > 1:
         there = [each.title for each in found]
-        raise Failed(f"{name} is the name of {listed(there)}: muster {asked.verb} {there[0]} means the first")
+        raise Failed(f"{name} is the name of {listed(there)}: muster {request.verb} {there[0]} means the first")
     if owner := found[0].owner:
         has_verbs = any(owner.startswith(each.resource.reference("")) for each in ACTED_ON)
-        way = f": muster {asked.verb} {owner}" if has_verbs else ""
+        way = f": muster {request.verb} {owner}" if has_verbs else ""
         raise Failed(f"{found[0].title} is a part of {owner}, which changes it{way}")
     return found[0]
 
@@ -151,15 +151,15 @@ def _labelled(client: Client, namespace: str, selector: str) -> list[Target]:
     return found
 
 
-def _carry_out(acting: Acting, target: Target, asked: Asked) -> None:
+def _carry_out(acting: Acting, target: Target, request: VerbRequest) -> None:
     """Carry out the steps of one outcome, and print the outcome."""
-    groups = None if asked.verb in _WITHOUT_GANGS else _groups(acting, target)
+    groups = None if request.verb in _WITHOUT_GANGS else _groups(acting, target)
     condition = condition_of(target.kind, target.workload, _state(groups))
-    found = outcome(target.kind, target.workload, condition, asked)
+    found = outcome(target.kind, target.workload, condition, request)
     if found.refused:
         waits = next((each for each in groups or () if condition in {"waiting", "evicted"}), None)
         waited = f" (it has waited for {since(waits.metadata.creation_timestamp)})" if waits else ""
-        raise Failed(f"{target.title}: {found.says}{waited}")
+        raise Failed(f"{target.title}: {found.message}{waited}")
     if any(step.does == "gangs" for step in found.steps) and not groups:
         raise Failed(
             f"{target.title}: it has no PodGroup of {POD_GROUPS.group} that could move; `muster ps` shows gangs"
@@ -170,7 +170,7 @@ def _carry_out(acting: Acting, target: Target, asked: Asked) -> None:
     if not acting.dry_run:
         result = take_steps(acting, target, found.steps, groups or ()) or result
     if acting.output == "text":
-        click.echo(f"{target.title} {found.says}{' (dry run)' if acting.dry_run else ''}")
+        click.echo(f"{target.title} {found.message}{' (dry run)' if acting.dry_run else ''}")
     else:
         show_object(without_managers(result), acting.output)
 

@@ -27,7 +27,7 @@ from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME, secr
 from muster.runtime.settings import SSH_KEY, annotation
 from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import Owner, OwnerError
-from muster.workloads.kind import AskedPod
+from muster.workloads.kind import PodContext
 from muster.workloads.table import CONTROLLERS, KINDS, adapter_for, gang_rules, row_of
 
 _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.ranks and kind.ranks.name_label}
@@ -100,7 +100,7 @@ class Rendezvous(KeyController):
         if not mounted_hostfile(pod).startswith(f"{workload.metadata.name}-{HOSTFILE_VOLUME}-"):
             return
         try:
-            adapter = adapter_for(controller, AskedPod(pod.metadata, pod.spec))
+            adapter = adapter_for(controller, PodContext(pod.metadata, pod.spec))
             claims = partial(read_claim, self._client, pod.metadata.namespace)
             info = self._framework.prepared(describe_pod(adapter, pod.spec, pod.metadata, claims))
             made = shared_hostfile(info, _owner(workload))

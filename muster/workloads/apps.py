@@ -97,7 +97,10 @@ STATEFUL_SET = WorkloadKind(
     labelled=True,
     one_template=True,
     ranks=Ranks(
-        lambda owner, _pod: StatefulSetAdapter(owner), STATEFUL_SETS, index=names.POD_INDEX, called="a StatefulSet"
+        lambda owner, _pod: StatefulSetAdapter(owner),
+        STATEFUL_SETS,
+        index=names.POD_INDEX,
+        recommended_as="a StatefulSet",
     ),
     gang=GangRules(at_once=_replicas, wants_none=lambda owner: owner.spec.replicas == 0),
     admission=Admission(service_name=("spec", "serviceName")),
@@ -118,7 +121,7 @@ def _of_deployment(deployment: JSON, /, *, every: bool = False) -> Iterator[Samp
 
 
 DEPLOYMENT = WorkloadKind(
-    DEPLOYMENTS, labelled=True, called=True, samples=_of_deployment, verbs=replicated((TEMPLATE,))
+    DEPLOYMENTS, labelled=True, names_gangs=True, samples=_of_deployment, verbs=replicated((TEMPLATE,))
 )
 REPLICA_SET = WorkloadKind(
     REPLICA_SETS,

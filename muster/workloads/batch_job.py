@@ -158,7 +158,7 @@ BATCH_JOB = WorkloadKind(
         lambda job, _pod: IndexedJobAdapter(job),
         INDEXED_JOBS,
         index=names.COMPLETION_INDEX,
-        called="a batch/v1 Job with completionMode Indexed",
+        recommended_as="a batch/v1 Job with completionMode Indexed",
     ),
     gang=GangRules(
         at_once=_at_once,

@@ -22,10 +22,10 @@ from muster.workloads.evicted_jobs import unforgiven_parts
 from muster.workloads.kind import (
     TEMPLATE,
     Admission,
-    AskedPod,
     FrameworkWorld,
     GangRules,
     Place,
+    PodContext,
     Ranks,
     Verbs,
     WorkloadKind,
@@ -108,7 +108,7 @@ class JobSetAdapter(IndexedJobAdapter):
         return hosts(name, part, self.subdomain(), jobs=self._jobs, pods=super().size())
 
 
-def _adapter(job: IndexedJob, _pod: AskedPod) -> JobSetAdapter | None:
+def _adapter(job: IndexedJob, _pod: PodContext) -> JobSetAdapter | None:
     owner = job.metadata.controller
     return JobSetAdapter(job) if owner and owner.kind == _RESOURCE.kind else None
 
@@ -199,7 +199,7 @@ JOB_SET = WorkloadKind(
     templates=(_TEMPLATES,),
     labelled=True,
     remade_s=JOB_BACK_OFF_MOST_S,
-    ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, called="a JobSet"),
+    ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, recommended_as="a JobSet"),
     gang=GangRules(),  # without a framework each of its Jobs is a gang, with labels and annotations of the JobSet
     world=FrameworkWorld(
         _world,

@@ -21,8 +21,8 @@ TEMPLATE: Path = ("spec", "template")
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPod:
-    """The pod for which an adapter is made: metadata, spec and the document itself. Empty if there is no pod yet."""
+class PodContext:
+    """The pod for which an adapter is made: metadata, spec and the document itself. Empty before there is a pod."""
 
     meta: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodSpec = field(default_factory=PodSpec)
@@ -33,7 +33,7 @@ class AskedPod:
 class Ranks:
     """The ranks of a kind's pods."""
 
-    adapter: Callable[[Any, AskedPod], Adapter | None]
+    adapter: Callable[[Any, PodContext], Adapter | None]
     """The adapter for a pod of this `controller`; None if the controller is not one of this kind's."""
     controller: Resource[Any] | None
     """The controller of the pods, which is read first: the kind itself, or a kind that it makes. None: no owner."""
@@ -41,7 +41,7 @@ class Ranks:
     """The label of pods that has the workload's name, if another kind controls them."""
     index: str = ""
     """The label of pods with their index in the controller; older clusters have it as an annotation."""
-    called: str = ""
+    recommended_as: str = ""
     """The kind in a message that recommends it, with the article: `a JobSet`. Empty: not recommended."""
 
 
@@ -184,8 +184,8 @@ class WorkloadKind:
     """True if Kubernetes may create a native PodGroup for each of them, even without a request."""
     maker: bool = False
     """True if it makes workloads on a schedule, and gets the messages about their gangs."""
-    called: bool = False
-    """True if the gangs of its workloads are called by its name, because users write this kind."""
+    names_gangs: bool = False
+    """True if its workloads give their names to their gangs, because users write this kind."""
     remade_s: float = 0.0
     """The longest time until its controller makes a pod again that was evicted."""
     one_node_each: bool = False

@@ -11,7 +11,16 @@ from muster.api.kubernetes.endpoints import Endpoints, Joined, NumberedNames
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import Admission, AskedPod, FrameworkWorld, GangRules, Place, Ranks, WorkloadKind, replicated
+from muster.workloads.kind import (
+    Admission,
+    FrameworkWorld,
+    GangRules,
+    Place,
+    PodContext,
+    Ranks,
+    WorkloadKind,
+    replicated,
+)
 from muster.workloads.sample import JSON, SamplePod, count, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -84,7 +93,7 @@ def place_of_pod(labels: JSON, ordinal: str) -> dict[str, str]:
     return {LWS_WORKER if LWS_GROUP in labels else LWS_GROUP: ordinal}
 
 
-def _adapter(stateful_set: StatefulSet, pod: AskedPod) -> LeaderWorkerSetAdapter | None:
+def _adapter(stateful_set: StatefulSet, pod: PodContext) -> LeaderWorkerSetAdapter | None:
     return LeaderWorkerSetAdapter(stateful_set, pod.meta, pod.spec.subdomain) if LWS_NAME in pod.meta.labels else None
 
 
@@ -143,7 +152,7 @@ LEADER_WORKER_SET = WorkloadKind(
     _RESOURCE,
     templates=_TEMPLATES,
     labelled=True,
-    ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
+    ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, recommended_as="a LeaderWorkerSet"),
     # A group without pods has been scaled away, or is about to be created again.
     world=FrameworkWorld(_world, GangRules(wants_none=lambda _workload: True)),
     admission=Admission(mistakes=_mistakes),

@@ -15,12 +15,12 @@ def workload_of(group: PodGroup) -> OwnerReference:
     A PodGroup without an owner is its own workload.
     """
     owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
-    return _called_by(workload_above(group.metadata)) or owner if owner else reference(group)
+    return _named_after(workload_above(group.metadata)) or owner if owner else reference(group)
 
 
 def job_workload(job: Job) -> OwnerReference:
     """Return the workload of a Volcano Job: its TrainJob, or itself."""
-    return _called_by(job.metadata.controller) or owner_of(job)
+    return _named_after(job.metadata.controller) or owner_of(job)
 
 
 def as_kubectl_takes(workload: OwnerReference) -> str:
@@ -29,7 +29,7 @@ def as_kubectl_takes(workload: OwnerReference) -> str:
     return f"{workload.kind.lower()}{f'.{group}' if group else ''}/{workload.name}"
 
 
-def _called_by(above: OwnerReference | None) -> OwnerReference | None:
-    """Return the creator of a gang's owner, if the gang is called by the creator's name."""
+def _named_after(above: OwnerReference | None) -> OwnerReference | None:
+    """Return the creator of a gang's owner, if the gang has the creator's name."""
     kind = row_of(above)
-    return above if kind and kind.called else None
+    return above if kind and kind.names_gangs else None

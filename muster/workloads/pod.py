@@ -8,7 +8,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
 from muster.api.unchecked import mapping
 from muster.workloads.adapter import Adapter, Owner, Value, annotation
-from muster.workloads.kind import AskedPod, Ranks, Verbs, WorkloadKind, again
+from muster.workloads.kind import PodContext, Ranks, Verbs, WorkloadKind, again
 
 
 class BarePodAdapter(Adapter):
@@ -18,7 +18,7 @@ class BarePodAdapter(Adapter):
     that need all names (MPI, TensorFlow) get only the leader's.
     """
 
-    def __init__(self, pod: AskedPod) -> None:
+    def __init__(self, pod: PodContext) -> None:
         self._meta = pod.meta
         self._spec = pod.spec
         meta = pod.meta

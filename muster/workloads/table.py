@@ -21,7 +21,7 @@ from muster.workloads.adapter import Adapter, OwnerError, needed
 from muster.workloads.apps import DAEMON_SET, DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
 from muster.workloads.batch_job import BATCH_JOB, CRON_JOB
 from muster.workloads.jobset import JOB_SET
-from muster.workloads.kind import AskedPod, GangRules, WorkloadKind
+from muster.workloads.kind import GangRules, PodContext, WorkloadKind
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET
 from muster.workloads.pod import POD
 from muster.workloads.volcano_job import TRAIN_JOB, VOLCANO_JOB
@@ -66,9 +66,9 @@ CONTROLLERS: Mapping[tuple[str, str], Resource[Any]] = {
 }
 """API version and kind → a controller of pods with ranks, which admission reads with such a pod."""
 _NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_ranks}
-_CALLED = [kind.ranks.called for kind in KINDS if kind.ranks and kind.ranks.called]
-_ADVICE = f"; use {', '.join(_CALLED[:-1])} or {_CALLED[-1]}"
-_NO_POD = AskedPod()
+_RECOMMENDED = [kind.ranks.recommended_as for kind in KINDS if kind.ranks and kind.ranks.recommended_as]
+_ADVICE = f"; use {', '.join(_RECOMMENDED[:-1])} or {_RECOMMENDED[-1]}"
+_NO_POD = PodContext()
 _PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -119,7 +119,7 @@ def why_no_ranks(kind: str) -> str:
     return f"{reason}{_ADVICE}" if reason else ""
 
 
-def adapter_for(owner: Object | None, pod: AskedPod = _NO_POD) -> Adapter:
+def adapter_for(owner: Object | None, pod: PodContext = _NO_POD) -> Adapter:
     """Return the adapter for a pod, or for any pod of the owner; `owner` is of the kind that `source_of` names."""
     for kind in reversed(KINDS):  # a kind that creates another kind is listed after it, and is checked first here
         if kind.ranks is None:
@@ -243,7 +243,7 @@ def world_size(pod: Pod, owner: Object | None) -> int | None:
     source = CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None
     if source is None or names.FRAMEWORK not in pod.metadata.labels or not isinstance(owner, source.type):
         return None
-    return adapter_for(owner, AskedPod(pod.metadata, pod.spec)).size() or None
+    return adapter_for(owner, PodContext(pod.metadata, pod.spec)).size() or None
 
 
 def is_independent(pod: Pod, owner: Object | None) -> bool:

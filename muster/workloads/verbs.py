@@ -50,12 +50,12 @@ class Step(NamedTuple):
 class Outcome(NamedTuple):
     """The end of a sentence that begins with the workload's name, and the steps; or the reason why there are none."""
 
-    says: str
+    message: str
     steps: tuple[Step, ...] = ()
     refused: bool = False
 
 
-class Asked(NamedTuple):
+class VerbRequest(NamedTuple):
     """A verb with its value."""
 
     verb: Verb
@@ -65,15 +65,15 @@ class Asked(NamedTuple):
     task: str = ""
 
 
-def outcome(kind: WorkloadKind, workload: JSON, condition: Condition, asked: Asked) -> Outcome:
+def outcome(kind: WorkloadKind, workload: JSON, condition: Condition, request: VerbRequest) -> Outcome:
     """Return what a verb does to a workload of this kind, in this state."""
     verbs = kind.verbs or Verbs()
-    if why := verbs.instead.get(asked.verb):
+    if why := verbs.instead.get(request.verb):
         return Outcome(why, refused=True)
-    if condition == "ended" and asked.verb != "cancel":
+    if condition == "ended" and request.verb != "cancel":
         return Outcome("it has ended, so there is nothing to change: create it again", refused=True)
     try:
-        return _OUTCOMES[asked.verb](_Given(kind, verbs, workload, condition), asked)
+        return _OUTCOMES[request.verb](_Given(kind, verbs, workload, condition), request)
     except ValueError as error:
         return Outcome(str(error), refused=True)
 
@@ -120,7 +120,7 @@ class _Given(NamedTuple):
     condition: Condition
 
     @property
-    def called(self) -> str:
+    def title(self) -> str:
         return self.kind.resource.reference(str(value_at(self.workload, ("metadata", "name"))))
 
     @property
@@ -141,7 +141,7 @@ class _Given(NamedTuple):
             raise ValueError(f"scaling to 0 deletes its volumes, as {path} is Delete: set it to Retain there first")
         kept = str(mapping(value_at(self.workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS))
         if replicas is None and not held and not kept.isdecimal():
-            raise ValueError(f"it was scaled to 0 by hand: muster resize {self.called} --size NUMBER starts it")
+            raise ValueError(f"it was scaled to 0 by hand: muster resize {self.title} --size NUMBER starts it")
         wanted = replicas if replicas is not None else _count(self.verbs, self.workload) if held else int(kept)
         note = {"metadata": {"annotations": {names.HELD_REPLICAS: str(wanted) if held else None}}}
         return Step("patch", {**note, **_at(self.verbs.count, value=0 if held else wanted)})
@@ -157,70 +157,70 @@ class _Given(NamedTuple):
         return Step("patch", held), Step("stopped"), self.switched(wanted, held=False)
 
 
-def _cancel(given: _Given, _: Asked) -> Outcome:
+def _cancel(given: _Given, _: VerbRequest) -> Outcome:
     return Outcome("is deleted with its pods", (Step("delete"),))
 
 
-def _hold(given: _Given, _: Asked) -> Outcome:
+def _hold(given: _Given, _: VerbRequest) -> Outcome:
     if given.held:
         return Outcome("is held already")
-    then = f"`muster release {given.called}` returns it to the end of the queue"
+    then = f"`muster release {given.title}` returns it to the end of the queue"
     return Outcome(f"is held: it leaves its queue, and its pods end; {then}", (given.switched(held=True),))
 
 
-def _release(given: _Given, _: Asked) -> Outcome:
+def _release(given: _Given, _: VerbRequest) -> Outcome:
     if not given.held:
         return Outcome("is not held")
     return Outcome("is released: it waits in its queue", (given.switched(held=False),))
 
 
-def _move(given: _Given, asked: Asked) -> Outcome:
-    note = Step("patch", {"metadata": {"annotations": {names.MOVED_TO: asked.to}}})
-    gangs = Step("gangs", {"spec": {"queue": asked.to}})
+def _move(given: _Given, request: VerbRequest) -> Outcome:
+    note = Step("patch", {"metadata": {"annotations": {names.MOVED_TO: request.to}}})
+    gangs = Step("gangs", {"spec": {"queue": request.to}})
     if given.kind is POD_GROUP:
-        return Outcome(f"is moved to queue {asked.to}", (gangs._replace(does="patch"),))
+        return Outcome(f"is moved to queue {request.to}", (gangs._replace(does="patch"),))
     if given.held:
-        return Outcome(f"is moved to queue {asked.to}, where it waits once it is released", (note,))
+        return Outcome(f"is moved to queue {request.to}, where it waits once it is released", (note,))
     then = "its pods keep running, and count there" if given.condition == "running" else "it waits there"
-    return Outcome(f"is moved to queue {asked.to}: {then}", (gangs, note))
+    return Outcome(f"is moved to queue {request.to}: {then}", (gangs, note))
 
 
-def _priority(given: _Given, asked: Asked) -> Outcome:
+def _priority(given: _Given, request: VerbRequest) -> Outcome:
     there = (path for path in given.verbs.classes if value_at(given.workload, path[:-1]) is not None)
-    patch = reduce(_merged, (_at(path, value=asked.to) for path in there), dict[str, Any]())
-    says, at_once = f"has the class {asked.to}", (Step("patch", patch),)
+    patch = reduce(_merged, (_at(path, value=request.to) for path in there), dict[str, Any]())
+    message, at_once = f"has the class {request.to}", (Step("patch", patch),)
     if given.held:
-        return Outcome(f"{says}, which counts once it is released", at_once)
+        return Outcome(f"{message}, which counts once it is released", at_once)
     if given.kind is POD_GROUP:
-        return Outcome(f"{says}, which counts up to the highest priority of its pods", at_once)
+        return Outcome(f"{message}, which counts up to the highest priority of its pods", at_once)
     if given.condition == "running" and given.verbs.count:
         return Outcome(
-            f"it runs, and another class starts its pods again: muster hold {given.called} first", refused=True
+            f"it runs, and another class starts its pods again: muster hold {given.title} first", refused=True
         )
     if given.condition == "running":
-        return Outcome(f"{says}; a higher one counts for pods that are created from now on", at_once)
+        return Outcome(f"{message}; a higher one counts for pods that are created from now on", at_once)
     if not given.verbs.count:
-        return Outcome(f"{says}, and keeps its position among gangs of that class", at_once)
+        return Outcome(f"{message}, and keeps its position among gangs of that class", at_once)
     return Outcome(
-        f"{says}: its pods are created again, and it waits behind gangs of that class", given.restarted(patch)
+        f"{message}: its pods are created again, and it waits behind gangs of that class", given.restarted(patch)
     )
 
 
-def _resize(given: _Given, asked: Asked) -> Outcome:
+def _resize(given: _Given, request: VerbRequest) -> Outcome:
     assert given.verbs.resized  # noqa: S101 # otherwise the row names an alternative
-    patch = given.verbs.resized(given.workload, asked.size, asked.task)
-    says = f"has the size {asked.size}"
+    patch = given.verbs.resized(given.workload, request.size, request.task)
+    message = f"has the size {request.size}"
     if given.held and given.verbs.count:
-        return Outcome(f"{says}, and is released", (given.switched(asked.size, held=False),))
+        return Outcome(f"{message}, and is released", (given.switched(request.size, held=False),))
     if given.held:
-        return Outcome(f"{says} once it is released", (Step("patch", patch),))
+        return Outcome(f"{message} once it is released", (Step("patch", patch),))
     if not any(size_edits(given.kind, given.workload, _merged(given.workload, patch))):
-        return Outcome(says, (Step("patch", patch),))
+        return Outcome(message, (Step("patch", patch),))
     stops = "all of its pods stop and start again" if given.condition == "running" else "its pods are created again"
-    return Outcome(f"{says}: {stops}, as each of them knows their number", given.restarted(patch))
+    return Outcome(f"{message}: {stops}, as each of them knows their number", given.restarted(patch))
 
 
-_OUTCOMES: Mapping[Verb, Callable[[_Given, Asked], Outcome]] = {
+_OUTCOMES: Mapping[Verb, Callable[[_Given, VerbRequest], Outcome]] = {
     "cancel": _cancel,
     "hold": _hold,
     "release": _release,

@@ -122,7 +122,7 @@ VOLCANO_JOB = WorkloadKind(
     ranks=Ranks(
         lambda job, pod: VolcanoJobAdapter(job, pod.meta.annotations.get(names.TASK_SPEC, "")),
         JOBS,
-        called="a Volcano Job",
+        recommended_as="a Volcano Job",
     ),
     samples=_samples,
     verbs=Verbs(
@@ -142,7 +142,7 @@ VOLCANO_JOB = WorkloadKind(
 TRAIN_JOB = WorkloadKind(
     TRAIN_JOBS,
     templates=(),
-    called=True,
+    names_gangs=True,
     remade_s=JOB_BACK_OFF_MOST_S,
     verbs=Verbs(
         stop=("spec", "suspend"),

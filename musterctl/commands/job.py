@@ -8,7 +8,7 @@ import click
 from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
 from muster.workloads.table import row
-from muster.workloads.verbs import Asked
+from muster.workloads.verbs import VerbRequest
 from musterctl import cluster, completion
 from musterctl.acting import act_on
 from musterctl.commands.jobview import view_lines
@@ -93,7 +93,7 @@ def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: cluster
 
     `muster job resume` starts them again.
     """
-    act_on(job_names, Asked("hold"), namespace, where, only=row(batch.JOBS))
+    act_on(job_names, VerbRequest("hold"), namespace, where, only=row(batch.JOBS))
 
 
 @job.command()
@@ -102,7 +102,7 @@ def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: cluster
 @where_options
 def resume(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
     """Resumes suspended Jobs."""
-    act_on(job_names, Asked("release"), namespace, where, only=row(batch.JOBS))
+    act_on(job_names, VerbRequest("release"), namespace, where, only=row(batch.JOBS))
 
 
 @job.command()
@@ -111,7 +111,7 @@ def resume(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.
 @where_options
 def delete(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
     """Deletes Jobs with all their objects."""
-    act_on(job_names, Asked("cancel"), namespace, where, only=row(batch.JOBS))
+    act_on(job_names, VerbRequest("cancel"), namespace, where, only=row(batch.JOBS))
 
 
 @job.command(

@@ -8,7 +8,7 @@ from muster.api.kubeflow import trainer, trainingruntime
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from muster.workloads.table import row
-from muster.workloads.verbs import Asked
+from muster.workloads.verbs import VerbRequest
 from musterctl.acting import act_on
 from musterctl.cluster import Where, connect_in, failing_as, name_of
 from musterctl.commands.logs import log_options, show_logs
@@ -120,7 +120,7 @@ def stop(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> 
 
     `muster train resume` starts them again, from their last checkpoint if they save checkpoints.
     """
-    act_on(job_names, Asked("hold"), namespace, where, only=row(trainer.TRAIN_JOBS))
+    act_on(job_names, VerbRequest("hold"), namespace, where, only=row(trainer.TRAIN_JOBS))
 
 
 @train.command()
@@ -129,4 +129,4 @@ def stop(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> 
 @where_options
 def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
     """Resumes stopped TrainJobs."""
-    act_on(job_names, Asked("release"), namespace, where, only=row(trainer.TRAIN_JOBS))
+    act_on(job_names, VerbRequest("release"), namespace, where, only=row(trainer.TRAIN_JOBS))

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from muster.api.volcano.scheduling import QUEUES
-from muster.workloads.verbs import Asked, Verb
+from muster.workloads.verbs import Verb, VerbRequest
 from musterctl import completion
 from musterctl.acting import act_on
 from musterctl.cluster import Where
@@ -31,7 +31,7 @@ def _plain(verb: Verb, text: str) -> click.Command:
     @click.command(verb, help=text)
     @_options
     def run(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
-        act_on(texts, Asked(verb), namespace, where, **how)
+        act_on(texts, VerbRequest(verb), namespace, where, **how)
 
     return run
 
@@ -51,7 +51,7 @@ release = _plain("release", "Returns held workloads to their queue.")
 @_options
 def move(*, texts: tuple[str, ...], queue: str, namespace: str | None, where: Where, **how: Any) -> None:
     """Moves workloads to another queue; their pods keep running."""
-    act_on(texts, Asked("move", queue), namespace, where, **how)
+    act_on(texts, VerbRequest("move", queue), namespace, where, **how)
 
 
 @click.command(epilog="\b\nmuster priority train --class urgent")
@@ -62,7 +62,7 @@ def priority(*, texts: tuple[str, ...], name: str, namespace: str | None, where:
 
     If the pods follow a template, waiting pods are re-created with the new class.
     """
-    act_on(texts, Asked("priority", name), namespace, where, **how)
+    act_on(texts, VerbRequest("priority", name), namespace, where, **how)
 
 
 @click.command(epilog="\b\nmuster resize train --size 8\nmuster resize train --size 8 --task worker")
@@ -79,4 +79,4 @@ def resize(*, texts: tuple[str, ...], size: int, task: str, namespace: str | Non
 
     If a framework passes the number of pods to each pod, all pods are restarted.
     """
-    act_on(texts, Asked("resize", size=size, task=task), namespace, where, **how)
+    act_on(texts, VerbRequest("resize", size=size, task=task), namespace, where, **how)

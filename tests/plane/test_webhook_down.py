@@ -43,7 +43,8 @@ def in_two_namespaces(configuration: JSON) -> JSON:
     here = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [PLAIN, MANAGED]}
     for webhook in configuration["webhooks"]:
         webhook["namespaceSelector"]["matchExpressions"].append(here)
-        webhook["rules"][0]["scope"] = "Namespaced"
+        for rule in webhook["rules"]:
+            rule["scope"] = "Namespaced"
     return configuration
 
 

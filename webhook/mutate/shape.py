@@ -19,7 +19,7 @@ from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.template import init_container
 from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError, own_rank
-from muster.workloads.kind import AskedPod
+from muster.workloads.kind import PodContext
 from muster.workloads.table import adapter_for, slot_of
 from webhook.lookup import Owners, controller_of
 from webhook.mutate.podreview import JSON, PodReview
@@ -65,7 +65,7 @@ def _adapter(review: PodReview, owners: Owners) -> Adapter:
     if reference and owner is None:
         message = f"the {reference.kind} that owns this pod is gone, so the size of its group is unknown"
         raise OwnerError(message, reference.name)
-    return adapter_for(owner, AskedPod(review.meta, review.typed_spec, review.document))
+    return adapter_for(owner, PodContext(review.meta, review.typed_spec, review.document))
 
 
 def _owner_errors(adapter: Adapter) -> list[FieldError]:

@@ -21,7 +21,7 @@ from muster.api.unchecked import mapping, value_at
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.workloads.adapter import Adapter
-from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, dotted, pod_templates
+from muster.workloads.kind import TEMPLATE, Place, PodContext, WorkloadKind, dotted, pod_templates
 from muster.workloads.sample import SamplePod
 from muster.workloads.table import KINDS, adapter_for, row_of, source_of, why_no_ranks
 from webhook.lookup import Lookups, NamespaceQueues
@@ -177,7 +177,7 @@ class _Template:
         if reference is None or why_no_ranks(reference.kind):
             return None
         source = source_of(pod.metadata)
-        return adapter_for(msgspec.convert(owner, source.type), AskedPod(pod.metadata)) if source else None
+        return adapter_for(msgspec.convert(owner, source.type), PodContext(pod.metadata)) if source else None
 
 
 def _check_template(given: _Template, queues: NamespaceQueues, framework: Framework) -> Findings:

@@ -14,7 +14,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import DIGITS, LIMITS, PODS, TASKS, whole_number
 from muster.api.volcano.batch import Job
 from muster.runtime.workload import template_of
-from muster.workloads.kind import AskedPod
+from muster.workloads.kind import PodContext
 from muster.workloads.pod import BarePodAdapter
 from webhook.review import MOST_WARNINGS
 from webhook.validate import podgroup
@@ -111,7 +111,7 @@ def test_a_bare_pod_of_too_large_a_world_is_refused(size: str) -> None:
     """Its hosts are not listed to find that out."""
     annotations = {"muster.dev/size": size, "muster.dev/rank": "1", "muster.dev/leader": "a.b"}
     spec, _, _ = template_of(TEMPLATE)
-    errors = BarePodAdapter(AskedPod(ObjectMeta(name="p", annotations=annotations), spec)).errors()
+    errors = BarePodAdapter(PodContext(ObjectMeta(name="p", annotations=annotations), spec)).errors()
     assert [error.path for error in errors] == ["metadata.annotations[muster.dev/size]"]
 
 

@@ -89,7 +89,7 @@ SWARM = WorkloadKind(
     SWARMS,
     labelled=True,
     one_template=True,
-    ranks=Ranks(lambda swarm, _pod: SwarmAdapter(swarm), SWARMS, index=BEE, called="a Swarm"),
+    ranks=Ranks(lambda swarm, _pod: SwarmAdapter(swarm), SWARMS, index=BEE, recommended_as="a Swarm"),
     gang=GangRules(
         at_once=lambda swarm: swarm.spec.bees,
         is_over=lambda swarm: swarm.status.get("landed") is True,

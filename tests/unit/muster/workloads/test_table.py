@@ -23,8 +23,8 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import JOBS
 from muster.kube.errors import NotFound
 from muster.workloads.adapter import Adapter, OwnerError
-from muster.workloads.kind import AskedPod, WorkloadKind, pod_templates
 from muster.workloads.kind import Path as TemplatePath
+from muster.workloads.kind import PodContext, WorkloadKind, pod_templates
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS, adapter_for, kind_of, source_of
 from musterctl.chart import roles
@@ -60,10 +60,10 @@ def registered() -> Iterator[tuple[str, str, str]]:
     """Group, plural and route of all that the mutating webhook is sent, but for kinds that are no owners of pods."""
     [mutating, _] = configurations(url="https://x", ca_bundle=b"")
     for each in mutating["webhooks"]:
-        [rule] = each["rules"]
-        [group], [plural] = rule["apiGroups"], rule["resources"]
-        if plural not in {"podgroups", "queues", "trainjobs"}:
-            yield group, plural, each["clientConfig"]["url"].removeprefix("https://x")
+        for rule in each["rules"]:
+            [group], [plural] = rule["apiGroups"], rule["resources"]
+            if plural not in {"podgroups", "queues", "trainjobs"}:
+                yield group, plural, each["clientConfig"]["url"].removeprefix("https://x")
 
 
 def test_admission_is_sent_what_the_table_has() -> None:
@@ -129,7 +129,7 @@ def adapter_of(group: Group) -> Adapter:
     meta, spec = msgspec.convert(group.pod["metadata"], ObjectMeta), msgspec.convert(group.pod["spec"], PodSpec)
     source = source_of(meta)
     owner = msgspec.convert(group.owner, source.type) if source else None
-    return adapter_for(owner, AskedPod(meta, spec, group.pod))
+    return adapter_for(owner, PodContext(meta, spec, group.pod))
 
 
 def test_every_kind_with_ranks_is_documented() -> None:

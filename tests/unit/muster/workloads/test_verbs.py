@@ -8,7 +8,7 @@ from merge_patches import applied
 
 from muster.api import names
 from muster.workloads.kind import WorkloadKind
-from muster.workloads.verbs import ACTED_ON, Asked, Condition, Outcome, Verb, condition_of, is_world, outcome
+from muster.workloads.verbs import ACTED_ON, Condition, Outcome, Verb, VerbRequest, condition_of, is_world, outcome
 
 JSON = dict[str, Any]
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
@@ -51,7 +51,7 @@ def workload(kind: str, condition: Condition) -> JSON:
     return made
 
 
-def done(kind: str, condition: Condition, asked: Asked) -> Outcome:
+def done(kind: str, condition: Condition, asked: VerbRequest) -> Outcome:
     """What comes of a verb."""
     return outcome(KINDS[kind], workload(kind, condition), condition, asked)
 
@@ -109,7 +109,7 @@ def test_the_table_has_every_kind_and_verb() -> None:
 @pytest.mark.parametrize(("kind", "condition", "verb", "wanted"), CASES)
 def test_the_outcome_is_stated(kind: str, condition: Condition, verb: Verb, wanted: str) -> None:
     """The state is read from the workload's own fields, except the state of its gangs."""
-    asked = Asked(verb, to="other", size=8, task="worker")
+    asked = VerbRequest(verb, to="other", size=8, task="worker")
     row = KINDS[kind].verbs
     assert row
     never: dict[Condition, bool] = {"suspended": "hold" in row.instead, "ended": bool(row.count)}
@@ -118,12 +118,14 @@ def test_the_outcome_is_stated(kind: str, condition: Condition, verb: Verb, want
         assert condition_of(KINDS[kind], workload(kind, condition), gangs) == condition
     told = done(kind, condition, asked)
     assert shown(told) == wanted
-    assert told.says
+    assert told.message
     if told.refused:
-        assert any(way in told.says for way in ("create it again", "create", "muster hold", "cannot be held", "there"))
+        assert any(
+            way in told.message for way in ("create it again", "create", "muster hold", "cannot be held", "there")
+        )
 
 
-def after(kind: str, condition: Condition, asked: Asked) -> list[JSON]:
+def after(kind: str, condition: Condition, asked: VerbRequest) -> list[JSON]:
     """The workload after each patch."""
     states = [workload(kind, condition)]
     for step in done(kind, condition, asked).steps:
@@ -132,7 +134,7 @@ def after(kind: str, condition: Condition, asked: Asked) -> list[JSON]:
     return states[1:]
 
 
-SIZED = Asked("resize", size=8, task="worker")
+SIZED = VerbRequest("resize", size=8, task="worker")
 
 
 def test_a_world_is_resized_while_it_is_held() -> None:
@@ -153,21 +155,21 @@ def test_hold_and_release_give_back_what_was() -> None:
     """Also the number of replicas; if it is unknown, the message names the alternative."""
     for kind, rows in OUTCOMES.items():
         if rows["hold"].startswith("patch"):
-            [held] = after(kind, "waiting", Asked("hold"))
+            [held] = after(kind, "waiting", VerbRequest("hold"))
             assert condition_of(KINDS[kind], held, "running") == "suspended"
-            [step] = outcome(KINDS[kind], held, "suspended", Asked("release")).steps
+            [step] = outcome(KINDS[kind], held, "suspended", VerbRequest("release")).steps
             free = applied(held, step.value)
             assert condition_of(KINDS[kind], free, "running") == "running"
             assert free["spec"].get("replicas") == spec_of(kind).get("replicas")
     by_hand = {"metadata": {"name": "w"}, "spec": {"replicas": 0}}
-    told = outcome(KINDS["deployments.apps"], by_hand, "suspended", Asked("release"))
-    assert (told.refused, "muster resize deployment.apps/w --size" in told.says) == (True, True)
+    told = outcome(KINDS["deployments.apps"], by_hand, "suspended", VerbRequest("release"))
+    assert (told.refused, "muster resize deployment.apps/w --size" in told.message) == (True, True)
 
 
 @pytest.mark.parametrize("kind", ["statefulsets.apps", "leaderworkersets.leaderworkerset.x-k8s.io"])
 def test_a_class_is_written_to_the_templates(kind: str) -> None:
     """To each that there is."""
-    [changed] = after(kind, "suspended", Asked("priority", "urgent"))
+    [changed] = after(kind, "suspended", VerbRequest("priority", "urgent"))
     [template] = [
         changed["spec"].get("template") or changed["spec"]["leaderWorkerTemplate"]["workerTemplate"]
     ]  # fmt: skip
@@ -175,19 +177,21 @@ def test_a_class_is_written_to_the_templates(kind: str) -> None:
     assert "leaderTemplate" not in changed["spec"].get("leaderWorkerTemplate", {})
 
 
-@pytest.mark.parametrize("asked", [Asked("hold"), Asked("priority", "urgent"), Asked("resize", size=8)])
-def test_no_verb_deletes_volumes(asked: Asked) -> None:
+@pytest.mark.parametrize(
+    "asked", [VerbRequest("hold"), VerbRequest("priority", "urgent"), VerbRequest("resize", size=8)]
+)
+def test_no_verb_deletes_volumes(asked: VerbRequest) -> None:
     """A StatefulSet may delete volumes of removed pods; such a StatefulSet is never scaled to 0."""
     made = workload("statefulsets.apps", "waiting")
     made["spec"]["persistentVolumeClaimRetentionPolicy"] = {"whenScaled": "Delete"}
     told = outcome(KINDS["statefulsets.apps"], made, "waiting", asked)
-    assert (told.refused, "whenScaled is Delete: set it to Retain" in told.says) == (True, True)
+    assert (told.refused, "whenScaled is Delete: set it to Retain" in told.message) == (True, True)
 
 
 def test_several_tasks_need_a_name() -> None:
     """The message has them."""
-    told = done("jobs.batch.volcano.sh", "waiting", Asked("resize", size=8))
-    assert (told.refused, "ps, worker" in told.says, "--task" in told.says) == (True, True, True)
+    told = done("jobs.batch.volcano.sh", "waiting", VerbRequest("resize", size=8))
+    assert (told.refused, "ps, worker" in told.message, "--task" in told.message) == (True, True, True)
 
 
 def world(kind: WorkloadKind, *, annotations: JSON | None = None, **spec: Any) -> bool:
@@ -218,7 +222,7 @@ def test_resizing_a_task_of_a_plugin_restarts_its_pods(plugins: JSON, fixed: str
     job = {"metadata": {"name": "w"}, "spec": {"plugins": plugins, "tasks": tasks, "minAvailable": 4}}
     steps = {
         task["name"]: outcome(
-            KINDS["jobs.batch.volcano.sh"], job, "running", Asked("resize", size=2, task=task["name"])
+            KINDS["jobs.batch.volcano.sh"], job, "running", VerbRequest("resize", size=2, task=task["name"])
         )
         for task in tasks
     }
