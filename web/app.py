@@ -97,12 +97,8 @@ def _endpoint(site: Site, page: Page, threads: Threads) -> Callable[[Request], A
         account = await account_of(site.callers, request, threads)
 
         def answer() -> Response:
-            asked = RequestContext(site, request, site.callers.caller_of(request), form)
-            if why := site.not_ready():
-                raise HTTPException(
-                    HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"}
-                )
-            return page.answer(asked)
+            site.require_ready()
+            return page.answer(RequestContext(site, request, site.callers.caller_of(request), form))
 
         return await threads.run(account, answer)
 

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import structs
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -179,6 +181,11 @@ class Site:
             lstrip_blocks=True,
         )
         self._templates.globals |= {"assets": self.assets, "signs_in": isinstance(callers, SigningIn)}
+
+    def require_ready(self) -> None:
+        """Raise HTTPException 503 while not ready; what a caller may see is unknown before the caches are filled."""
+        if why := self.not_ready():
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"})
 
     def close(self) -> None:
         """End the streams soon, so that the server can stop."""

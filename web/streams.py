@@ -82,6 +82,7 @@ def live(
 
     async def endpoint(request: Request) -> StreamingResponse:
         account = await account_of(site.callers, request, threads)
+        site.require_ready()
         await threads.run(account, partial(site.callers.caller_of, request))
         streams.refuse(account)
         events = _events(site, streams, threads, request, account, clock)

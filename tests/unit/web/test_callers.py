@@ -26,6 +26,7 @@ from muster.api.kubernetes.reviews import (
 from muster.kube.config import ClientConfig
 from web.callers import COOKIE, FORWARDED, TOKEN_BYTES, TokenCallers
 from web.rights import BELIEVED_S, Remembered, listing
+from web.view import Caller
 
 NOW = [0.0]
 
@@ -119,6 +120,16 @@ def test_a_namespace_that_is_not_cached_yet_has_no_past() -> None:
     [(name, born)] = made.caller_of(bearer()).scope.born
     assert name == "new"
     assert round(began * 1000) <= born
+
+
+@pytest.mark.parametrize("url", ["/gangs", "/live?page=gangs"])
+def test_nobodys_rights_are_asked_before_the_caches_are_filled(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Without the namespaces and their times a caller would see too little for the time that answers are believed."""
+    pages = Pages({"user": Caller()})
+    asked = list[Request]()
+    monkeypatch.setattr(pages.site.callers, "caller_of", asked.append)
+    pages.site.not_ready = lambda: "pods are not read yet"
+    assert (pages.get(url).status, asked) == (503, [])
 
 
 def test_answers_are_believed_for_half_a_minute_each() -> None:
