@@ -182,11 +182,14 @@ class Reliever:
                     ahead = reasons.relief.before(report.queue.ahead[::-1])
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
+    def _class_of(self, lacks: Shortage | None) -> PodClass | None:
+        return next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
+
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
         """Suggest the end of workloads in the closest domain, and a wider level that would fit at once."""
         slots = {name: ranks for name, ranks in self._gang.open_slots.items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
-        cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
+        cls = self._class_of(lacks)
         if closest is None or closest.report.why or cls is None:
             return
         yield from self._ends(cls, max(1, closest.report.wanted - closest.report.held), closest.inside)
@@ -195,7 +198,7 @@ class Reliever:
 
     def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
         """Yield ways to free capacity for the pod set that lacks it."""
-        cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
+        cls = self._class_of(lacks)
         if lacks is None or lacks.miss is None or cls is None:
             return
         yield from self._uncordon(cls, lacks)

@@ -10,7 +10,7 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.state import PlannerState
 from extender.planner.timing import timing_of
 from extender.record import lines
-from extender.simulate.world import RecordedState
+from extender.simulate.cluster import RecordedState
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.configuration import Suspects

@@ -1,6 +1,6 @@
 """The simulated cluster: gangs arrive; their pods run on nodes for their time and end, or are evicted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappush
 from itertools import count
@@ -8,16 +8,50 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from extender.explain.clusterdump import READ
+from extender.planner.scaleup.requests import newest
+from extender.planner.state.feed import FEED
 from extender.planner.state.podshape import pin_of
+from extender.planner.state.state import PlannerState
 from extender.simulate.members import SimulatedPod, SimulatedWorkload, ended_pod, members_of, running_pod, waiting_pod
-from extender.simulate.world import RecordedState
 from muster.api import names
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroupStatus
 
 _PODS, _GROUPS, _JOBS, _PLACEMENTS = PODS.full_name, POD_GROUPS.full_name, JOBS.full_name, PLACEMENTS.full_name
+
+_FED = {fed.resource.full_name: fed for fed in FEED}
+
+
+class RecordedState:
+    """The planner's state and its objects by kind and key."""
+
+    def __init__(self, state: PlannerState) -> None:
+        self.state = state
+        self.objects: dict[str, dict[str, Any]] = {resource.full_name: {} for resource in READ}
+
+    def apply(self, kind: str, item: Any) -> None:
+        """Pass an object to the state, as a watch would."""
+        known = self.objects[kind].get(item.metadata.key)
+        if known is not None and known.metadata.uid != item.metadata.uid:
+            self.forget(kind, item.metadata.key)
+            known = None
+        self.objects[kind][item.metadata.key] = item
+        if kind in _FED:
+            _FED[kind].apply(self.state, known, item)
+
+    def forget(self, kind: str, key: str) -> None:
+        """Remove an object from the state, if it is known."""
+        known = self.objects[kind].pop(key, None)
+        if known is not None and kind in _FED:
+            _FED[kind].apply(self.state, known, None)
+
+    def requests(self) -> Mapping[str, Any]:
+        """Return the newest ProvisioningRequest of each gang, by its UID."""
+        return newest(self.objects[PROVISIONING_REQUESTS.full_name].values())
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ from extender.planner.reasons.pods import LATER
 from extender.planner.reasons.room import UNTOLD, Shortage, no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from muster.api.muster.reason import NOTHING, Reason, reason_of
+from muster.api.muster.reason import NOTHING, Reason
 from muster.api.volcano.scheduling import NO_ROOM
 from muster.resources.spares import borrows
 from muster.resources.vector import PODS
@@ -132,7 +132,7 @@ class Allocate:
                 failed = full = None
         if full is not None:  # no nodes are reserved for a gang that waits for its queue
             statement.discard()
-            session.decide(self._work.failed(decisions.Unschedulable(gang, full.reason, reason_of(full.message))))
+            session.decide(self._work.failed(decisions.refused(gang, full)))
             return
         if failed is not None:
             lacks, why = failed

@@ -22,7 +22,6 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.gang import workload_above
-from muster.api.muster.reason import reason_of
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import NO_ROOM, Queue
 
@@ -74,8 +73,8 @@ class Enqueue:
             return decisions.Unschedulable(gang, NO_ROOM, no_room(lacks), lacks)
         full = session.queue_refusal(session.ask(gang))
         if full and not _takes_others(session, session.ask(gang)):
-            return decisions.Unschedulable(gang, full.reason, reason_of(full.message))
-        return decisions.Unschedulable(gang, vote.reason, reason_of(vote.message)) if vote and not vote.admit else None
+            return decisions.refused(gang, full)
+        return decisions.refused(gang, vote) if vote and not vote.admit else None
 
     def _stays_admitted(self, session: Session, gang: GangView, queue: Queue) -> bool:
         """Return True for new pods of a workload whose former ones still run in a queue that is Closing.

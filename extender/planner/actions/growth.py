@@ -21,7 +21,6 @@ from extender.planner.reasons.room import no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.timing import is_over
 from muster.api.kubernetes.meta import parse_time
-from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import NO_ROOM
 
 STEPS = 256
@@ -93,7 +92,7 @@ def report_why_more_wait(session: Session, ask: Ask, *, for_minimum: bool) -> No
     cls = pod_set.class_of(slots[pod_set.name][0])
     full = session.queue_refusal(ask, session.amounts(ask, {pod_set.name: {cls: 1}})) if cls else None
     if full is not None:
-        session.decide(decisions.Unschedulable(gang, full.reason, reason_of(full.message)))
+        session.decide(decisions.refused(gang, full))
         return
     if for_minimum:
         lacks = lost(session, gang, pod_set, slots)

@@ -21,11 +21,12 @@ from types import MappingProxyType
 from extender.planner import reasons
 from extender.planner.actions.placing import gated_until_others
 from extender.planner.framework import decisions
+from extender.planner.framework.decisions import Victims
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.timing import MAX_PLACEMENT_DELAY_S, is_over
-from extender.planner.victims.notices import Victims, answered, due, expected_to_go, last_saved, notices_of, unsaved_s
+from extender.planner.victims.notices import answered, due, expected_to_go, last_saved, notices_of, unsaved_s
 from extender.planner.victims.pieces import DisruptionBudgets
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot

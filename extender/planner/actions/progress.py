@@ -112,10 +112,15 @@ class TrackPlacements:
         reason = reasons.placements.too_few_bound(taken=gang.taken, wanted=gang.min_member)
         if gang.active:
             session.decide(decisions.ClosePlacement(gang, "Abandoned", reason, in_vain=not gang.has_pods))
-        for pod in gang.pods:
-            if pod.node and not pod.terminating and pod.phase in {"", "Pending", "Running"}:
-                session.decide(decisions.Evict(gang, pod, reason, started=True))
+        evict_all(session, gang, reason)
         self._half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
+
+
+def evict_all(session: Session, gang: GangView, reason: Reason) -> None:
+    """Decide Evict for all members of a gang that are on nodes and have not ended."""
+    for pod in gang.pods:
+        if pod.alive:
+            session.decide(decisions.Evict(gang, pod, reason, started=True))
 
 
 def longest_partial_s(gang: GangView, recovery_s: float) -> float:

@@ -11,6 +11,7 @@ nodes in the same cycle. A gang that must wait because of an avoided node (`acti
 from collections import Counter
 
 from extender.planner import reasons
+from extender.planner.actions.progress import evict_all
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -36,9 +37,7 @@ class StaleGangEviction:
             session.withdraw(gang, decisions.Place)
             session.evicted.add(gang.key)
             reason = reasons.placements.incomplete(taken=gang.taken, needed=gang.started_with().min_member)
-            for pod in gang.pods:
-                if pod.node and not pod.terminating and pod.phase in {"Pending", "Running"}:
-                    session.decide(decisions.Evict(gang, pod, reason, started=True))
+            evict_all(session, gang, reason)
 
 
 def _is_stale(_session: Session, gang: GangView) -> bool:

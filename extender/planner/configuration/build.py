@@ -58,7 +58,7 @@ class Assembly:
             known = self._plugins.get(name)
             if known is not None and known[1] is not plugin and hasattr(plugin, "take_over"):
                 plugin.take_over(known[1])
-        self._actions = {name: self._actions.get(name) or self._registry.action(name) for name in resolved.actions}
+        self._actions = {name: self._actions.get(name) or self._registry.actions[name]() for name in resolved.actions}
         self._plugins = built
         plugins = [(built[use.name][1], use.off) for use in resolved.plugins]
         return list(self._actions.values()), [SwitchedPlugin(each, off) if off else each for each, off in plugins]

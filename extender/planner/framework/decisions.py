@@ -5,14 +5,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from extender.planner import reasons
+from extender.planner.framework.answers import EnqueueVote, QueueRefusal
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import AvoidedNode, Loan, Notice, PlacementPhase, PodSetPlacement, SpareSeats
-from muster.api.muster.reason import NOTHING, Reason
+from muster.api.muster.reason import NOTHING, Reason, reason_of
 from muster.resources.faults import Policy
 
+Victims = tuple[tuple[GangView, PodRecord], ...]
+"""Pods that are evicted, each with its gang."""
 RepairKind = Literal["suspect", "not-ready", "gone"]
 """A node's fault, from the mildest on."""
 
@@ -43,8 +46,8 @@ class Place(Decision):
     pod_sets: list[PodSetPlacement]
     epoch: int
     new_slots: int
-    victims: tuple[tuple[GangView, PodRecord], ...] = ()
-    """Pods, each with its gang, that must be gone before the gates of members are lifted; see `MakeRoom`."""
+    victims: Victims = ()
+    """Pods that must be gone before the gates of members are lifted; see `MakeRoom`."""
     victims_reason: Reason = NOTHING
     spares: list[SpareSeats] | None = None
     """Spare slots of the gang; None means the current ones."""
@@ -120,6 +123,11 @@ class Unschedulable(Decision, _WithReason):
         return self.why.data if self.reason == reasons.placements.EVICTED else None
 
 
+def refused(gang: GangView, refusal: QueueRefusal | EnqueueVote) -> Unschedulable:
+    """Return why a gang waits that its queue or a plugin refuses."""
+    return Unschedulable(gang, refusal.reason, reason_of(refusal.message))
+
+
 @dataclass(frozen=True, slots=True)
 class Evict(Decision):
     """Evict a pod (UID as precondition); `started` is True if it may have run."""
@@ -161,7 +169,7 @@ class MakeRoom(Decision):
     """Evict victims for the gang's placement of this epoch: all of them or, if that is refused, none."""
 
     epoch: int
-    victims: tuple[tuple[GangView, PodRecord], ...]
+    victims: Victims
     reason: Reason
     """For the owners of the victims, of any namespace."""
     budgeted: frozenset[str] = frozenset()

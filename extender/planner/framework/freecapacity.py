@@ -16,8 +16,7 @@ from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.devices import MOST_PODS
-from muster.api.names import VOLCANO_GPU_NUMBER
-from muster.resources.vector import GPU, WHOLE
+from muster.resources.vector import GPU
 
 LARGE = int(np.iinfo(np.int64).max)
 
@@ -61,7 +60,7 @@ class FreeCapacity:
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
         if cls.gpu is None:  # the caller means the present pods
-            whole = max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0))
+            whole = cls.whole_gpus
             return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
         if not now and free is not snapshot.allocatable:
             return devices.most(cls.gpu, free, snapshot.axis)

@@ -65,17 +65,13 @@ class Registry:
         """Plugins whose functions fit their hooks."""
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> PlannerPlugin:
-        """Build a plugin. Raises ValueError for a name, an argument or a hook's function that is wrong."""
-        build: PluginBuilder = _named(self.plugins, "plugin", name)
+        """Build a known plugin. Raises ValueError for an argument or a hook's function that is wrong."""
+        build = self.plugins[name]
         if name not in self._fitting:
             if wrong := [f"plugin {name!r}: {each}" for each in misfits(build(arguments))]:
                 raise ValueError("; ".join(wrong))
             self._fitting.add(name)
         return build(arguments)
-
-    def action(self, name: str) -> Action:
-        """Build an action. Raises ValueError for a name that does not exist."""
-        return _named(self.actions, "action", name)()  # type: ignore[no-any-return]
 
     def came_later(self, group: str, name: str) -> bool:
         """Return True if a package with this plugin or action was installed after this registry was created."""
@@ -159,12 +155,6 @@ def number(plugin: str, arguments: Mapping[str, Any], name: str, default: float)
     if not isfinite(result) or result < 0:
         raise ValueError(f"plugin {plugin!r}: {name} is {value!r}; it must be a number that is not negative")
     return result
-
-
-def _named(builders: Mapping[str, Any], what: str, name: str) -> Any:
-    if name not in builders:
-        raise ValueError(f"there is no {what} {name!r}; valid {what}s: {', '.join(sorted(builders))}")
-    return builders[name]
 
 
 def _installed(group: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
         known = snapshot.devices.memory[snapshot.devices.memory > 0] if cls.gpu.memory else ()
         least = int(min(known, default=0))
         return PodKind(cpu, memory, cls.gpu.devices, min(cls.gpu.on(least), WHOLE))
-    return PodKind(cpu, memory, max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0)), WHOLE)
+    return PodKind(cpu, memory, cls.whole_gpus, WHOLE)
 
 
 @dataclass(slots=True)

@@ -31,9 +31,10 @@ from extender.planner.state.queries import NO_MARKS, Mark, Marks, QueryTable
 from muster.api.kubernetes.constraints import Affinity, NodeSelector, Toleration, conditions_of
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.limits import NODE_CONDITIONS, TOLERATIONS, LimitError
+from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.pods import requests_on_node
-from muster.resources.vector import Vector, add
+from muster.resources.vector import GPU, WHOLE, Vector, add
 from muster.workloads.charges import asks
 
 
@@ -73,6 +74,11 @@ class PodClass:
     def conditions(self) -> int:
         """Number of its conditions about nodes."""
         return conditions_of(self.node_selector, self.affinity.node_affinity if self.affinity else None)
+
+    @property
+    def whole_gpus(self) -> int:
+        """Number of whole GPUs that it requests, by Kubernetes' or by Volcano's name."""
+        return max(self.requests.get(GPU, 0) // WHOLE, self.requests.get(VOLCANO_GPU_NUMBER, 0))
 
     def counted_under(self, *, leaving: bool) -> tuple[Mark, ...]:
         """Return the marks of a pod of this class; a pod that is being deleted has fewer."""

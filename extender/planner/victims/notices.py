@@ -7,6 +7,7 @@ its end: another planner reads the same time, and a later gang with the same vic
 from collections.abc import Iterable, Sequence
 from math import floor
 
+from extender.planner.framework.decisions import Victims
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
@@ -20,9 +21,6 @@ from muster.volcano.access import lineage
 
 LATE_S = 60.0
 """Time, in seconds, after its grace period during which a pod that is being deleted is still expected to end."""
-
-Victims = tuple[tuple[GangView, PodRecord], ...]
-"""Pods that are evicted, each with its gang."""
 
 
 def expected_to_go(session: Session, pod: PodRecord) -> bool:

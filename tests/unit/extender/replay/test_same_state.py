@@ -15,7 +15,7 @@ from extender.record import lines
 from extender.record.reading import Recording
 from extender.replay.check import check_recording
 from extender.replay.replayedworld import ReplayedWorld
-from extender.simulate.world import RecordedState
+from extender.simulate.cluster import RecordedState
 
 GANGS = st.lists(st.tuples(
     st.integers(0, 600), st.integers(1, 900), st.sampled_from([1, 4, 8]), st.integers(1, 3),
