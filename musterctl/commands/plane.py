@@ -61,7 +61,8 @@ def show(plane: Plane) -> None:
         table.add_row("supervisor", f"[{_STYLES[word]}]{word}[/]", str(plane.supervisor.pid or ""), "")
     shown.print(table)
     for name, times in restarts(plane.supervisor.log_file, plane.parts).items():
-        text = f"{name} died and was restarted {times} times: {plane.supervisor.log_file} says why"
+        often = "once" if times == 1 else f"{times} times"
+        text = f"{name} ended and was restarted {often}; the reason is in {plane.supervisor.log_file}"
         shown.print(text, markup=False, highlight=False, soft_wrap=True)
     for name, trouble in troubles.items():
         shown.print(f"{name} is not ready: {trouble}", markup=False, highlight=False, soft_wrap=True)

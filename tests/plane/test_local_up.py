@@ -91,7 +91,7 @@ def test_what_dies_is_started_again_and_reported(muster: Muster, home: Path, up:
     wait_for(lambda: all(pids(home, up).get(name) not in {None, before[name]} for name in names), 60, "new processes")
     wait_for(lambda: muster("status", "--name", up).returncode == 0, 60, "nothing to be dead")
     told = muster("status", "--name", up).stdout
-    assert [f"{name} died and was restarted 1 times" in told for name in names] == [True, True]
+    assert [f"{name} ended and was restarted once" in told for name in names] == [True, True]
     assert "controller ended" in (home / "muster" / up / "log" / "supervisor.log").read_text()
     after = pids(home, up)
     assert {name: pid for name, pid in after.items() if pid != before[name]}.keys() == {*names}
