@@ -7,11 +7,9 @@ import click
 
 from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
-from muster.workloads.table import row
-from muster.workloads.verbs import VerbRequest
 from musterctl import cluster, completion
-from musterctl.acting import act_on
 from musterctl.commands.jobview import view_lines
+from musterctl.commands.verbs import of_kind
 from musterctl.options import (
     WithCommand,
     all_namespaces_option,
@@ -45,7 +43,6 @@ COLUMNS = (
     from_status("RETRIES", "retryCount", wide=True),
     Column("WHY", lambda job: job.get("status", {}).get("state", {}).get("message", ""), wide=True),
 )
-names_argument = name_argument(batch.JOBS, "job_names", several=True)
 
 
 @click.group()
@@ -84,34 +81,13 @@ def view(*, job_name: str, namespace: str | None, output: str, where: cluster.Wh
         click.echo(line)
 
 
-@job.command()
-@names_argument
-@namespace_option
-@where_options
-def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
-    """Suspends Jobs: stops their pods, except finished ones.
-
-    `muster job resume` starts them again.
-    """
-    act_on(job_names, VerbRequest("hold"), namespace, where, only=row(batch.JOBS))
-
-
-@job.command()
-@names_argument
-@namespace_option
-@where_options
-def resume(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
-    """Resumes suspended Jobs."""
-    act_on(job_names, VerbRequest("release"), namespace, where, only=row(batch.JOBS))
-
-
-@job.command()
-@names_argument
-@namespace_option
-@where_options
-def delete(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
-    """Deletes Jobs with all their objects."""
-    act_on(job_names, VerbRequest("cancel"), namespace, where, only=row(batch.JOBS))
+_SUSPENDS = "Suspends Jobs: stops their pods, except finished ones.\n\n`muster job resume` starts them again."
+for _command in (
+    of_kind("suspend", "hold", batch.JOBS, _SUSPENDS),
+    of_kind("resume", "release", batch.JOBS, "Resumes suspended Jobs."),
+    of_kind("delete", "cancel", batch.JOBS, "Deletes Jobs with all their objects."),
+):
+    job.add_command(_command)
 
 
 @job.command(

@@ -7,14 +7,12 @@ import click
 from muster.api.kubeflow import trainer, trainingruntime
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
-from muster.workloads.table import row
-from muster.workloads.verbs import VerbRequest
-from musterctl.acting import act_on
 from musterctl.cluster import Where, connect_in, failing_as, name_of
 from musterctl.commands.logs import log_options, show_logs
 from musterctl.commands.ps import list_gangs
 from musterctl.commands.train import run_file, watch_to_the_end
 from musterctl.commands.trainfile import trainers
+from musterctl.commands.verbs import of_kind
 from musterctl.options import (
     all_namespaces_option,
     name_argument,
@@ -26,7 +24,6 @@ from musterctl.options import (
 from musterctl.output.gangtable import Shown
 
 one_argument = name_argument(trainer.TRAIN_JOBS, "job_name")
-names_argument = name_argument(trainer.TRAIN_JOBS, "job_names", several=True)
 
 
 class FileOrCommand(click.Group):
@@ -111,22 +108,9 @@ def _trainers(client: Client, train_job: trainer.TrainJob) -> list[str]:
         return [trainer.NODE]
 
 
-@train.command()
-@names_argument
-@namespace_option
-@where_options
-def stop(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
-    """Stops TrainJobs: deletes their pods and frees their nodes.
-
-    `muster train resume` starts them again, from their last checkpoint if they save checkpoints.
-    """
-    act_on(job_names, VerbRequest("hold"), namespace, where, only=row(trainer.TRAIN_JOBS))
-
-
-@train.command()
-@names_argument
-@namespace_option
-@where_options
-def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
-    """Resumes stopped TrainJobs."""
-    act_on(job_names, VerbRequest("release"), namespace, where, only=row(trainer.TRAIN_JOBS))
+_STOPS = (
+    "Stops TrainJobs: deletes their pods and frees their nodes.\n\n"
+    "`muster train resume` starts them again, from their last checkpoint if they save checkpoints."
+)
+train.add_command(of_kind("stop", "hold", trainer.TRAIN_JOBS, _STOPS))
+train.add_command(of_kind("resume", "release", trainer.TRAIN_JOBS, "Resumes stopped TrainJobs."))

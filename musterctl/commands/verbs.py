@@ -4,12 +4,21 @@ from typing import Any
 
 import click
 
+from muster.api.base import Resource
 from muster.api.volcano.scheduling import QUEUES
+from muster.workloads.table import row
 from muster.workloads.verbs import Verb, VerbRequest
 from musterctl import completion
 from musterctl.acting import act_on
 from musterctl.cluster import Where
-from musterctl.options import Command, namespace_option, object_output_option, where_options, with_options
+from musterctl.options import (
+    Command,
+    name_argument,
+    namespace_option,
+    object_output_option,
+    where_options,
+    with_options,
+)
 
 
 def _options(command: Command) -> Command:
@@ -32,6 +41,19 @@ def _plain(verb: Verb, text: str) -> click.Command:
     @_options
     def run(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
         act_on(texts, VerbRequest(verb), namespace, where, **how)
+
+    return run
+
+
+def of_kind(name: str, verb: Verb, resource: Resource[Any], text: str) -> click.Command:
+    """Return a command that carries out a verb on objects of one kind, by their names alone."""
+
+    @click.command(name, help=text)
+    @name_argument(resource, "texts", several=True)
+    @namespace_option
+    @where_options
+    def run(*, texts: tuple[str, ...], namespace: str | None, where: Where) -> None:
+        act_on(texts, VerbRequest(verb), namespace, where, only=row(resource))
 
     return run
 
