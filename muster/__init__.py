@@ -4,6 +4,6 @@
 server. `volcano`, `workloads` and `runtime` decide on the content of pods. `process` serves, logs and reports health.
 Imports go down only, in the order that pyproject.toml states.
 
-Promises to know nothing of its users: it must not import webhook, extender, controller, history, gangs, certs, web or
+It does not depend on its users: it must not import webhook, extender, controller, history, gangs, certs, web or
 musterctl. Start with `api`.
 """

@@ -7,5 +7,5 @@ chooses a cluster and accesses its objects; `gangobjects` reads the objects from
 `planningoptions` and `reader` are separate, because they import the planner, which takes long. `generate` implements
 `make generate`, with the `facts` of the documentation.
 
-Promises one readable message for each failure. It is the only package that imports all others; none may import it.
+Each failure causes one readable message. Only this package imports all others; none may import it.
 """

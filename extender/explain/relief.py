@@ -39,7 +39,7 @@ class Holder:
     name: str
     gang: bool
     title: str
-    """Its name for the reader."""
+    """Its name, with its kind, as text for messages."""
     shown: str
     """Its name, or a substitute if the reader may not see it."""
     seen: bool

@@ -62,7 +62,7 @@ class Readable:
             FAILING.labels(self._kind).dec()
 
     def failed(self, error: Exception) -> None:
-        """Record why the kind cannot be read; the first failure determines since when."""
+        """Record why the kind cannot be read, with the time of the first failure."""
         why = str(error) or type(error).__name__
         if self._failing is not None:
             self._failing.why = why

@@ -40,7 +40,7 @@ class ObjectStore(Generic[T]):
         self._unpack: Callable[[Any], T] = decoder(packed).decode if packed else _as_it_is
         self._lock = threading.Lock()
         self._objects: dict[str, Any] = {}
-        """Packed ones; the same in the indexes."""
+        """Key → stored form of the object (see `pack`); the indexes contain the same forms."""
         self._indexes: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in self._indexers}
 
     def __len__(self) -> int:

@@ -5,6 +5,6 @@ whose worker is uvicorn's. `bounds` limits the time and bytes of clients, `tls` 
 certificate, `hosts` knows the names of the machine itself, `tracing` sends traces, and `counters` starts counters at
 zero.
 
-Promises to know nothing about a process's work: it gets an app and callbacks. Only uvicorn reads and writes HTTP. It
-must not import the processes themselves, certs or the command line. Start with `serve`.
+The package is independent of a process's work: it gets an app and callbacks. Only uvicorn reads and writes HTTP. The
+package must not import the processes themselves, certs or the command line. Start with `serve`.
 """

@@ -81,7 +81,7 @@ UNKNOWN = Runtime()
 
 
 def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | None) -> Runtime:
-    """Return the runtime by these annotations and this deadline. A deadline out of bounds is ignored."""
+    """Return the expected runtime by these annotations and this deadline, which is ignored if out of bounds."""
     declared = declared_s(annotations)
     deadline = active_deadline_seconds
     if deadline is None or not 0 < deadline <= SECONDS.value:

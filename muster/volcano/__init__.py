@@ -6,7 +6,7 @@ volumes. `podgroup` has the gang, `access` the namespaces that may use a queue a
 limits and weights, `plugins` the additions of `spec.plugins`. Phases, events and restarts are in
 `controller.job.rules`.
 
-Promises pure functions of objects and one definition of each number. There is no I/O (except that the registry of
-plugins reads once which packages are installed), no clock, no random numbers. It must import nothing but muster.api and
-muster.resources. Start with `tasks`, then `pods.complete_pod`.
+All functions are pure functions of objects, and each number has one definition. There is no I/O (except that the
+registry of plugins reads once which packages are installed), no clock, no random numbers. The package must import
+nothing but muster.api and muster.resources. Start with `tasks`, then `pods.complete_pod`.
 """

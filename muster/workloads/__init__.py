@@ -7,7 +7,6 @@ webhook registers for them, webhook and controller read owners by them, and `mus
 a module here, a row in the table, and rights for the processes that read it (charts/muster/files/roles). `podgroup` has
 the PodGroup of a pod that is not a Volcano Job's.
 
-Promises pure functions of their arguments; callers read the owners. muster.volcano describes Volcano Jobs, which have
-only a row here. It must not import muster.runtime, which plans with the answers, nor muster.kube. Start with `kind`,
-then `batch_job`.
+All functions are pure; callers read the owners. muster.volcano describes Volcano Jobs, which have only a row here. The
+package must not import muster.kube, or muster.runtime, which uses its results. Start with `kind`, then `batch_job`.
 """

@@ -112,7 +112,7 @@ def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] 
     """Return ServiceAccounts with their roles, and roles for users; `lease` is a foreign scheduler's."""
     processes = [process for account in accounts for process in account.processes]
     if len(set(processes)) < len(processes):
-        raise ValueError(f"{', '.join(processes)}: a process has one account, and its binding one name")
+        raise ValueError(f"{', '.join(processes)}: a process may have only one account")
     leases = {SCHEDULER: (namespace, SCHEDULER_LEASE), CONTROLLER: (namespace, CONTROLLER_LEASE)}
     leases[HISTORY] = (namespace, HISTORY_LEASE)
     leases[EXTENDER] = lease or leases[SCHEDULER]

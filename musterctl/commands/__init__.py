@@ -4,7 +4,6 @@ A module has the name of its command. `plane` has up, status, down and kubectl, 
 `config` has render. `jobview` is a part of `job`, `queuechange` and `queuespec` are parts of `queue`, `trainfile` and
 `trainjobs` of `train`.
 
-Promises that a failure is one readable message and a non-zero exit code, never a traceback, and that a command is
-imported only when it is used. Start reading at `musterctl.app`, the table of commands. Only that table and other
-commands may import a command.
+A failure causes one readable message and a non-zero exit code, never a traceback. A command is imported only when it is
+used. Start reading at `musterctl.app`, the table of commands. Only that table and other commands may import a command.
 """

@@ -25,7 +25,7 @@ def translated(document: JSON) -> Iterator[tuple[JSON, str]]:
     kind = (document.get("apiVersion"), document.get("kind"))
     if kind == (scheduling.NATIVE_POD_GROUPS.api_version, scheduling.NATIVE_POD_GROUPS.kind):
         native = msgspec.convert(document, scheduling.NativePodGroup)
-        yield _plain(group_of(native)), f"what PodGroup {native.metadata.name} of Kubernetes"
+        yield _plain(group_of(native)), f"Kubernetes' PodGroup {native.metadata.name}"
     elif kind == (scheduling.WORKLOADS.api_version, scheduling.WORKLOADS.kind):
         workload = msgspec.convert(document, scheduling.Workload)
         for template, note in _templates(workload.spec):
@@ -36,7 +36,7 @@ def translated(document: JSON) -> Iterator[tuple[JSON, str]]:
             )
             name = f"{workload.metadata.name}-{template.name}"
             meta = msgspec.structs.replace(workload.metadata, name=name)
-            about = f"what template {template.name} of Workload {workload.metadata.name} says{note}"
+            about = f"template {template.name} of Workload {workload.metadata.name}{note}"
             yield _plain(group_of(scheduling.NativePodGroup(metadata=meta, spec=spec))), about
 
 

@@ -41,8 +41,8 @@ MAX_TRIED = 8
 _AT_ONCE = 4
 
 _ADVICE = {
-    True: "`kubectl auth can-i create pods -n {}`: a user who may gets the reason",
-    False: "try such a pod by `kubectl create --dry-run=server -n {}`: a user who may create it gets the reason",
+    True: "`kubectl auth can-i create pods -n {}`: a user with this right gets the reason",
+    False: "try such a pod by `kubectl create --dry-run=server -n {}`: a user with this right gets the reason",
 }
 """Depends on whether the sender is known."""
 
@@ -121,8 +121,8 @@ def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may
                 findings.add(_quoted(quoted, trial, namespace, may_know))
     if untried:
         findings.warnings.append(
-            f"{untried[0]}: {len(untried)} pod templates were not tested: only {MAX_TRIED} different ones of an "
-            "object are, as each takes a call. If they are wrong, its events will say so"
+            f"{untried[0]}: {len(untried)} pod templates were not tested: each test needs a call, and only "
+            f"{MAX_TRIED} different ones of an object are tested. Events will report errors in the others"
         )
     return findings
 

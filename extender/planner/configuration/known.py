@@ -133,7 +133,7 @@ SWITCHES: dict[str, Switch] = {
     "enablePreemptable": Switch(hooks=("preempt_victim_filter", "preempt_scenario_validator")),
     "enableReclaimable": Switch(hooks=("reclaim_victim_filter", "reclaim_scenario_validator")),
     "enablePreemptive": Switch(hooks=("can_reclaim_resources",)),
-    "enableHierarchy": Switch(default=False, without="queues with a parent always count in it"),
+    "enableHierarchy": Switch(default=False, without="queues always count towards their parents"),
     "enabledOverused": Switch(without="Muster checks for each gang and its amounts whether the queue may use more"),
     **_all("enableJobPipelined enableJobStarving enableBestNode enableTargetJob", Switch(without=_NOT_ASKED)),
     **_all("enableReservedNodes enabledVictim", Switch(without=_NOT_ASKED)),

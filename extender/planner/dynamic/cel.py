@@ -22,7 +22,9 @@ from muster.api.kubernetes.devices import Device
 MOST_CHARS = 10 * 1024
 """Longest expression, as in the API."""
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
-"""Longest expression with loops, whose cost is not proportional to its length, and the most loops in it."""
+"""Maximum length of an expression with loops, and maximum number of loops: their cost is not proportional to the
+length.
+"""
 MOST_ANSWERS = 8192
 """Maximum number of evaluations of an expression; kube-scheduler handles expressions that distinguish more devices."""
 _AMPLIFIERS = re2.compile(

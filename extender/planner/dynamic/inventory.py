@@ -86,7 +86,7 @@ class Inventory:
     def want(self, kind: DeviceKind, *, whole: bool = False) -> None:
         """Count a request for this kind (`whole`: all devices of a node).
 
-        The kind stays until all requests are uncounted.
+        The kind stays until `uncount` was called for each request.
         """
         self._wanted[kind] += 1
         if whole:

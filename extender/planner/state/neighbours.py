@@ -1,7 +1,7 @@
 """Demands of a pod on the pods around it: (anti-)affinity and topology spread, as queries.
 
 The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
-the API server adds to the selectors of a new pod. This module adds them too, as templates lack them.
+the API server adds to the selectors of a new pod. This module also adds them for templates, which lack them.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,11 +1,11 @@
 """Records of pods: of about 15 KiB per pod, only the fields that matter to planning are kept.
 
 Until it ends, a bound pod is charged as it was when it was first seen with its node. Its owner may change its labels
-and annotations. A policy of the API server (`muster-pods`) protects those that affect the charge. The policy may be
-missing or bypassed, or a write may come between the binding and the watch event. The planner then still charges what it
-bound. A bound pod stays charged even if it names another queue, gang, slot or device, requests a smaller part of a GPU,
-or becomes unreadable. An unassigned part of a GPU is not charged: a pod that was created on a node was bound by no
-scheduler.
+and annotations. A policy of the API server (`muster-pods`) protects the labels and annotations that affect the charge.
+The policy may be missing or bypassed, or a write may come between the binding and the watch event. The planner then
+still charges what it bound. A bound pod stays charged even if it names another queue, gang, slot or device, requests a
+smaller part of a GPU, or becomes unreadable. An unassigned part of a GPU is not charged: a pod that was created on a
+node was bound by no scheduler.
 """
 
 from sys import intern

@@ -1,4 +1,4 @@
-"""Kubernetes' own objects that Muster reads, trimmed to the fields that decide something; most are of core/v1.
+"""Kubernetes' own objects that Muster reads, trimmed to the fields that have an effect; most are of core/v1.
 
 Scheduling constraints of pods are in `constraints`, volumes in `storage`, StatefulSets in `apps`.
 """

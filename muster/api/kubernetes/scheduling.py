@@ -1,7 +1,7 @@
 """Kubernetes' own gangs: PodGroup and Workload of scheduling.k8s.io/v1beta1, and what points to them.
 
 Served since Kubernetes 1.37 behind the feature gate GenericWorkload; groups of groups only as v1alpha3, behind
-CompositePodGroup. Trimmed to the fields that decide something.
+CompositePodGroup. Trimmed to the fields that have an effect.
 """
 
 from typing import Any

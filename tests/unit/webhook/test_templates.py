@@ -199,7 +199,7 @@ def test_of_many_templates_the_first_are_tried() -> None:
     assert max(dry_runs.left_s) <= 2.5
     assert [error.path for error in found.errors] == ["spec.tasks[3].template"]
     [warning] = found.warnings
-    assert warning.startswith(f"spec.tasks[{MAX_TRIED}].template: {400 - MAX_TRIED} pod templates were not tried")
+    assert warning.startswith(f"spec.tasks[{MAX_TRIED}].template: {400 - MAX_TRIED} pod templates were not tested")
 
 
 def test_muster_without_the_permission_says_so() -> None:

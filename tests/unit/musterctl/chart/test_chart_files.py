@@ -195,5 +195,5 @@ def test_each_process_of_a_plane_has_one_account(*, shared: bool) -> None:
     names = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in found]
     assert len(names) == len(set(names))
     both = [roles.OWN_EXTENDER, roles.ACCOUNTS[roles.SCHEDULER]]
-    with pytest.raises(ValueError, match="a process has one account"):
+    with pytest.raises(ValueError, match="a process may have only one account"):
         roles.objects("ns", both)
