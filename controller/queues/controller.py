@@ -59,7 +59,8 @@ class QueueController(KindController[Queue]):
         self.offers.reflector.add_handler(self._node_seen)
         self._usage = rules.RequestsByQueue(self._groups.get, self.offers.of)
         self._lock = threading.Lock()
-        self._commands: dict[str, dict[str, Command]] = {}
+        self._commands: dict[str, Command] = {}
+        """Commands to carry out, by UID."""
         self.handlers += [
             (caches.groups, self._group_seen),
             (caches.natives, self._native_seen),
@@ -119,7 +120,7 @@ class QueueController(KindController[Queue]):
         target = new.target if new and old is None else None
         if new and target and is_queue(target):
             with self._lock:
-                self._commands.setdefault(target.name, {})[new.metadata.uid] = new
+                self._commands[new.metadata.uid] = new
             self.worker.queue.add(target.name)
 
     def not_ready(self) -> str | None:
@@ -219,11 +220,10 @@ class QueueController(KindController[Queue]):
 
     def _waiting(self, name: str) -> list[Command]:
         with self._lock:
-            commands = [*self._commands.get(name, {}).values()]
+            commands = [each for each in self._commands.values() if each.target and each.target.name == name]
         return sorted(commands, key=lambda command: command.metadata.creation_timestamp or "")
 
     def _done(self, command: Command) -> None:
         delete(self._client, COMMANDS, command.metadata)
         with self._lock:
-            waiting = self._commands.get(command.target.name if command.target else "", {})
-            waiting.pop(command.metadata.uid, None)
+            self._commands.pop(command.metadata.uid, None)

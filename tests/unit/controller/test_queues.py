@@ -182,6 +182,7 @@ def test_a_command_without_a_target_ends_with_an_event(cluster: Cluster, api_ver
     )
     assert cluster.converge()
     assert not cluster.api.all(COMMANDS)
+    assert not cluster.controller.queues._commands, "users may name any number of queues"
     [(about, reason, message)] = events
     assert (about, reason) == ("Command c", "CommandIssued")
     assert message.startswith(why)
