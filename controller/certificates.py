@@ -34,6 +34,7 @@ from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict
 from muster.kube.events import EventWriter
+from muster.kube.reads import given
 from muster.kube.reflector import Reflector
 
 log = structlog.get_logger(__name__)
@@ -241,8 +242,8 @@ class Keeper(KeyController):
             metadata["resourceVersion"] = secret.metadata.resource_version
             body = {"metadata": metadata, "data": data}
             return self._client.merge_patch(CERTIFICATE_SECRETS, self._options.secret, body, self._namespace)
-        metadata |= {"name": self._options.secret, "annotations": _given(metadata["annotations"])}
-        manifest = {"metadata": metadata, "type": "Opaque", "data": _given(data)}
+        metadata |= {"name": self._options.secret, "annotations": given(**metadata["annotations"])}
+        manifest = {"metadata": metadata, "type": "Opaque", "data": given(**data)}
         try:
             return self._client.create(CERTIFICATE_SECRETS, manifest, self._namespace)
         except AlreadyExists as error:
@@ -272,11 +273,6 @@ def _bundles(configurations: Iterable[_Configuration]) -> _Bundles:
 
 def _bundle_of(webhook: Any) -> tuple[Certificate, ...]:
     return read_bundle(webhook.client_config.ca_bundle or b"")
-
-
-def _given(values: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the values without removals."""
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def measure(content: Content | None) -> None:

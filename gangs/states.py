@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gangs.words import brief, nodes_text
-from muster.api.grammar import many
+from muster.api.grammar import and_more, many
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.pod_problems import first_failure, problems
 from muster.api.muster.placement import Placement, slots_of
@@ -32,8 +32,7 @@ def message_of(
     hindered = problems(living)
     if hindered and state not in ENDED:
         pod, what = hindered[0]
-        more = f" (and {len(hindered) - 1} more)" if len(hindered) > 1 else ""
-        return f"pod {pod.metadata.name}: {what.words}{more}"
+        return and_more(f"pod {pod.metadata.name}: {what.words}", len(hindered))
     bound, wanted = sum(bool(pod.spec.node_name) for pod in living), max(len(living), group.spec.min_member)
     return {
         "Starting": f"it has its nodes; {bound} of {many(wanted, 'pod')} bound",

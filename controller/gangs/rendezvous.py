@@ -169,14 +169,16 @@ def needs_service(pod: Pod) -> bool:
 
 def mounted_keys(pod: Pod) -> str:
     """Return the Secret with the keys that the pod mounts; "" if there is none."""
-    volumes = [volume for volume in pod.spec.volumes if volume.get("name") == SSH_VOLUME]
-    return str((volumes[0].get("secret") or {}).get("secretName") or "") if volumes else ""
+    return str((_volume(pod, SSH_VOLUME).get("secret") or {}).get("secretName") or "")
 
 
 def mounted_hostfile(pod: Pod) -> str:
     """Return the ConfigMap with the hostfile that the pod mounts; "" if it is in an annotation or not needed."""
-    volumes = [volume for volume in pod.spec.volumes if volume.get("name") == HOSTFILE_VOLUME]
-    return str((volumes[0].get("configMap") or {}).get("name") or "") if volumes else ""
+    return str((_volume(pod, HOSTFILE_VOLUME).get("configMap") or {}).get("name") or "")
+
+
+def _volume(pod: Pod, name: str) -> Mapping[str, Any]:
+    return next((volume for volume in pod.spec.volumes if volume.get("name") == name), {})
 
 
 def _owner(workload: Object) -> Owner:

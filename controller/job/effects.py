@@ -17,9 +17,9 @@ from prometheus_client import Counter
 
 from controller.job.expectations import Expectations
 from controller.job.fair_pool import FairPool
-from controller.job.rules.status import and_more
 from controller.live import delete, exists, get_or_none, owned_by, owner_text
 from muster.api import names
+from muster.api.grammar import and_more
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job

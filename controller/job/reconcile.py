@@ -20,10 +20,11 @@ from controller.job.rules import status as statuses
 from controller.job.rules.done import remembered, with_done
 from controller.job.rules.phases import STOPPED_PHASES, SYNCED
 from controller.job.rules.policies import is_whole, pods_to_delete, restart_targets
-from controller.job.rules.status import Failure, Work, and_more, concluded
+from controller.job.rules.status import Failure, Work, concluded
 from controller.job.rules.sync import decide, half_deleted, over_limits
 from controller.job.rules.timers import expires_s
 from controller.worker import Retry
+from muster.api.grammar import and_more
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import parse_time
 from muster.api.volcano.batch import JOBS, Job

@@ -43,6 +43,11 @@ def have(count: int) -> str:
     return "has" if count == 1 else "have"
 
 
+def and_more(sentence: str, count: int) -> str:
+    """Return the first of `count` sentences, with the number of the others."""
+    return f"{sentence} (and {count - 1} more)" if count > 1 else sentence
+
+
 def also(sentence: str, more: str) -> str:
     """Return a sentence, with `more` added unless that is empty."""
     return f"{sentence}; {more}" if more else sentence

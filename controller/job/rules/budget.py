@@ -151,10 +151,7 @@ def _lately(pods: Iterable[Pod], now_s: float) -> bool:
 
 
 def infrastructure_codes(annotations: dict[str, str]) -> frozenset[int]:
-    """Return the exit codes that a Job attributes to the infrastructure: `muster.dev/infrastructure-exit-codes.
-
-    "75,85"`.
-    """
+    """Return the exit codes, such as "75,85", that a Job attributes to the infrastructure."""
     text = annotations.get(names.INFRASTRUCTURE_EXIT_CODES, "")[: CHECKPOINT_CHARS.value]
     codes = (whole_number(each.strip(), 255) for each in text.split(","))
     return frozenset(code for code in codes if code)

@@ -21,6 +21,7 @@ from controller.job.rules.phases import (
     without,
 )
 from controller.job.rules.timers import back_off, timers_of
+from muster.api.grammar import and_more
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.kubernetes.pod_problems import first_failure, sentence
@@ -91,11 +92,6 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
     waits = work.waiting if not transition and not work.failures else None
     unschedulable = waits[1] if waits and waits[0] == UNSCHEDULABLE else None
     return counted(status, counts, job.spec.min_available), unschedulable
-
-
-def and_more(sentence: str, count: int) -> str:
-    """Return the first of `count` sentences, with the number of the others."""
-    return f"{sentence} (and {count - 1} more)" if count > 1 else sentence
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from signal import Signals
 
+from muster.api.grammar import and_more
 from muster.api.kubernetes.core import ContainerStateTerminated, Pod
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, readable_time
 
@@ -91,14 +92,8 @@ def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
     if not failed:
         return None
     first, what = failed[0], failure(failed[0])
-    where = f" on {first.spec.node_name}" if first.spec.node_name else ""
-    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    who, brief, words = (
-        f"pod {first.metadata.name}",
-        what.brief if what else "failed",
-        f": {what.words}" if what else "",
-    )
-    return first, f"{who}: {brief}", f"{who}{where} failed{words}{more}"
+    brief, words = (what.brief, f": {what.words}") if what else ("failed", "")
+    return first, f"pod {first.metadata.name}: {brief}", and_more(f"{_title(first)} failed{words}", len(failed))
 
 
 def _ended(pod: Pod) -> tuple[str, str]:
@@ -120,10 +115,7 @@ def being_evicted(pod: Pod) -> bool:
     """
     condition = next((one for one in pod.status.conditions if one.type == DISRUPTED and one.status == "True"), None)
     ended = [each.state.terminated.finished_at for each in pod.status.container_statuses if each.state.terminated]
-    ends, since = (
-        [readable_time(at) for at in ended],
-        readable_time(condition.last_transition_time) if condition else None,
-    )
+    ends, since = map(readable_time, ended), readable_time(condition.last_transition_time) if condition else None
     return condition is not None and (since is None or max((end or since for end in ends), default=since) >= since)
 
 
@@ -138,7 +130,7 @@ def refused(pod: Pod) -> bool:
 
 
 def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
-    """Return the pods that have a problem, in the order of their names, with the problem."""
+    """Return the pods that have a problem, in the order of their failures, with the problem."""
     found = [(pod, problem(pod)) for pod in sorted(pods, key=_ended)]
     return [(pod, what) for pod, what in found if what]
 
@@ -149,6 +141,8 @@ def sentence(pods: Iterable[Pod]) -> tuple[str, str] | None:
     if not found:
         return None
     pod, what = found[0]
-    where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return what.reason, f"pod {pod.metadata.name}{where}: {what.words}{more}"
+    return what.reason, and_more(f"{_title(pod)}: {what.words}", len(found))
+
+
+def _title(pod: Pod) -> str:
+    return f"pod {pod.metadata.name}{f' on {pod.spec.node_name}' if pod.spec.node_name else ''}"

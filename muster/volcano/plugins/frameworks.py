@@ -1,4 +1,4 @@
-"""Plugins `pytorch`, `tensorflow` and `mpi`: the addresses and ranks that a framework reads."""
+"""Plugins `env`, `pytorch`, `tensorflow`, `mpi` and `hcclrank`: the addresses and ranks that programs read."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +10,17 @@ from muster.volcano.manifests import Manifest, containers, fits_env, open_port, 
 from muster.volcano.plugins.base import Flags, JobPlugin, Owned, PluginError, missing_task
 from muster.volcano.plugins.svc import hosts_file
 from muster.volcano.tasks import PodSlot, task_hosts
+
+
+class Env(JobPlugin):
+    """Sets VC_TASK_INDEX, and VK_TASK_INDEX for older programs; takes no flags."""
+
+    name = "env"
+
+    def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
+        """Return the variables with the index."""
+        return variables({"VK_TASK_INDEX": str(slot.index), "VC_TASK_INDEX": str(slot.index)})
+
 
 PYTORCH_PORT = "pytorchjob-port"
 WAIT_NAME = "wait-for-master"
@@ -220,3 +231,29 @@ class MPIJobPlugin(JobPlugin):
             workers = [task for task in job.spec.tasks if task.name == self.values["worker"]]
             self._hosts = ",".join(host for task in workers for host in task_hosts(job, task))
         return self._hosts
+
+
+HCCL_ANNOTATION = "hccl/rankIndex"
+
+
+class HCCLRank(JobPlugin):
+    """Flags: master, worker (task names)."""
+
+    name = "hcclrank"
+    flags: ClassVar[Flags] = {"master": "master", "worker": "worker"}
+
+    def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
+        """Annotate the pod, unless the template does; a container's variable RANK (set by pytorch) takes precedence."""
+        variables = [each for container in containers(manifest, init=False) for each in container.get("env") or []]
+        named = (each["value"] for each in variables if each.get("name") == "RANK" and each.get("value"))
+        if value := next(named, "") or self._rank(job, slot):
+            manifest["metadata"]["annotations"].setdefault(HCCL_ANNOTATION, value)
+
+    def _rank(self, job: Job, slot: PodSlot) -> str:
+        """Return the rank: masters count first, then workers; pods of other tasks have none."""
+        if slot.task.name == self.values["master"]:
+            return str(slot.index)
+        if slot.task.name == self.values["worker"]:
+            masters = sum(task.replicas for task in job.spec.tasks if task.name == self.values["master"])
+            return str(masters + slot.index)
+        return ""

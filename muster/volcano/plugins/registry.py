@@ -16,8 +16,7 @@ from muster.api.fields import FieldError
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import Flags, JobPlugin, Owned, PluginError, flag_warnings
-from muster.volcano.plugins.frameworks import MPIJobPlugin, PyTorch, TensorFlowJobPlugin
-from muster.volcano.plugins.ranks import Env, HCCLRank
+from muster.volcano.plugins.frameworks import Env, HCCLRank, MPIJobPlugin, PyTorch, TensorFlowJobPlugin
 from muster.volcano.plugins.ray import Ray
 from muster.volcano.plugins.ssh import SSH
 from muster.volcano.plugins.svc import Svc
