@@ -5,7 +5,7 @@ import sys
 
 SUBJECTS = (
     "planner", "verbs", "memory", "sizing", "startup", "review", "admission", "compare", "writes", "controller",
-    "queues", "queuecost", "victims", "topology", "trace"
+    "queues", "queuecost", "victims", "topology", "trace", "blast"
 )  # fmt: skip
 
 
