@@ -4,8 +4,8 @@ Start reading at `app`, the table of commands. `commands/` has one module per co
 reports, `plane/` runs the local control plane, `kind/` a control plane in containers, and `chart/` reads the Helm
 chart. `options` are the options that several commands share, and `settings` the settings of processes. `cluster`
 chooses a cluster and accesses its objects; `gangobjects` reads the objects from which lists of gangs are made.
-`planningoptions` and `reader` are separate, because they import the planner, which takes long. `generate` implements
-`make generate`, with the `facts` of the documentation.
+`reader`, which reads the input of reports, is separate, because it imports the planner, which takes long. `generate`
+implements `make generate`, with the `facts` of the documentation.
 
 Each failure causes one readable message. Only this package imports all others; none may import it.
 """

@@ -1,6 +1,6 @@
 """Options that several commands share: plane or cluster, namespace, output, and the webhook's configuration.
 
-Options of commands that use the planner are in `musterctl.planningoptions`.
+Options of commands that use the planner are in `musterctl.reader`.
 """
 
 import sys

@@ -1,19 +1,21 @@
-"""Reader of the input of reports: a dump of a cluster, or a snapshot; its options are in `musterctl.planningoptions`.
+"""Reader of the input of reports (a dump of a cluster, or a snapshot), and the options of commands that use it.
 
-The reader is not in `musterctl.cluster`, because it imports the planner, which takes a second of CPU.
+These are not in `musterctl.cluster` and `musterctl.options`, because importing the planner takes a second of CPU, which
+other commands avoid.
 """
 
 import time
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from extender.explain.clusterdump import ClusterDump, load
 from extender.explain.pools import pools_of
-from extender.planner.api import FEED
+from extender.planner.api import FEED, report_of
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes import autoscaling, extensions
@@ -24,6 +26,7 @@ from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl import running
 from musterctl.cluster import Where, known
+from musterctl.options import FILE, Command, kubeconfig_option, object_output_option, plane_option, with_options
 
 T = TypeVar("T")
 
@@ -117,3 +120,53 @@ def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
     except (NotFound, Forbidden):
         return None
     return replace(resource, version=version) if version else None
+
+
+def plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
+    """Return the text of a planner configuration, which must be valid."""
+    if value is None:
+        return None
+    text = value.read_text(encoding="utf-8")
+    if errors := report_of(text).errors:
+        raise click.BadParameter("; ".join(errors), param=param)
+    return text
+
+
+planning_config_option = click.option(
+    "--scheduler-config",
+    "planning_config",
+    type=FILE,
+    callback=plannable,
+    metavar="FILE",
+    help="Actions and plugins of the planner, as `muster config check` reads them; on a plane that exists they change, "
+    "and /dev/null brings the default ones back.",
+)
+_scheduler_config = click.option(
+    "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the one that runs]"
+)
+_snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
+planned_namespace_option = click.option(
+    "-n", "--namespace", help="[default: that of the kubeconfig's context; in a snapshot default]"
+)
+recovery_option = click.option(
+    "--recovery-timeout",
+    "recovery_s",
+    type=click.FloatRange(min=0),
+    help="Another time, in seconds, for which a gang may stay partial.  [default: that of the extender]",
+)
+
+
+def dump_options(command: Command) -> Command:
+    """Add the options of a live dump of the cluster; the command gets `read`, a Reader that makes the dump."""
+
+    @wraps(command)
+    def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:
+        snapshot, recovery_s = more.pop("snapshot", None), more.pop("recovery_s", None)
+        command(*args, read=ClusterReader(Where(kubeconfig, plane), scheduler_config, snapshot, recovery_s), **more)
+
+    return with_options(run, kubeconfig_option, plane_option, _scheduler_config)
+
+
+def report_options(command: Command) -> Command:
+    """Add the options of a report about the cluster or a snapshot: as `dump_options`, with --snapshot and --output."""
+    return with_options(dump_options(command), _snapshot, object_output_option)

@@ -35,8 +35,7 @@ from musterctl.cluster import may_list, whole
 from musterctl.lastlog import last_line
 from musterctl.options import server_options
 from musterctl.output.report import NONE_LINES, place_lines, print_report, topology_lines
-from musterctl.planningoptions import dump_options, planned_namespace_option, recovery_option, report_options
-from musterctl.reader import ClusterReader
+from musterctl.reader import ClusterReader, dump_options, planned_namespace_option, recovery_option, report_options
 from musterctl.webclient import WebServer
 from webhook.objects.names import meant_labels, unknown_keys
 

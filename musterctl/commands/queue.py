@@ -1,7 +1,7 @@
 """`muster queue`: queues from the command line, and their shares as the planner computes them."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import click
 
@@ -22,8 +22,7 @@ from musterctl.options import listing_options, namespace_option, object_output_o
 from musterctl.output.listing import Column, Listing, age, from_spec, from_status, show_object, without_managers
 from musterctl.output.report import own_queue_lines, print_report, queue_lines, top_lines
 from musterctl.output.terminal import Console
-from musterctl.planningoptions import report_options
-from musterctl.reader import ClusterReader
+from musterctl.reader import ClusterReader, report_options
 
 WATCH_S = 5
 """Seconds between two reads of a whole cluster."""
@@ -187,43 +186,32 @@ def explain_queue(*, queue_name: str, output: str, read: ClusterReader) -> None:
     print_report(reports[queue_name], queue_lines(reports[queue_name]), output)
 
 
-@queue.command("open")
-@names_argument
-@namespace_option
-@where_options
-def open_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
-    """Opens queues, and descendants that were closed with them.
+def _request(name: str, action: str, text: str) -> click.Command:
+    """Return a command that creates a Command with this action for each queue, which must exist."""
 
-    The request is a Command in the namespace.
-    """
-    _send("OpenQueue", queue_names, namespace, where)
+    @click.command(name, help=text)
+    @names_argument
+    @namespace_option
+    @where_options
+    def run(*, queue_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+        wanted = [name_of(QUEUES, text) for text in queue_names]
+        client, space = connect_in(namespace, where)
 
+        def ask(name: str) -> None:
+            uid = get(client, QUEUES, name)["metadata"]["uid"]
+            with failing_as(f"ask for {action} of", client, QUEUES, name), known(client, COMMANDS):
+                client.create(COMMANDS, command_to(QUEUES, name, uid, action), space, strict=True)
+            click.echo(f"{QUEUES.reference(name)}: {action} asked for")
 
-@queue.command("close")
-@names_argument
-@namespace_option
-@where_options
-def close_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
-    """Closes queues and their descendants for new gangs.
+        for_each(wanted, ask)
 
-    Gangs in these queues run to their end. The request is a Command in the namespace.
-    """
-    _send("CloseQueue", queue_names, namespace, where)
+    return run
 
 
-def _send(action: str, texts: Iterable[str], namespace: str | None, where: Where) -> None:
-    """Create a Command for each queue, which must exist."""
-    wanted = [name_of(QUEUES, text) for text in texts]
-    client, space = connect_in(namespace, where)
-
-    def ask(name: str) -> None:
-        uid = get(client, QUEUES, name)["metadata"]["uid"]
-        with failing_as(f"ask for {action} of", client, QUEUES, name), known(client, COMMANDS):
-            client.create(COMMANDS, command_to(QUEUES, name, uid, action), space, strict=True)
-        click.echo(f"{QUEUES.reference(name)}: {action} asked for")
-
-    for_each(wanted, ask)
-
-
-for change in CHANGES:
-    queue.add_command(change)
+_OPENS = "Opens queues, and descendants that were closed with them.\n\nThe request is a Command in the namespace."
+_CLOSES = (
+    "Closes queues and their descendants for new gangs.\n\n"
+    "Gangs in these queues run to their end. The request is a Command in the namespace."
+)
+for each in (_request("open", "OpenQueue", _OPENS), _request("close", "CloseQueue", _CLOSES), *CHANGES):
+    queue.add_command(each)

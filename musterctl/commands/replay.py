@@ -16,7 +16,7 @@ from muster.api.volcano.scheduling import QUEUES, Queue
 from musterctl.options import FILE, object_output_option
 from musterctl.output.replayed import check_lines, cut_lines, replay_lines
 from musterctl.output.report import print_report
-from musterctl.planningoptions import plannable
+from musterctl.reader import plannable
 
 
 @click.command()

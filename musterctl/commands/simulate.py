@@ -28,8 +28,7 @@ from musterctl import completion
 from musterctl.allowed import dump_for, user_of
 from musterctl.options import admission_config_option, documents
 from musterctl.output.report import demand_lines, print_report, simulated_lines
-from musterctl.planningoptions import planned_namespace_option, recovery_option, report_options
-from musterctl.reader import ClusterReader
+from musterctl.reader import ClusterReader, planned_namespace_option, recovery_option, report_options
 from webhook.config import parse
 from webhook.offline.manifests import JSON, ManifestError
 from webhook.offline.submission import Submission

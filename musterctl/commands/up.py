@@ -27,7 +27,7 @@ from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import PlaneOptions
 from musterctl.plane.supervisor import supervise
-from musterctl.planningoptions import planning_config_option
+from musterctl.reader import planning_config_option
 from musterctl.running import published_in
 
 VERSION_VARIABLE = "MUSTER_KUBERNETES"
