@@ -98,6 +98,8 @@ class PodGroups(KeyController):
         fit = (group.metadata.uid if group else "", len(pods), ended, newest.metadata.uid)
         if self._fits.get(key) != fit:
             owner = self._owner(newest.metadata)
+            if owner is None and group is None and gang_rules(newest.metadata.controller):
+                return  # gone, and its pods go with it: a new PodGroup would not know the owner's creator
             above, world = world_of(newest.metadata), None
             if above:
                 world = get_or_none(self._client, *above, newest.metadata.namespace)

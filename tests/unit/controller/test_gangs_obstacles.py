@@ -79,6 +79,19 @@ def test_a_podgroup_that_is_deleted_under_its_pods_is_made_again(world: World) -
     assert world.pod_groups._fits == {}
 
 
+def test_a_podgroup_whose_owner_is_gone_is_not_made_again(world: World) -> None:
+    """The pods stay for a moment; a new PodGroup would have no creator, and the history would forget the user."""
+    owner = world.owner(INDEXED_JOBS)
+    world.pod(owner, "muster")
+    group = world.group(owner)
+    world.api.remove(POD_GROUPS, group)
+    world.groups.discard(f"n/podgroup-{owner.uid}")
+    [job] = world.api.all(INDEXED_JOBS)
+    world.api.remove(INDEXED_JOBS, job)
+    world.pod_groups._group_seen(group, None)
+    assert world.group(owner) is None
+
+
 @pytest.mark.parametrize(("phase", "queued"), [("Running", True), ("Completed", False), ("Pending", False)])
 def test_a_podgroup_in_another_phase_is_looked_after(world: World, phase: str, *, queued: bool) -> None:
     """But for the one that this worker writes."""
