@@ -21,6 +21,7 @@ from muster.api.kubeflow.trainer import JOB_FAILURES, TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.pod_problems import first_failure
+from muster.api.muster.creator import creator_of
 from muster.api.muster.placement import Placement
 from muster.api.muster.placementnotes import current
 from muster.api.muster.pools import is_musters
@@ -75,6 +76,8 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     """Priority of its pods; None if it is unknown."""
     priority_class: str = ""
     created: str = ""
+    user: str = ""
+    """Creator of its workload, if admission has recorded it."""
     reason: str = ""
     """Reason why it waits or has a problem, in at most ten words."""
     message: str = ""
@@ -203,6 +206,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
         priority=max((pod.spec.priority or 0 for pod in alive), default=None),
         priority_class=spec.priority_class_name,
         created=(job.metadata if job else group.metadata).creation_timestamp or "",
+        user=creator_of(group.metadata.annotations),
         reason=brief(message)
         if leaving and not living
         else reason_of(group, state, message, placement, living, pods or ()),
@@ -308,6 +312,7 @@ def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, p
         queue=meta.labels.get(QUEUE, ""),
         state=state,
         created=meta.creation_timestamp or "",
+        user=creator_of(meta.annotations),
         reason=brief(first[1] if first else message.removeprefix(JOB_FAILURES)),
         message=failed_text(pods, message) if first else message,
     )

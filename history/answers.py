@@ -35,6 +35,7 @@ class GangQuery(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None = None
     name: str | None = None
     queue: str | None = None
+    user: str | None = None
     since: Time | None = None
     until: Time | None = None
     ended: bool | None = None

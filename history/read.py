@@ -82,6 +82,7 @@ def gangs(
     scope: Scope,
     *,
     queue: str | None = None,
+    user: str | None = None,
     namespace: str | None = None,
     name: str | None = None,
     since: float | None = None,
@@ -92,7 +93,8 @@ def gangs(
     """Return visible gangs that existed within [since, until), most recently submitted first."""
     table = GANGS.c
     chosen = select(GANGS).order_by(table.submitted.desc(), table.id).limit(max(0, min(limit, _MOST)))
-    for column, value in ((table.queue, queue), (table.namespace, namespace), (table.name, name)):
+    wanted = (table.queue, queue), (table.user, user), (table.namespace, namespace), (table.name, name)
+    for column, value in wanted:
         chosen = chosen.where(column == value) if value is not None else chosen
     chosen = chosen.where(*visible(scope, GANGS))
     if since is not None:

@@ -13,13 +13,13 @@ from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.api import FEED
 from muster.api.base import Resource
-from muster.api.kubernetes import core, reviews, scheduling
+from muster.api.kubernetes import core, scheduling
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
-from muster.kube.errors import APIError, Forbidden, NotFound
+from muster.kube.errors import Forbidden, NotFound
 from musterctl.chart.roles import VIEW_CLUSTER, VIEW_QUEUES
 from musterctl.cluster import known
 from musterctl.reader import ClusterReader
@@ -116,13 +116,3 @@ def own(client: Client, namespace: str) -> ClusterDump:
         dump.add_objects(core.NAMESPACES, [client.get(core.NAMESPACES, namespace)])
     dump.unread = frozenset(unread)
     return dump
-
-
-def user_of(client: Client | None) -> str:
-    """Return the user name that the API server reports for this user; "" without a cluster or an answer."""
-    if client is None:
-        return ""
-    with closing(client), suppress(APIError):
-        asked = {"apiVersion": reviews.SELF_SUBJECT_REVIEWS.api_version, "kind": reviews.SELF_SUBJECT_REVIEWS.kind}
-        return client.create(reviews.SELF_SUBJECT_REVIEWS, asked).status.user_info.username
-    return ""

@@ -17,6 +17,7 @@ from musterctl.options import all_namespaces_option, namespace_option, records_o
 from musterctl.output.listing import show_object
 from musterctl.output.table import show_rows
 from musterctl.records import Source, source_of
+from musterctl.users import chosen_user, user_options
 from musterctl.webclient import WebServer
 
 
@@ -25,6 +26,7 @@ from musterctl.webclient import WebServer
 @namespace_option
 @all_namespaces_option
 @click.option("--queue", shell_complete=completion.names_of(QUEUES), help="Show only gangs of this queue.")
+@user_options
 @since_option
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @records_options
@@ -35,6 +37,8 @@ def history(
     namespace: str | None,
     all_namespaces: bool,
     queue: str | None,
+    user: str | None,
+    mine: bool,
     since_s: float,
     output: str,
     store: str | None,
@@ -53,15 +57,22 @@ def history(
         show_events(source, namespace_in(namespace, where), name, output)
         return
     space = None if all_namespaces else namespace_in(namespace, where)
-    list_history(source, space, queue, since_s, output)
+    list_history(source, space, queue, chosen_user(user, where.client, mine=mine), since_s, output)
 
 
 def list_history(
-    source: Source, namespace: str | None, queue: str | None, since_s: float, output: str, *, ended: bool | None = None
+    source: Source,
+    namespace: str | None,
+    queue: str | None,
+    user: str | None,
+    since_s: float,
+    output: str,
+    *,
+    ended: bool | None = None,
 ) -> None:
     """Print gangs, the last submitted first, followed by the gaps in the recording."""
     found = source.gangs(
-        GangQuery(namespace=namespace, queue=queue, since=max(0.0, time.time() - since_s), ended=ended)
+        GangQuery(namespace=namespace, queue=queue, user=user, since=max(0.0, time.time() - since_s), ended=ended)
     )
     if output != "table":
         show_object(msgspec.to_builtins(found), output)

@@ -30,6 +30,7 @@ from musterctl.options import (
 )
 from musterctl.output.gangtable import Shown, printer
 from musterctl.output.listing import INTERRUPTED
+from musterctl.users import chosen_user, user_options
 from musterctl.webclient import WebServer
 
 Versions = Mapping[Resource[Any], str]
@@ -47,6 +48,7 @@ _NO_FORECAST = (
 @click.option("--queue", shell_complete=completion.names_of(QUEUES), help="Show only gangs of this queue.")
 @click.option("-a", "--all", "ended", is_flag=True, help="Show gangs that have ended, too.")
 @click.option("--ended", "only_ended", is_flag=True, help="Show ended gangs from the history, including deleted ones.")
+@user_options
 @since_option
 @click.option("-l", "--long", "long", is_flag=True, help="Show whole reasons, and times of day.")
 @click.option("--start", is_flag=True, help="Show gangs that wait, and when they are expected to start.")
@@ -64,12 +66,15 @@ def ps(
     since_s: float,
     store: str | None,
     server: WebServer | None,
+    user: str | None,
+    mine: bool,
     **how: Any,
 ) -> None:
     """Lists gangs of every kind with state, position and reason.
 
     A gang is shown by its workload: Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
     """
+    how["user"] = chosen_user(user, where.client, mine=mine)
     if watch and how["start"]:
         raise click.UsageError("--start and -w do not go together: a forecast is not repeated with each change")
     if only_ended:
@@ -83,6 +88,7 @@ def ps(
             source_of(where, store, server),
             space,
             how["queue"],
+            how["user"],
             since_s,
             how["output"].replace("wide", "table"),
             ended=True,

@@ -25,10 +25,11 @@ from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl import completion
-from musterctl.allowed import dump_for, user_of
+from musterctl.allowed import dump_for
 from musterctl.options import admission_config_option, documents
 from musterctl.output.report import demand_lines, print_report, simulated_lines
 from musterctl.reader import ClusterReader, planned_namespace_option, recovery_option, report_options
+from musterctl.users import user_of
 from webhook.config import parse
 from webhook.offline.manifests import JSON, ManifestError
 from webhook.offline.submission import Submission

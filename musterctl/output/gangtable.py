@@ -27,6 +27,8 @@ class Shown(NamedTuple):
     queue: str | None = None
     kind: str | None = None
     """Kind of the workload."""
+    user: str | None = None
+    """Creator of the workload."""
     long: bool = False
     start: bool = False
     """Gangs that wait, with the intervals of their starts."""
@@ -35,7 +37,7 @@ class Shown(NamedTuple):
         """Return True if the gang is shown."""
         if self.start and row.state not in WAITING:
             return False
-        ours = self.queue in {None, row.queue} and self.kind in {None, row.kind}
+        ours = self.queue in {None, row.queue} and self.kind in {None, row.kind} and self.user in {None, row.user}
         return ours and (self.ended or row.state not in ENDED)
 
 
@@ -66,7 +68,7 @@ def columns(shown: Shown) -> list[Column]:
         ("PRIORITY", lambda row: row.priority_text),
         ("AGE", lambda row: since(row.created)),
         *times,
-        *([("GANG", lambda row: row.gang or "-")] if wide else []),
+        *([("USER", lambda row: row.user or "-"), ("GANG", lambda row: row.gang or "-")] if wide else []),
         ("REASON", (lambda row: plain(row.message)) if shown.long else (lambda row: row.reason)),
     ]
 

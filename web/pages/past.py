@@ -15,7 +15,8 @@ def show(asked: RequestContext) -> Response:
     if store is None:
         return asked.page("nohistory.html", title="History")
     since, queue, namespace = wanted.since(now), wanted.queue or None, wanted.namespace or None
-    found = gangs(store, asked.caller.scope, queue=queue, namespace=namespace, since=since, limit=GANGS)
+    user = wanted.user or None
+    found = gangs(store, asked.caller.scope, queue=queue, namespace=namespace, user=user, since=since, limit=GANGS)
     shown = history_view(found, gaps(store, since), wanted, now, recorded_until=recorded_until(store))
     return asked.page("history.html", view=shown, days=DAYS)
 

@@ -17,7 +17,7 @@ PAGE_ROWS = 200
 """Number of rows on one page: a few screens, which a browser draws in a tenth of a second."""
 STATES = tuple(state for state in get_args(State) if state not in {"Deleted", "Gone"})
 """The states of a gang that has not ended."""
-_FIELDS = ("queue", "namespace", "kind", "state")
+_FIELDS = ("queue", "namespace", "kind", "user", "state")
 _TONES = {"Running": "good", "Completed": "good", "Degraded": "bad", "Failed": "bad", "Terminated": "bad"}
 _MOST_CHARS = 253
 """Maximum length of a filter: no Kubernetes name is longer."""
@@ -29,6 +29,7 @@ class Filters(Struct, frozen=True):
     queue: str = ""
     namespace: str = ""
     kind: str = ""
+    user: str = ""
     state: str = ""
     ended: bool = False
     """True to also show gangs that have ended; a filter for an ended state shows them anyway."""
@@ -38,7 +39,7 @@ class Filters(Struct, frozen=True):
         """Return True if the gang is shown."""
         if self.state not in {"", row.state} or (not self.state and not self.ended and row.state in ENDED):
             return False
-        return self.queue in {"", row.queue} and self.namespace in {"", row.namespace} and self.kind in {"", row.kind}
+        return all(getattr(self, name) in {"", getattr(row, name)} for name in ("queue", "namespace", "kind", "user"))
 
     def address(self, **changes: str | int | bool) -> str:
         """Return the address of the list with these filters and changes, without unset ones."""
@@ -148,6 +149,7 @@ def _choices(rows: Sequence[GangRow], chosen: Filters) -> list[FilterOption]:
         "queue": sorted({row.queue for row in rows if row.queue}),
         "namespace": sorted({row.namespace for row in rows}),
         "kind": sorted({row.kind for row in rows}),
+        "user": sorted({row.user for row in rows if row.user}),
         "state": STATES,
     }
     return [

@@ -39,6 +39,7 @@ class Period(Struct, frozen=True):
     namespace: str = ""
     by: tuple[str, ...] = _BY
     """Keys by which usage is grouped."""
+    user: str = ""
 
     def since(self, now: float) -> float:
         """Return the beginning of the period."""
@@ -48,7 +49,7 @@ class Period(Struct, frozen=True):
     def query(self) -> str:
         """Return the form as the query of an address."""
         fields = [("days", str(self.days)), *(("by", each) for each in self.by)]
-        fields += [(name, value) for name, value in (("queue", self.queue), ("namespace", self.namespace)) if value]
+        fields += [(name, value) for name in ("queue", "namespace", "user") if (value := getattr(self, name))]
         return urlencode(fields)
 
 
@@ -114,6 +115,7 @@ def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
         days=int(days) if days in {str(each) for each in DAYS} else _USUAL_DAYS,
         queue=query.get("queue", "").strip()[:_MOST_CHARS],
         namespace=query.get("namespace", "").strip()[:_MOST_CHARS],
+        user=query.get("user", "").strip()[:_MOST_CHARS],
         by=chosen or _BY,
     )
 

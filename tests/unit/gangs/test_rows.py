@@ -18,7 +18,7 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import Event, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, parse_time
 from muster.api.muster.gang import workload_note
-from muster.api.names import MANAGED, QUEUE
+from muster.api.names import CREATED_BY, MANAGED, QUEUE
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import EVICTED, NO_ROOM, PodGroup
 
@@ -278,6 +278,15 @@ def test_a_job_of_kubernetes_without_a_gang(job: IndexedJob, more: JSON, state: 
     row = only(plain_jobs=[job], **more)
     assert (row.reference, row.state, row.reason) == ("job.batch/p", state, reason)
     assert row.size == f"0/0/{1 if not job.spec.parallelism else 4}"
+
+
+def test_whose_a_gang_is() -> None:
+    """As admission has recorded it, on the PodGroup or on a workload without one."""
+    by = {CREATED_BY: "eve"}
+    assert only(groups=[pod_group("g", uid="g", annotations=by)]).user == "eve"
+    assert only(plain_jobs=[plain(annotations=by)]).user == "eve"
+    assert only(jobs=[a_job("j", uid="j", annotations=by)]).user == "eve"
+    assert only(plain_jobs=[plain()]).user == ""
 
 
 def test_jobs_of_kubernetes_that_have_no_row_of_their_own() -> None:

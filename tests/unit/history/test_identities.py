@@ -199,6 +199,7 @@ def test_a_question_about_one_is_answered_by_that_one() -> None:
     }
     assert of_queue == {"research": {("team", "train")}, "product": {("other", "train"), ("team", "tune")}}
     assert {gang.name for gang in read.gangs(store, EVERYTHING, namespace="team")} == {"train", "tune"}
+    assert {(gang.name, gang.user) for gang in read.gangs(store, EVERYTHING, user="bob")} == {("train", "bob")}
     window = {"since": T - 10.0, "now": T + 1000.0}
     whole = {row.key: row.resources for row in usage(store, EVERYTHING, ("queue", "namespace"), **window)}
     for (queue, namespace), resources in whole.items():

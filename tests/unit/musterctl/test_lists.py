@@ -104,6 +104,20 @@ def test_gangs_are_listed(muster: Any) -> None:
 
 
 @pytest.mark.usefixtures("gangs")
+def test_gangs_of_a_user(lists: dict[str, Any], muster: Any) -> None:
+    """The user is named, or is whoever asks; `wide` shows whose each gang is."""
+    lists[GROUPS][0]["metadata"]["annotations"] = {"muster.dev/created-by": "anne"}
+    head, *found = rows(muster("ps", "-o", "wide", "-a").stdout)
+    assert sorted(row[head.index("USER")] for row in found) == ["-", "-", "anne"]
+    assert len(rows(muster("ps", "-a", "--user=anne").stdout)) == 1 + 1
+    assert "No gangs found" in muster("ps", "-a", "--user=bob").stderr
+    assert muster("ps", "--mine", code=1).stderr.endswith("give your name with --user\n")
+    muster("ps", "--mine", "--user=bob", code=2)
+    lists["/apis/authentication.k8s.io/v1/selfsubjectreviews"] = '{"status": {"userInfo": {"username": "anne"}}}'
+    assert len(rows(muster("ps", "-a", "--mine").stdout)) == 1 + 1
+
+
+@pytest.mark.usefixtures("gangs")
 def test_gangs_are_data_and_names(muster: Any) -> None:
     """A workload of several gangs has one name; with none there is a word on standard error."""
     found = json.loads(muster("ps", "-o", "json").stdout)

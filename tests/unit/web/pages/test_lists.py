@@ -39,12 +39,14 @@ def test_filters_go_together() -> None:
     """Each narrows what the others let through."""
     rows = [row("a"), row("b", queue="prod"), row("c", kind="TrainJob"), row("d", namespace="other")]
     assert titles(rows, Filters(queue="research", kind="Job", namespace="ours")) == ["Job a"]
+    assert titles([row("a"), row("e", user="eve")], Filters(user="eve")) == ["Job e"]
 
 
 def test_what_cannot_be_read_of_an_address_counts_as_not_set() -> None:
     """A page number of a thousand digits among it."""
     assert filters({"page": "9" * 1000}) == filters({"page": "-1"}) == filters({"page": "²"}) == Filters()
-    assert filters({"queue": " research ", "ended": "on", "page": "3"}) == Filters(queue="research", ended=True, page=3)
+    found = filters({"queue": " research ", "ended": "on", "page": "3", "user": "eve"})
+    assert found == Filters(queue="research", user="eve", ended=True, page=3)
 
 
 def test_an_address_keeps_the_filters() -> None:
