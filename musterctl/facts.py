@@ -204,7 +204,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "command-unchecked-namespaces": lambda: _code(UNTOUCHED_NAMESPACES),
     "chart-values": lambda: _table(("value", "default", "what it is"), generated.value_rows()),
     "command-rights": lambda: _table(("command", "role", "needs", "shows more with"), generated.command_rows()),
-    "cluster-reads": lambda: _code(resource.full_name for resource in READ),
+    "cluster-reads": lambda: _code(READ),
     "default-actions": lambda: f"`{planner.SchedulerConfig().actions}`",
     "default-configuration": lambda: f"\n\n```yaml\n{planner.defaults()}```\n\n",
     "default-plugins": lambda: _code(each.name for tier in planner.SchedulerConfig().tiers for each in tier.plugins),

@@ -32,8 +32,11 @@ from muster.resources.planned import planned_spec
 
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
-READ: tuple[Resource[Any], ...] = (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
-"""All kinds that are read; the last one exists only if an autoscaler has installed it, and it is not watched."""
+READ: dict[str, Resource[Any]] = {
+    resource.full_name: resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
+}
+"""All kinds that are read, by their names in kubectl; the last one exists only if an autoscaler has installed it, and
+is not watched."""
 
 
 @dataclass(slots=True)
@@ -191,7 +194,7 @@ def save(dump: ClusterDump) -> bytes:
     """Return the dump as a file, with the fields that the planner reads; equal dumps give equal files."""
     objects = {
         resource.full_name: msgspec.json.encode([scrubbed(item) for item in dump.objects_of(resource)])
-        for resource in READ
+        for resource in READ.values()
         if dump.has(resource) or resource is not PROVISIONING_REQUESTS
     }
     file = _File(
@@ -219,9 +222,8 @@ def load(content: bytes) -> ClusterDump:
     dump = ClusterDump(parse_time(file.taken_at) or 0.0, file.scheduler_config)
     dump.pool_configs, dump.suspects, dump.usage = file.pool_configs, file.suspects, file.usage
     dump.inputs = file.inputs
-    known: dict[str, Any] = {resource.full_name: resource for resource in READ}
     for kind, raw in file.objects.items():
-        if kind in known:  # an unknown kind was written by a later version
-            items = msgspec.json.decode(raw, type=list[known[kind].type])  # type: ignore[misc]  # chosen at run time
-            dump.add_objects(known[kind], items)
+        if kind in READ:  # an unknown kind was written by a later version
+            items = msgspec.json.decode(raw, type=list[READ[kind].type])  # type: ignore[misc]  # chosen at run time
+            dump.add_objects(READ[kind], items)
     return dump

@@ -22,7 +22,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.kubernetes.pod_problems import failure, problem
 from muster.api.muster.gang import native_gang
 from muster.api.muster.native import subject
-from muster.api.muster.placement import node_of
+from muster.api.muster.placement import node_of_slot
 from muster.api.muster.pools import is_musters
 from muster.api.muster.states import without_gang
 from muster.api.names import GATES
@@ -254,7 +254,7 @@ def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
     if epoch < placement.spec.epoch or not gang.active:
         now, phase = placement.spec.epoch, placement.status.phase
         return "old-epoch", reasons.members.pin_too_old(pin=pin, epoch=record.epoch, now=now, phase=phase)
-    node = node_of(placement, record.slot.pod_set, record.slot.rank) if record.slot else None
+    node = node_of_slot(placement, record.slot)
     if pin and node != pin:
         return "wrong-pin", reasons.members.pin_wrong(pin=pin, epoch=record.epoch, node=node or "no node")
     return None

@@ -29,7 +29,7 @@ MEMBERS_SHOWN = 8
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     """Return the numbers of slots of one pod set by state."""
-    requests = {name: amount for name, amount in readable_requests(pod_set.cls).items() if name != PODS}
+    requests = readable_requests(pod_set.cls)
     done = pod_set.gone + sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
     failed, leaving = _gone_soon(gang, pod_set)
@@ -54,11 +54,11 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
 
 
 def readable_requests(cls: PodClass | None) -> Vector:
-    """Return the requests of a pod including its claimed devices; empty if unknown."""
+    """Return the resources that a pod requests, including its claimed devices; empty if unknown."""
     if cls is None:
         return {}
-    replaced = cls.needs.replaced
-    return add({name: amount for name, amount in cls.asked.items() if name not in replaced}, dict(cls.needs.shown))
+    hidden = {PODS, *cls.needs.replaced}
+    return add({name: amount for name, amount in cls.asked.items() if name not in hidden}, dict(cls.needs.shown))
 
 
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:

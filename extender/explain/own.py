@@ -8,7 +8,7 @@ from extender.explain.members import gang_text, readable_requests, where
 from extender.explain.queues import QueueReport
 from extender.explain.whatif import WhatIf
 from muster.api.grammar import many
-from muster.resources.vector import PODS, Vector, add, amount_text, to_quantities, vector_text
+from muster.resources.vector import Vector, add, amount_text, to_quantities, vector_text
 
 
 class GangPlaces(Struct, frozen=True, rename="camel"):
@@ -55,7 +55,7 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Que
     total: Vector = {}
     words = []
     for pod_set in view.pod_sets:
-        each = {name: amount for name, amount in readable_requests(pod_set.cls).items() if name != PODS}
+        each = readable_requests(pod_set.cls)
         total = add(total, {name: amount * pod_set.replicas for name, amount in each.items()})
         words.append(f"{pod_set.name}: {many(pod_set.replicas, 'pod')}, each {vector_text(each) or 'without requests'}")
     report = queues.get(view.queue)

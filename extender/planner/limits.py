@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_CAPABILITY, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.access import parents_of
-from extender.planner.state.amounts import put_entry, tally
+from extender.planner.state.amounts import put_entry, put_member, tally
 from extender.planner.state.minimums import MinResources
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
@@ -96,7 +96,7 @@ class ClaimQueues:
         put_entry(queues, queue, use)
         if not queues:
             del self.uses[claim]
-        (self.several.add if len(queues) > 1 else self.several.discard)(claim)
+        put_member(self.several, claim, present=len(queues) > 1)
 
     def devices(self, claim: str) -> Vector:
         """Return the devices of a claim that is in use."""

@@ -10,17 +10,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from extender.explain.clusterdump import scrubbed
-from extender.planner.state.feed import FEED
-from muster.api.base import Resource
-from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from extender.explain.clusterdump import READ, scrubbed
 from muster.api.muster.usage import PublishedUsage
 
 FORMAT: Final = "muster-recording/v1"
-RESOURCES: Final[dict[str, Resource[Any]]] = {
-    resource.full_name: resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
-}
-"""Name of a kind as in kubectl → the kind; all kinds in a recording."""
 
 
 class RecordLine(Struct, tag_field="is", omit_defaults=True, rename="camel", kw_only=True):
@@ -135,7 +128,7 @@ AnyLine = (
 _VERSION = re.compile(rb',"resourceVersion":"[^"]*"')
 _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
-_of_kind = {name: msgspec.json.Decoder(resource.type) for name, resource in RESOURCES.items()}
+_of_kind = {name: msgspec.json.Decoder(resource.type) for name, resource in READ.items()}
 
 
 def encoded(line: AnyLine) -> bytes:

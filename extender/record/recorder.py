@@ -15,6 +15,7 @@ import structlog
 from msgspec import Raw
 from prometheus_client import Counter, Gauge
 
+from extender.explain.clusterdump import READ
 from extender.record import lines
 from extender.record.folder import RecordingFolder
 
@@ -60,7 +61,7 @@ class PlannerRecorder:
         self._head = head
         self._head.session = uuid4().hex[:12]
         self._wall_s = wall_s
-        self._known: dict[str, dict[str, Raw]] = {kind: {} for kind in lines.RESOURCES}
+        self._known: dict[str, dict[str, Raw]] = {kind: {} for kind in READ}
         """Kind → key → latest text of each object, for the beginning of the next file."""
         self._queue: deque[Waiting | lines.AnyLine] = deque()
         self._overflow: dict[tuple[str, str], Waiting] = {}

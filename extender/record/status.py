@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from extender.explain.clusterdump import READ
 from extender.record import lines
 from extender.record.reading import Recording
 from muster.api.kubernetes.meta import format_time
@@ -51,7 +52,7 @@ def status_of(recording: Recording) -> RecordingStatus:
                 found.sessions += line.session != session
                 found.versions += [] if line.version in found.versions else [line.version]
                 found.pool, session = line.pool, line.session
-                objects = {kind: set() for kind in lines.RESOURCES}
+                objects = {kind: set() for kind in READ}
             case lines.Cycle(decided=decided):
                 found.cycles += 1
                 found.decisions += len(decided)

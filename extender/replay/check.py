@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from extender.planner.framework import decisions
 from extender.planner.framework.config import parse
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot, take_snapshot
 from extender.record import lines
 from extender.record.decisiontexts import DecisionText, decision_lines
 from extender.replay.replayedworld import ReplayedWorld, decide, planning_of
+from extender.simulate.effects import count_failures
 from muster.api.kubernetes.meta import format_time
 
 SHOWN = 50
@@ -124,11 +124,4 @@ class _Checking:
             if len(report.differences) < SHOWN:
                 found = Difference(format_time(cycle.at), report.cycles, [*gone.elements()], [*new.elements()])
                 report.differences.append(found)
-        self._remember(session)
-
-    def _remember(self, session: Session) -> None:
-        """Count failures of members as the writer of placements does; no watch reports them."""
-        failures = self._world.state.failures
-        for avoid in session.decided(decisions.Avoid):
-            failures.remember(avoid.gang.key, avoid.avoided or ())
-            failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
+        count_failures(self._world.state, session)

@@ -9,6 +9,7 @@ at the end of the recording is *censored*: its full running time is unknown, so 
 from collections.abc import Iterable
 from typing import Any
 
+from extender.explain.clusterdump import READ
 from extender.record import lines
 from extender.replay.workloads import History, ReplayedChange
 from extender.simulate.members import SimulatedPod, SimulatedWorkload
@@ -50,7 +51,7 @@ class _Reader:
     def __init__(self) -> None:
         self.history: History | None = None
         self._session, self._head_s = "", 0.0
-        self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in lines.RESOURCES}
+        self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
         self._gangs: dict[str, SimulatedWorkload] = {}
         """Key → the present gang."""
         self._jobs: dict[str, Job] = {}

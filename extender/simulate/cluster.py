@@ -31,7 +31,7 @@ class RecordedState:
 
     def __init__(self, state: PlannerState) -> None:
         self.state = state
-        self.objects: dict[str, dict[str, Any]] = {resource.full_name: {} for resource in READ}
+        self.objects: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
 
     def apply(self, kind: str, item: Any) -> None:
         """Pass an object to the state, as a watch would."""

@@ -9,6 +9,7 @@ from extender import placementcontent as content
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
+from extender.planner.state.state import PlannerState
 from extender.planner.timing import arrival_s
 from extender.simulate.cluster import SimulatedCluster
 from extender.simulate.members import annotated_pod
@@ -30,6 +31,13 @@ def placement_after(known: Placement | None, place: decisions.Place, session: Se
     remembered = session.snapshot.remembered.get(gang.key, ())
     wanted = content.placed(place, content.of_gang(known, gang), deadline_s=deadline_s, remembered=remembered)
     return replace(_new(gang), spec=wanted.spec, status=wanted.status)
+
+
+def count_failures(state: PlannerState, session: Session) -> None:
+    """Count failures of members as the writer of placements does; no watch reports them."""
+    for avoid in session.decided(decisions.Avoid):
+        state.failures.remember(avoid.gang.key, avoid.avoided or ())
+        state.failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
 
 
 class SimulatedEffects:
@@ -76,12 +84,10 @@ class SimulatedEffects:
             self._cluster.touched = True
 
     def _avoid(self, session: Session) -> None:
-        failures = self._cluster.world.state.failures
         for avoid in session.decided(decisions.Avoid):
             if avoid.avoided is not None:
                 self._change(avoid.gang.key, partial(content.avoiding, avoid))
-            failures.remember(avoid.gang.key, avoid.avoided or ())
-            failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
+        count_failures(self._cluster.world.state, session)
 
     def _place(self, session: Session) -> None:
         for place in session.decided(decisions.Place):

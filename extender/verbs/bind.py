@@ -23,7 +23,7 @@ from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingR
 from muster.api.muster import safetoevict
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native
-from muster.api.muster.placement import Placement, devices_of, holds_back, node_of, slots_of
+from muster.api.muster.placement import Placement, devices_of, holds_back, node_of_slot, slots_of
 from muster.api.names import DEFAULT_QUEUE, EPOCH, GROUP_NAME, RUNS_ON_SPARE, VOLCANO_QUEUE
 from muster.kube.errors import APIError, Conflict, Unreachable
 from muster.kube.loopclient import LoopClient
@@ -277,4 +277,4 @@ def _refusal(placement: Placement | None, record: PodRecord, node: str) -> VerbR
         return None if record.node == node else VerbReason.WRONG_NODE
     if placement.status.phase not in ACTIVE or record.epoch not in {None, placement.spec.epoch}:
         return VerbReason.PLACEMENT_OVER
-    return None if node_of(placement, record.slot.pod_set, record.slot.rank) == node else VerbReason.WRONG_NODE
+    return None if node_of_slot(placement, record.slot) == node else VerbReason.WRONG_NODE

@@ -24,7 +24,7 @@ from extender.verbs.capacity import counted, nodes_with_capacity, not_usable, re
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of
-from muster.api.muster.placement import node_of
+from muster.api.muster.placement import node_of_slot
 from muster.api.muster.pools import is_musters, pool_of_scheduler
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
@@ -87,7 +87,7 @@ class Filter:
         if placement is None or placement.status.phase not in ACTIVE or epoch not in {None, placement.spec.epoch}:
             return VerbReason.WAITS_FOR_GANG
         slot = slot_of(meta) or (record.slot if record else None)
-        node = node_of(placement, slot.pod_set, slot.rank) if slot else None
+        node = node_of_slot(placement, slot)
         return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:

@@ -27,7 +27,7 @@ from extender.planner.state.podset import PodSetView
 from extender.planner.timing import MOST_SLOTS, arrival_s, is_over
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of
+from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of_slot, nodes_of, runs_of
 from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05
@@ -267,7 +267,7 @@ def drop_strays(session: Session, gang: GangView) -> None:
         elif pod.epoch > placement.spec.epoch:
             stray = False  # its placement has not been seen yet
         else:
-            node = node_of(placement, pod.slot.pod_set, pod.slot.rank) if pod.slot else None
+            node = node_of_slot(placement, pod.slot)
             stray = not gang.active or pod.epoch < placement.spec.epoch or node != pod.pin
         if stray:
             session.decide(decisions.Evict(gang, pod, reasons.placements.STRAY, started=False))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from extender.planner.state.amounts import put_entry
+from extender.planner.state.amounts import put_entry, put_member
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import DEFAULT_POOL
@@ -78,15 +78,15 @@ class Access:
         name = (new or old or Namespace()).metadata.name
         ends = new is not None and new.metadata.deletion_timestamp is not None
         begins_to_end = ends and name not in self.ending
-        (self.ending.add if ends else self.ending.discard)(name)
+        put_member(self.ending, name, present=ends)
         before, labels = self._labels.pop(name, None), new.metadata.labels if new else {}
         if new is not None:
             self._labels[name] = labels
         left = new is not None and not new.queue and (name in self.left or bool(old and old.queue))
         changed = left != (name in self.left)
-        (self.left.add if left else self.left.discard)(name)
+        put_member(self.left, name, present=left)
         was_locked = name in self._locked
-        (self._locked.add if locked_to(labels) else self._locked.discard)(name)
+        put_member(self._locked, name, present=bool(locked_to(labels)))
         return changed or begins_to_end or (before != labels and (was_locked or self.restricted))
 
 

@@ -53,6 +53,14 @@ def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
         sets.pop(key, None)
 
 
+def put_member(members: set[K], key: K, *, present: bool) -> None:
+    """Add a member to a set, or remove it if it is not `present`."""
+    if present:
+        members.add(key)
+    else:
+        members.discard(key)
+
+
 def put_entry(table: dict[K, V], key: K, new: V | None) -> V | None:
     """Put an object into a table, or (None) remove it; return the previous object."""
     known = table.get(key)

@@ -19,7 +19,7 @@ from extender.planner.dynamic.claims import DeviceDemand, demand_of, kind_of_cla
 from extender.planner.dynamic.inventory import Inventory
 from extender.planner.dynamic.needs import NO_NEEDS, ClaimNeeds, Sums
 from extender.planner.dynamic.pools import DeviceId
-from extender.planner.state.amounts import discard, put_entry
+from extender.planner.state.amounts import discard, put_entry, put_member
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
@@ -139,12 +139,12 @@ class DeviceTable:
         for node in self._nodes_of(known) if known else ():
             self.on_nodes.setdefault(node, set()).add(key)
         self._note_alike(key, known.demand if known else None)
-        (self.reserved.add if known and known.users and not known.owner else self.reserved.discard)(key)
+        put_member(self.reserved, key, present=bool(known and known.users and not known.owner))
         self._forget(before.demand if before else None)
         return key
 
     def _note_alike(self, key: str, demand: DeviceDemand | None) -> None:
-        (self.alike.add if demand and demand.alike else self.alike.discard)(key)
+        put_member(self.alike, key, present=bool(demand and demand.alike))
 
     def _want(self, spec: ResourceClaimSpec) -> DeviceDemand:
         """Return the demand of a claim; equal claims of one template are read once, as there may be thousands."""

@@ -14,7 +14,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Placement, devices_of, node_of, own_victims, slots_of
+from muster.api.muster.placement import Placement, devices_of, node_of_slot, own_victims, slots_of
 from muster.api.names import DEFAULT_QUEUE
 
 
@@ -70,7 +70,7 @@ class PlacedSlots:
         placement, slot = self._active.get(key), record.slot
         if placement is None or slot is None:
             return
-        node = node_of(placement, slot.pod_set, slot.rank)
+        node = node_of_slot(placement, slot)
         if node is None or _sits(record, placement, slot, node):
             self._ledger.close(_holder(placement, slot))
         else:

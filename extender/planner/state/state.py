@@ -20,7 +20,7 @@ from extender.planner.state.views import Views
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
 from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.muster.native import is_native
-from muster.api.muster.placement import Placement, node_of
+from muster.api.muster.placement import Placement, node_of_slot
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 from muster.resources.runtime import UNKNOWN
@@ -87,7 +87,7 @@ class PlannerState(Views):
             return False
         return (record.epoch, record.pin) == (
             placement.spec.epoch,
-            node_of(placement, record.slot.pod_set, record.slot.rank),
+            node_of_slot(placement, record.slot),
         )
 
     def on_pod_written(self, new: Pod) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from extender.planner.state.amounts import put_entry
+from extender.planner.state.amounts import put_entry, put_member
 from extender.planner.state.nodes import NodeTable
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.kubernetes.storage import READ_WRITE_ONCE_POD, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -76,7 +76,7 @@ class Tables:
         """Update a volume claim (access modes, volume); return True if the change matters to scheduling."""
         key = (new or old or PersistentVolumeClaim()).metadata.key
         exclusive, volumes = new is not None and READ_WRITE_ONCE_POD in new.spec.access_modes, self._own_volumes()
-        (volumes.exclusive.add if exclusive else volumes.exclusive.discard)(key)
+        put_member(volumes.exclusive, key, present=exclusive)
         return self._put_volume(volumes.claims, key, new, _decisive)
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:

@@ -229,6 +229,11 @@ def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
     return None
 
 
+def node_of_slot(placement: Placement, slot: Slot | None) -> str | None:
+    """Return the node of a slot; None without a slot or a node."""
+    return node_of(placement, slot.pod_set, slot.rank) if slot else None
+
+
 def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
     """Return the node that a member is created pinned to; None if it has none, or is held until others have arrived."""
     return None if _pod_set(placement, pod_set).held else node_of(placement, pod_set, rank)

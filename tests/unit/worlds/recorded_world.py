@@ -6,6 +6,7 @@ from typing import Any
 
 from explain_world import ExplainWorld
 
+from extender.explain.clusterdump import READ
 from extender.planner.cycle import Planning
 from extender.planner.framework import config
 from extender.planner.framework.session import Session
@@ -44,12 +45,12 @@ class NotingTold(ReplayedWorld):
         """As it is, with a note."""
         known = self.objects[kind].get(item.metadata.key)
         if known is None or known.metadata.uid == item.metadata.uid:
-            self.tap.changed(lines.RESOURCES[kind], known, item)
+            self.tap.changed(READ[kind], known, item)
         super().apply(kind, item)
 
     def forget(self, kind: str, key: str) -> None:
         """As it is, with a note."""
-        self.tap.changed(lines.RESOURCES[kind], self.objects[kind].get(key), None)
+        self.tap.changed(READ[kind], self.objects[kind].get(key), None)
         super().forget(kind, key)
 
 
