@@ -3,7 +3,7 @@
 Both depend only on its spec, its kept runtime and the existing objects, so another process would make the same pass.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
@@ -13,22 +13,22 @@ from controller.caches import SharedCaches, packed
 from controller.kit import KindController, Kit
 from controller.live import controller_key
 from controller.trainjob.children import ChildSteps
+from controller.trainjob.cleanup import Cleanup
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.report import PASS_EVERY_S, Authorities
 from controller.trainjob.rules import outcome, status
-from controller.trainjob.rules.children import Children, before, continues, finished, initializer_name
+from controller.trainjob.rules.children import Children, before, finished, initializer_name
 from controller.trainjob.rules.outcome import Computed, EndCondition, computed, of_job_set
 from controller.trainjob.rules.steps import Create, Step, decide
 from controller.trainjob.runtimes import RuntimeFinder
 from controller.trainjob.watched import Watched
 from controller.worker import Retry
 from muster.api import names
-from muster.api.kubeflow.jobset import JobSet, ReplicatedJobStatus
+from muster.api.kubeflow.jobset import ReplicatedJobStatus
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
-from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Condition, Object, format_time
 from muster.api.merge_diff import difference
-from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.claims import read_claim
 from muster.kube.errors import Refused
@@ -49,8 +49,6 @@ after 60 s, with an Event at least every 5 minutes.
 """
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
-DELETION_FAILED = "TrainJobResourcesDeletionFailed"
-"""Reason of the Event of a TrainJob that has ended, and whose objects cannot be deleted."""
 
 
 class TrainJobs(KindController[TrainJob]):
@@ -76,6 +74,7 @@ class TrainJobs(KindController[TrainJob]):
         self._authorities, self._target, self._network_policies = authorities, target, network_policies
         self.watched = Watched(kit.client, self._framework, job_sets=target == "JobSet")
         self._steps = ChildSteps(kit, caches, self.watched)
+        self._cleanup = Cleanup(kit, self._steps)
         self._runtimes = RuntimeFinder(kit.client, kit.recorder, self._steps.maps.store, target)
         self._compiled: dict[str, tuple[tuple[int, str, str], Compiled]] = {}
         self.reflectors |= {
@@ -271,38 +270,11 @@ class TrainJobs(KindController[TrainJob]):
         return ""
 
     def _after_the_end(self, train_job: TrainJob) -> None:
-        """Delete Jobs that still run after the end, and the Job when its time is over."""
+        """Delete what is left of a TrainJob that has ended, now or later."""
         self._forget(train_job)
-        children = self._steps.left(train_job)
-        maker = children.job or children.job_set
-        jobs: list[Job | IndexedJob | JobSet] = [*children.initializers.values(), *([maker] if maker else [])]
-        why = "activeDeadlineSeconds are over" if outcome.overdue(train_job) else ""
-        left = [job for job in jobs if why or continues(job)]
-        if left:
-            self._delete(train_job, left, why or "the TrainJob has ended")
-            return
-        expires_s = outcome.expires_s(train_job, children)
-        if expires_s is None or maker is None:
-            return
-        left_s = expires_s - self._wall_s()
-        if left_s > 0:
+        left_s = self._cleanup.delete_left(train_job)
+        if left_s is not None:
             self.worker.queue.add_after(train_job.metadata.key, left_s)
-        else:
-            self._delete(train_job, [maker], "ttlSecondsAfterFinished are over")
-
-    def _delete(self, train_job: TrainJob, jobs: Iterable[Job | IndexedJob | JobSet], why: str) -> None:
-        """Delete objects of a TrainJob that has ended; report a refusal in an Event, and retry later."""
-        refusals = []
-        for job in jobs:
-            try:
-                self._steps.delete(job, why)
-            except Refused as error:
-                kind = "JobSet" if isinstance(job, JobSet) else "Job"
-                refusals.append(f"{kind} {job.metadata.name} cannot be deleted: {error.message}")
-        if refusals:
-            message = "; ".join(refusals)
-            self._recorder.event(train_job, "Warning", DELETION_FAILED, message)
-            raise Retry(message)
 
     def _blocked(self, train_job: TrainJob, why: str, *, passing: bool = False) -> None:
         """Report the obstacle, and try again later."""
