@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -162,21 +161,26 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
     except (APIError, ValueError) as error:
         log.warning("budgets of queues count as not used here", configmap=USAGE, why=str(error))
     for pool in pools_of(dump):
-        with suppress(APIError):
+        try:
             published = client.get(PUBLISHED, name_for(pool), namespace)
-            text = published.text or ""
-            if text and report_of(text).errors:
-                log.warning("the extender runs with a different configuration than this process", pool=pool)
-                text = ""
-            if pool == DEFAULT_POOL:
-                dump.scheduler_config = text
-            else:
-                dump.pool_configs[pool] = text
-            if published.suspects is not None:
-                dump.suspects[pool] = published.suspects
-            dump.inputs[pool], problems = published_inputs(published.data or {})
-            for problem in problems:
-                log.warning("published inputs of the planner cannot be used", pool=pool, why=problem)
+        except NotFound:
+            continue
+        except APIError as error:
+            log.warning("the extender's inputs cannot be read; the defaults apply here", pool=pool, why=str(error))
+            continue
+        text = published.text or ""
+        if text and report_of(text).errors:
+            log.warning("the extender runs with a different configuration than this process", pool=pool)
+            text = ""
+        if pool == DEFAULT_POOL:
+            dump.scheduler_config = text
+        else:
+            dump.pool_configs[pool] = text
+        if published.suspects is not None:
+            dump.suspects[pool] = published.suspects
+        dump.inputs[pool], problems = published_inputs(published.data or {})
+        for problem in problems:
+            log.warning("published inputs of the planner cannot be used", pool=pool, why=problem)
 
 
 def warm(site: Site) -> None:

@@ -185,7 +185,8 @@ def _is_past(asked: RequestContext) -> bool:
         return False
     try:
         return bool(gangs(store, asked.caller.scope, namespace=namespace, name=name, limit=1))
-    except StoreError:
+    except StoreError as error:
+        log_of.warning("the history cannot be read", error=str(error))
         return False
 
 

@@ -81,3 +81,19 @@ def test_the_page_plans_with_what_is_published() -> None:
         put_configurations(dump, client, "muster-system")
     assert dump.own_inputs == PublishedInputs()
     assert [(line["event"], line["pool"]) for line in lines] == [("published inputs of the planner cannot be used", "")]
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"), [(NotFound("there is none"), []), (Forbidden("you may not get it"), [""])]
+)
+def test_the_page_logs_that_it_plans_with_the_defaults(error: Exception, logged: list[str]) -> None:
+    """But not that an extender has published nothing yet."""
+
+    def get(_resource: object, name: str, _namespace: str) -> PublishedConfig:
+        raise error if name == "muster-planner" else NotFound("there is none")
+
+    client: Any = Client({})
+    client.get = get
+    with capture_logs() as lines:
+        put_configurations(ClusterDump(0.0), client, "muster-system")
+    assert [line["pool"] for line in lines] == logged
