@@ -3,6 +3,7 @@
 The demo is also a test: it fails with an error that lists the expected events that did not happen.
 """
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -40,6 +41,9 @@ NAMESPACE = "default"
 _COLUMNS = columns(Shown(NAMESPACE, output="table"))
 TIMEOUT_S = 120.0
 POLL_S = 0.2
+RUN_S = 8
+"""Run time of the demo's pods. In the examples they run for minutes, so that users can look at them."""
+_RUN = re.compile(r"(kwok\.muster\.dev/run-seconds: ).*")
 
 
 class ExpectedEvents:
@@ -156,7 +160,8 @@ def _clear(client: Client) -> None:
 def _submit(plane: Plane, console: Console) -> None:
     for file in ("torch-gang.yaml", "torch-gang-second.yaml", "indexed-job.yaml"):
         console.print(f"$ kubectl create -f examples/{file}")
-        result = plane.kubectl("create", "-f", str(EXAMPLES / file))
+        manifest = _RUN.sub(f'\\1"{RUN_S}"', (EXAMPLES / file).read_text())
+        result = plane.kubectl("create", "-f", "-", stdin=manifest)
         console.print((result.stdout or result.stderr).rstrip())
         if result.returncode:
             raise click.ClickException(f"examples/{file} was refused")
