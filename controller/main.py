@@ -19,7 +19,7 @@ from certs.rotation import Terms, WantedCertificate
 from controller.app import Controller
 from controller.certificates import CertificateOptions, Keeper
 from controller.settings import LOAD_WAIT_S, TRUST_WAIT_S, ControllerOptions, ControllerSettings, parse
-from controller.shipped import Manifest, read
+from controller.shipped import Manifest, read_folder
 from controller.trainjob.report import Authorities, Reports, ReportServer, TrainerReports
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         tracing.configure("controller", settings.traces_endpoint)
         client = Client.load(options.kubeconfig, user_agent="muster-controller", connections=_CONNECTIONS)
-        shipped = read(Path(settings.shipped)) if settings.shipped else []
+        shipped = read_folder(Path(settings.shipped)) if settings.shipped else []
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the error text suffices; a traceback would hide it
         return 2

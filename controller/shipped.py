@@ -26,7 +26,7 @@ KINDS: Final[Mapping[tuple[str, str], Resource[Any]]] = {
 Manifest = dict[str, Any]
 
 
-def read(folder: Path) -> list[Manifest]:
+def read_folder(folder: Path) -> list[Manifest]:
     """Return the objects in the YAML files of a folder. Raise ValueError that names all mistakes."""
     found: list[Manifest] = []
     errors: list[str] = []

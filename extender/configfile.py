@@ -38,8 +38,8 @@ class ConfigFile:
     def __init__(self, file: Path | None) -> None:
         """Read the file for the first time. Raises ValueError with all errors."""
         self._file = file
-        self._seen = self._read()
-        report = _report(*self._seen)
+        self._seen = self._read_file()
+        report = _report_of_text(*self._seen)
         if report.errors:
             raise ValueError(f"{file}: {'; '.join(report.errors)}")
         self.current = parse(self._seen[0])
@@ -68,11 +68,11 @@ class ConfigFile:
 
     def read_again(self) -> None:
         """Read the file; use or refuse a changed text."""
-        seen = self._read()
+        seen = self._read_file()
         if seen == self._seen:
             return
         self._seen = seen
-        report = _report(*seen)
+        report = _report_of_text(*seen)
         if report.errors:
             why = "; ".join(report.errors)
             RELOADS.labels("refused").inc()
@@ -108,7 +108,7 @@ class ConfigFile:
             except Exception:
                 log.exception("the configuration file could not be read; the extender retries")
 
-    def _read(self) -> tuple[str, str]:
+    def _read_file(self) -> tuple[str, str]:
         """Return the text of the file, or the reason why it cannot be read; the other one is empty."""
         try:
             return self._file.read_text(encoding="utf-8") if self._file else "", ""
@@ -116,5 +116,5 @@ class ConfigFile:
             return "", f"it cannot be read: {error}"
 
 
-def _report(text: str, unreadable: str) -> ConfigurationReport:
+def _report_of_text(text: str, unreadable: str) -> ConfigurationReport:
     return ConfigurationReport(errors=[unreadable]) if unreadable else report_of(text)

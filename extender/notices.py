@@ -58,20 +58,20 @@ class NoticeWriter(Writer):
             self._writes.start(Lane.PODS, "notice", stay.pod.uid, partial(self._withdraw, stay))
         for stay in _of_each_gang(stays):
             self._events.withdrawn(stay.gang, reasons.placements.NOT_NEEDED, kind=_audience(stay.pod))
-            self._count(stay.gang.uid, _audience(stay.pod), "withdrawn")
+            self._count_notice(stay.gang.uid, _audience(stay.pod), "withdrawn")
 
     def ended(self, room: decisions.MakeRoom, gang_uid: str, gang: str, pods: int) -> None:
         """Count the eviction of a number of pods of a gang, by its key and UID."""
         LOST_WORK.inc(pods * room.unsaved_s.get(gang, 0.0))
         if outcome := room.outcomes.get(gang):
-            self._count(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
+            self._count_notice(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
     def repaired(self, repair: decisions.EvictForFaults) -> None:
         """Count the end of a repair's notice, if there was one; its lost work does not count as lost to other gangs."""
         if repair.outcome:
-            self._count(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)
+            self._count_notice(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)
 
-    def _count(self, gang_uid: str, about: str, outcome: str) -> None:
+    def _count_notice(self, gang_uid: str, about: str, outcome: str) -> None:
         if (gang_uid, about) not in self._counted:
             self._counted[gang_uid, about] = None
             NOTICES.labels(outcome).inc()

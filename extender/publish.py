@@ -111,7 +111,7 @@ class FailureMemory:
     def recall(self) -> None:
         """Load the previous leader's data; data that is already known here is newer."""
         try:
-            kept = read(self._patch({}).get(AVOIDED, ""))
+            kept = read_failures(self._patch({}).get(AVOIDED, ""))
         except APIError as error:
             log.warning("nodes that gangs excluded before are only known from their Placements", why=str(error))
             return
@@ -143,6 +143,6 @@ def encoded(known: Failures, now: float) -> str:
     return "{" + ",".join(reversed(entries)) + "}"
 
 
-def read(text: str) -> Failures:
+def read_failures(text: str) -> Failures:
     """Decode the result of `encoded`; raises DecodeError."""
     return msgspec.json.decode(text, type=Failures) if text else {}

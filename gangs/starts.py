@@ -175,7 +175,7 @@ def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Wait
     """
     kept = np.zeros_like(free)
     for waits, needs in waiting:
-        whole, taken = _placed(free - kept, needs)
+        whole, taken = _used_capacity(free - kept, needs)
         if whole:
             free -= taken
             yield waits, taken
@@ -183,7 +183,7 @@ def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Wait
             kept += taken
 
 
-def _placed(free: Amounts, needs: Sequence[_Pods | None]) -> tuple[bool, Amounts]:
+def _used_capacity(free: Amounts, needs: Sequence[_Pods | None]) -> tuple[bool, Amounts]:
     """Return whether a gang fits, and the capacity that it takes, or as much of it as is free; fullest nodes first."""
     taken, whole = np.zeros_like(free), True
     for pods in needs:

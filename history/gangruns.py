@@ -32,7 +32,7 @@ def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
     entries.save(gang, new.metadata, moment)
     placement = noted(new)
     if placement is not None:
-        _placed(entries, run, placement, moment)
+        _record_placement(entries, run, placement, moment)
     for news in groups.news(run.seen, new, moment):
         entries.happens(run, news)
     _state(entries, gang, run, new, moment)
@@ -86,7 +86,7 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
     if run.ended is None:
         run.ended = at
     if gang.ended is None and not _is_reported_by_job(entries, gang):
-        _end(entries, gang, run, at, "Deleted", "it was deleted")
+        _end_run(entries, gang, run, at, "Deleted", "it was deleted")
     entries.touch(gang, run)
     entries.deleted(gang.namespace, uid)
     entries.less_alive(gang.id)
@@ -117,7 +117,7 @@ def _state(entries: Entries, gang: RecordedGang, run: GangRun, group: PodGroup, 
         if run.ended is None:
             run.ended = max(moment.at if moment.live else _last_end(entries, run, moment), run.submitted)
         if not reported_by_job:
-            _end(entries, gang, run, run.ended, state_of(facts), group.status.ending)
+            _end_run(entries, gang, run, run.ended, state_of(facts), group.status.ending)
     elif not reported_by_job:
         gang.ended = None
     refresh(entries, gang, run)
@@ -140,7 +140,7 @@ def _has_started(entries: Entries, gang: RecordedGang, run: GangRun, at: int) ->
         )
 
 
-def _end(entries: Entries, gang: RecordedGang, run: GangRun, at: int, state: State, text: str) -> None:
+def _end_run(entries: Entries, gang: RecordedGang, run: GangRun, at: int, state: State, text: str) -> None:
     if gang.ended is None or gang.state != state:
         if state == "Completed":
             _has_started(entries, gang, run, at)
@@ -159,11 +159,11 @@ def placement(entries: Entries, new: Placement, moment: ObservationTime) -> None
         version = int(new.metadata.resource_version or 0)
         if version > run.seen.placement_version:
             run.seen.placement_version = version
-            _placed(entries, run, new, moment)
+            _record_placement(entries, run, new, moment)
             entries.touch(entries.gangs[run.gang], run)
 
 
-def _placed(entries: Entries, run: GangRun, placement: Placement, moment: ObservationTime) -> None:
+def _record_placement(entries: Entries, run: GangRun, placement: Placement, moment: ObservationTime) -> None:
     gang = entries.gangs[run.gang]
     for news in groups.placed(run.seen, placement, moment):
         entries.happens(run, news)
@@ -211,7 +211,7 @@ def job_gone(entries: Entries, key: str, moment: ObservationTime) -> None:
     if gang is None:
         return
     if gang.ended is None:
-        _end(entries, gang, _alone(gang, key.rpartition("/")[2]), moment.at, "Deleted", "")
+        _end_run(entries, gang, _alone(gang, key.rpartition("/")[2]), moment.at, "Deleted", "")
         entries.touch(gang)
     entries.forget(gang)
 

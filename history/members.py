@@ -34,7 +34,7 @@ def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
     if holding.ran_from is None and (ran := pods.ran_from(new, moment)) is not None:
         holding.ran_from = max(ran, holding.bound)
         entries.changed(holding)
-        _count(entries, holding.run, entries.begun, 1)
+        _count_members(entries, holding.run, entries.begun, 1)
     end = pods.ended(new, moment)
     if end is not None:
         _close(entries, holding, end)
@@ -153,7 +153,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
         if end.reason == MemberEnd.FAILED and holding.run in entries.runs:
             entries.failed[holding.run] += 1
         if end.reason != MemberEnd.COMPLETED:
-            _count(entries, holding.run, entries.begun, -1)
+            _count_members(entries, holding.run, entries.begun, -1)
     gang = entries.gangs.get(holding.gang)
     saved = gang.saved if gang else None
     holding.saved = saved if saved is not None and holding.bound <= saved <= holding.ended else None
@@ -170,7 +170,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     entries.less_alive(holding.gang)
 
 
-def _count(entries: Entries, run: str, counter: Counter[str], more: int) -> None:
+def _count_members(entries: Entries, run: str, counter: Counter[str], more: int) -> None:
     """Count the members of a run by the states that determine the run's state."""
     if run in entries.runs:
         counter[run] += more
@@ -184,7 +184,7 @@ def _asks(entries: Entries, run: GangRun, pod: RecordedPod) -> None:
         return
     amounts = pods.amounts_of(pod)
     entries.members[uid] = run.uid, amounts
-    _count(entries, run.uid, entries.unended, 1)
+    _count_members(entries, run.uid, entries.unended, 1)
     together = entries.together[run.uid] = add(entries.together.get(run.uid, {}), amounts)
     more = maximum(run.asked, together)
     if more != run.asked:
@@ -195,7 +195,7 @@ def _asks(entries: Entries, run: GangRun, pod: RecordedPod) -> None:
 def _asks_no_more(entries: Entries, uid: str) -> None:
     run, amounts = entries.members.pop(uid, ("", {}))
     if run:
-        _count(entries, run, entries.unended, -1)
+        _count_members(entries, run, entries.unended, -1)
     if run in entries.together:
         entries.together[run] = subtract(entries.together[run], amounts)
 

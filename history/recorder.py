@@ -245,7 +245,7 @@ class HistoryRecorder:
             if self._blind_since is None:
                 LAST_PASS.set(self._seen / MS)
             self._trouble, self._written_s = None, self._clock_s()
-            self._count(changes)
+            self._count_events(changes)
             self._sum(changes)
             return
 
@@ -256,7 +256,7 @@ class HistoryRecorder:
         except StoreError as error:
             log.warning("rows beyond the hourly limit are not summed", why=str(error))
 
-    def _count(self, changes: RowChanges) -> None:
+    def _count_events(self, changes: RowChanges) -> None:
         for each in changes.happenings:
             HAPPENED.labels(each.what).inc()
         try:

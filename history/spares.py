@@ -31,7 +31,7 @@ def settle(entries: Entries, uid: str, at: int) -> None:
     run = entries.runs.get(uid)
     known = entries.holdings.get(entries.spares.get(uid, ""))
     if run is None or not entries.bound[uid] or not run.seen.spares:
-        _end(entries, known, at)
+        _end_holding(entries, known, at)
         return
     shapes = entries.shapes.get(uid, {})
     if known is not None and not shapes:
@@ -46,7 +46,7 @@ def settle(entries: Entries, uid: str, at: int) -> None:
         known.amounts = maximum(known.amounts, wanted)
         entries.changed(known)
         return
-    _end(entries, known, at)
+    _end_holding(entries, known, at)
     if wanted:
         entries.opened(_held(entries, run, wanted, at))
     entries.touch(entries.gangs[run.gang], run)
@@ -67,7 +67,7 @@ def _held(entries: Entries, run: GangRun, amounts: Vector, at: int) -> Holding:
     )
 
 
-def _end(entries: Entries, known: Holding | None, at: int) -> None:
+def _end_holding(entries: Entries, known: Holding | None, at: int) -> None:
     if known is not None:
         known.ended, known.reason = max(at, known.bound), MemberEnd.COMPLETED
         entries.ended(known)

@@ -108,7 +108,9 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
     """
     if len(kinds) == 1:
         with failing_as("read", client, kinds[0].resource, name, namespace):
-            found = [Target(kinds[0], _read(client, namespace, kinds[0], name, unseen=request.verb == "cancel"))]
+            found = [
+                Target(kinds[0], _read_workload(client, namespace, kinds[0], name, unseen=request.verb == "cancel"))
+            ]
     else:
         found, forbidden = _named(client, namespace, kinds, name)
         if not found:
@@ -125,7 +127,7 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
     return found[0]
 
 
-def _read(client: Client, namespace: str, kind: WorkloadKind, name: str, *, unseen: bool) -> JSON:
+def _read_workload(client: Client, namespace: str, kind: WorkloadKind, name: str, *, unseen: bool) -> JSON:
     """Return a workload; with `unseen`, return only its name if the user may not read it."""
     try:
         return client.get(whole(kind.resource), name, namespace)

@@ -36,7 +36,7 @@ def lines(shard: Mapping[str, Any]) -> tuple[list[str], bool]:
     report = report_of(yaml.safe_dump(content))
     places = {f"tiers[0].plugins[{index}]": f"spec.plugins.{each['name']}" for index, each in enumerate(plugins)}
     there = (*places, *(f"{key}" for key in content if key != "tiers"))
-    found = [_placed(line, places) for line in report.lines() if line.removeprefix("error: ").startswith(there)]
+    found = [_with_place(line, places) for line in report.lines() if line.removeprefix("error: ").startswith(there)]
     found += [f"spec.{key}: no effect: {why}" for key, why in _unread(spec)]
     return found, bool(report.errors)
 
@@ -71,7 +71,7 @@ def _is_enabled(part: Any) -> bool:
     return mapping(part).get("enabled") is not False
 
 
-def _placed(line: str, places: Mapping[str, str]) -> str:
+def _with_place(line: str, places: Mapping[str, str]) -> str:
     for path, place in places.items():
         line = line.replace(f"{path}: {place.rpartition('.')[2]}: ", f"{place}: ").replace(path, place)
     return line

@@ -79,9 +79,9 @@ class Explainer:
     def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
         """Return a report without names of others' objects; HTTPException 404, or 429 if too many requests wait."""
         with self._slots.taken(caller.account):
-            cluster = self._cluster.value(self._caches.total, self._read)
+            cluster = self._cluster.value(self._caches.total, self._read_cluster)
             if not self._has(cluster.dump, namespace, name):
-                cluster = self._cluster.renewed(self._caches.total, self._read)
+                cluster = self._cluster.renewed(self._caches.total, self._read_cluster)
             dump = cluster.dump
             reader = ALL if caller.everything else self._reader(dump, caller)
             try:
@@ -96,13 +96,13 @@ class Explainer:
 
     def warm(self) -> None:
         """Read the cluster, and run the first cycle over it, before the first request."""
-        self._cluster.value(self._caches.total, self._read)
+        self._cluster.value(self._caches.total, self._read_cluster)
 
     def dump(self) -> ClusterDump:
         """Return the cluster state, which may be slightly old in a large cluster. Callers must not change it."""
         return self._dump.value(self._caches.total, self._read_dump)
 
-    def _read(self) -> _ExplainedCluster:
+    def _read_cluster(self) -> _ExplainedCluster:
         cluster = _ExplainedCluster(self._dump.renewed(self._caches.total, self._read_dump))
         with suppress(UnknownNameError, ValueError):  # the caller gets an error about the unreadable configuration
             cluster.what_if_of(DEFAULT_POOL, names=True).decided()

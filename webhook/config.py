@@ -80,7 +80,7 @@ def load(path: Path) -> tuple[ResourceGroup, ...]:
 def parse(text: str) -> tuple[ResourceGroup, ...]:
     """Read the YAML, where empty means no groups; ValueError names all errors and their paths."""
     try:
-        document = _read(text)
+        document = _read_yaml(text)
     except ValueError as error:
         raise ValueError(f"admission configuration: {error}") from error
     if not isinstance(document, dict):
@@ -104,7 +104,7 @@ def parse(text: str) -> tuple[ResourceGroup, ...]:
     return tuple(groups)
 
 
-def _read(text: str) -> Any:
+def _read_yaml(text: str) -> Any:
     """Return the content of YAML, with empty as an empty mapping.
 
     ValueError explains in one line why it cannot be read.
@@ -206,7 +206,7 @@ def _affinity(written: Any, path: str, errors: list[FieldError]) -> dict[str, An
     found = written or {}
     if isinstance(written, str):
         try:
-            found = _read(written)
+            found = _read_yaml(written)
         except ValueError as error:
             message = f"should be an affinity as a mapping, or one as JSON or YAML; {error}"
             errors.append(FieldError(path, message, written))

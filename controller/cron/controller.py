@@ -13,7 +13,7 @@ from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, CronJob
 from muster.kube.errors import NotFound, Refused
-from muster.volcano.schedule import ScheduleError, read, zone_of
+from muster.volcano.schedule import ScheduleError, read_schedule, zone_of
 
 BLOCKED_S = 30.0
 """Time until a refused Job is retried."""
@@ -60,7 +60,7 @@ class CronJobs(KindController[CronJob]):
     def _run(self, cron_job: CronJob, jobs: list[Job]) -> None:
         spec, now_s = cron_job.spec, self._wall_s()
         try:
-            schedule = read(spec.schedule, spec.time_zone)
+            schedule = read_schedule(spec.schedule, spec.time_zone)
         except ScheduleError as error:
             self._recorder.event(cron_job, "Warning", "InvalidSchedule", f"no Jobs are made: {error}")
             return

@@ -133,14 +133,14 @@ class RequestsByQueue:
         uid = pod.metadata.uid
         with self._lock:
             if counts:
-                return self._count(pod)
+                return self._count_pod_of_queue(pod)
             return self._drop(uid) if uid in self._pods else None
 
     def node_seen(self, node: str) -> set[str]:
         """Recount pods that requested more than the node had offered; return the queues whose sums have changed."""
         with self._lock:
             pods = [*self._beyond.get(node, {}).values()]
-            return {queue for pod in pods if (queue := self._count(pod)) is not None}
+            return {queue for pod in pods if (queue := self._count_pod_of_queue(pod)) is not None}
 
     def moved(self, gang: str, queue: str) -> set[str]:
         """Count the pods of a gang for the queue that it is in now; return the queues whose sums have changed by it."""
@@ -170,7 +170,7 @@ class RequestsByQueue:
                 if uid in self._pods:
                     self._drop(uid)
 
-    def _count(self, pod: Pod) -> str | None:
+    def _count_pod_of_queue(self, pod: Pod) -> str | None:
         uid, node = pod.metadata.uid, pod.spec.node_name
         known = self._pods.get(uid)
         queue = known.queue if known else self.queue_of(pod)

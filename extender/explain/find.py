@@ -218,10 +218,10 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
         why = problem(pod) or failure(pod)
         ended = reasons.members.ended(pod.status.phase, record.node, why.words if why else "")
         return "failed" if why else "finished", ended
-    return _placed(what_if, pod, record) if record.node else None
+    return _placed_pod(what_if, pod, record) if record.node else None
 
 
-def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
+def _placed_pod(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
     """Return the cause for a pod that has its node."""
     if silent := silence(what_if, pod):
         return "lost", reasons.members.told(pod="it", what=silent)

@@ -107,7 +107,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
     budgets = budgets_of(session.snapshot, session.now, session.inputs.usage)
     return [
         replace(
-            _report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ()))),
+            _queue_report(session, name, depth, parents[name], counts[name], tuple(first.get(name, ()))),
             spares=spares.get(name, {}),
             budgets=_budgets(session.snapshot.queues[name], budgets[name]) if name in budgets else (),
         )
@@ -130,11 +130,11 @@ def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
             parent=parents[name],
             depth=depth,
             allocated={name: amount for name, amount in _held(queue.status).items() if amount},
-            spares=_read(queue.status.spares),
-            fair_share=_read(queue.status.fair_share),
-            deserved=_read(queue.status.deserved),
-            capability=_read(queue.spec.capability),
-            guarantee=_read(queue.spec.guarantee.resource),
+            spares=_vector_of(queue.status.spares),
+            fair_share=_vector_of(queue.status.fair_share),
+            deserved=_vector_of(queue.status.deserved),
+            capability=_vector_of(queue.spec.capability),
+            guarantee=_vector_of(queue.spec.guarantee.resource),
             weight=queue.spec.weight,
             priority=queue.spec.priority,
             waiting=queue.status.waiting,
@@ -148,7 +148,7 @@ def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
 
 def _held(status: QueueStatus) -> Vector:
     """Return the amounts of pods and spare slots together, as the planner counts them."""
-    return add(_read(status.allocated), _read(status.spares))
+    return add(_vector_of(status.allocated), _vector_of(status.spares))
 
 
 def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) -> Iterator[str]:
@@ -204,7 +204,7 @@ def _in_order(parents: Mapping[str, str]) -> list[tuple[str, int]]:
     return result
 
 
-def _report(
+def _queue_report(
     session: Session, name: str, depth: int, parent: str, waiting: int, first: tuple[WaitingGang, ...]
 ) -> QueueReport:
     queue = session.snapshot.queues.get(name) or Queue()
@@ -219,8 +219,8 @@ def _report(
         allocated=vector_of(allocated),
         fair_share=vector_of(session.hooks.get_queue_fair_share.call(name)),
         deserved=vector_of(session.hooks.get_queue_deserved_resources.call(name)),
-        capability=_read(queue.spec.capability),
-        guarantee=_read(queue.spec.guarantee.resource),
+        capability=_vector_of(queue.spec.capability),
+        guarantee=_vector_of(queue.spec.guarantee.resource),
         weight=queue.spec.weight,
         priority=queue.spec.priority,
         waiting=waiting,
@@ -246,7 +246,7 @@ def _listed(amounts: Vector) -> str:
     return ", ".join(f"{amount_text(name, amount)} {name}" for name, amount in sorted(amounts.items()))
 
 
-def _read(quantities: Mapping[str, str | int | float]) -> Vector:
+def _vector_of(quantities: Mapping[str, str | int | float]) -> Vector:
     try:
         return vector(quantities)
     except ValueError:

@@ -136,7 +136,7 @@ class Ledger:
         self._by_node.setdefault(entry.node, set()).add(holder)
         if entry.gang is not None:
             self._by_gang.setdefault(entry.gang, set()).add(holder)
-        self._count(entry, 1)
+        self._count_entry(entry, 1)
         return known
 
     def close(self, holder: Hashable) -> LedgerEntry | None:
@@ -153,7 +153,7 @@ class Ledger:
             discard(self._by_node, entry.node, holder)
             if entry.gang is not None:
                 discard(self._by_gang, entry.gang, holder)
-            self._count(entry, -1)
+            self._count_entry(entry, -1)
         return entry
 
     def _forget(self, gang: str | None) -> None:
@@ -237,7 +237,7 @@ class Ledger:
                 used = add(used, {resource: clipped(amount) for resource, amount in taken.items()})
         self.queues.reserve(gang, floor, used)
 
-    def _count(self, entry: LedgerEntry, sign: int) -> None:
+    def _count_entry(self, entry: LedgerEntry, sign: int) -> None:
         self._add(entry, sign)
         if entry.kind is EntryKind.PLACED and entry.gang and entry.node:
             tally(self.placed, entry.gang, sign)

@@ -135,9 +135,9 @@ class LimitedUse:
         known = self._known(claim, queue) if claim else ()
         for bounds in self.limits.above(queue):
             if bounds.queue not in known:
-                self._count((bounds.queue, None), amounts, sign)
+                self._count_use((bounds.queue, None), amounts, sign)
             if bounds.annotated.per_user:
-                self._count((bounds.queue, user), amounts, sign)
+                self._count_use((bounds.queue, user), amounts, sign)
 
     def _known(self, claim: str, queue: str) -> set[str]:
         """Return the limited queues that already count a claim's devices because another queue uses the claim."""
@@ -151,10 +151,10 @@ class LimitedUse:
             for queue, (_, _, devices) in self.claims.uses[claim].items():
                 chain = {bounds.queue for bounds in self.limits.above(queue)}
                 for each in chain & known:
-                    self._count((each, None), dict(devices), -1)
+                    self._count_use((each, None), dict(devices), -1)
                 known |= chain
 
-    def _count(self, key: tuple[str, str | None], amounts: Mapping[str, int], sign: int) -> None:
+    def _count_use(self, key: tuple[str, str | None], amounts: Mapping[str, int], sign: int) -> None:
         used = self.used.setdefault(key, {})
         for resource, amount in amounts.items():
             tally(used, resource, sign * amount)

@@ -34,13 +34,13 @@ def _victims(decision: Any) -> Iterator[DecisionText]:
     return ((victim.key, pod.key) for victim, pod in decision.victims)
 
 
-def _placed(place: decisions.Place) -> Iterator[DecisionText]:
+def _placement_text(place: decisions.Place) -> Iterator[DecisionText]:
     yield str(place.epoch), nodes_text(place.pod_sets), *(" ".join(each) for each in _victims(place))
 
 
 _DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[DecisionText]]]] = {
     decisions.AdmitGang: ("enqueue", lambda _: [()]),
-    decisions.Place: ("place", _placed),
+    decisions.Place: ("place", _placement_text),
     decisions.ClosePlacement: ("close", lambda close: [(close.phase,)]),
     decisions.Reserve: ("reserve", lambda reserve: [(nodes_text(reserve.pod_sets),)]),
     decisions.Unreserve: ("unreserve", lambda _: [()]),

@@ -70,7 +70,7 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
         if not places:
             break
         for place in places:
-            placed.append(_placed(place, new, session))
+            placed.append(_placed_gang(place, new, session))
             known = what_if.state.placement_of(place.gang.key)
             what_if.state.on_placement(known, placement_after(known, place, session))
         what_if.continue_planning()
@@ -81,7 +81,7 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
     return placed
 
 
-def _placed(place: decisions.Place, new: set[str], session: Session) -> SimulatedGang:
+def _placed_gang(place: decisions.Place, new: set[str], session: Session) -> SimulatedGang:
     return SimulatedGang(
         gang=place.gang.key,
         workload=gang_text(place.gang),

@@ -41,7 +41,7 @@ class Definition:
     about: str
 
 
-def _read(name: str) -> dict[str, Any]:
+def _read_overlay(name: str) -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     content.pop("_parts", None)  # definitions of anchors
     return content
@@ -61,9 +61,9 @@ _KINDS: Final = (
     ),
     *(trainer.TRAIN_JOBS, trainingruntime.TRAINING_RUNTIMES, trainingruntime.CLUSTER_TRAINING_RUNTIMES),
 )
-_TEXTS: Final = _read("kinds.yaml")
+_TEXTS: Final = _read_overlay("kinds.yaml")
 DEFINITIONS: Final = tuple(Definition(resource=each, **_TEXTS[each.kind]) for each in _KINDS)
-OVERLAYS: Final[dict[str, Schema]] = _read("overlays.yaml")
+OVERLAYS: Final[dict[str, Schema]] = _read_overlay("overlays.yaml")
 """Overlays of the schemas of Structs, by name: server-side defaults, required fields, rules in CEL, list keys."""
 
 

@@ -277,7 +277,7 @@ class Reflector(Readable, Generic[T]):
             await asyncio.sleep(AGAIN_S * (1 + self._random()))
             for key in budget.again():
                 try:
-                    await self._read(key, budget)
+                    await self._read_single(key, budget)
                 except APIError as error:
                     log.info(
                         "cannot read an object that was left out",
@@ -290,7 +290,7 @@ class Reflector(Readable, Generic[T]):
                         "reading an object that was left out failed", resource=self._resource.plural, name=key
                     )
 
-    async def _read(self, key: str, budget: MemoryLimit[T]) -> None:
+    async def _read_single(self, key: str, budget: MemoryLimit[T]) -> None:
         """Read one object through a list, because some processes only have this right.
 
         An empty list means it was deleted.

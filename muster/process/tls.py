@@ -57,7 +57,7 @@ class ServerTLS:
 
     def read_files(self) -> None:
         """Read the files; FileError if they cannot be used."""
-        self._stamp, self._shown = self._files.stamp(), _read(self._files)
+        self._stamp, self._shown = self._files.stamp(), _load_context(self._files)
 
     def ends_s(self) -> float:
         """Return the expiry time of the certificate for the next client, in seconds since the epoch.
@@ -80,7 +80,7 @@ class ServerTLS:
             if stamp != self._stamp:
                 self._stamp = stamp
                 try:
-                    self._shown = _read(self._files)
+                    self._shown = _load_context(self._files)
                 except FileError as error:
                     log.warning(
                         "the new certificate is not usable yet", the_old_one_stays=bool(self._shown), error=str(error)
@@ -108,7 +108,7 @@ def _context(*, asks: bool) -> ssl.SSLContext:
     return context
 
 
-def _read(files: Files) -> _Shown:
+def _load_context(files: Files) -> _Shown:
     context = _context(asks=files.client_ca is not None)
     try:
         # Without a password OpenSSL would prompt for the password of an encrypted key.

@@ -60,7 +60,7 @@ def read_selector(text: str) -> Requirements:
     """Return the conditions of a selector in kubectl's text form; ValueError describes a mistake in it."""
     if not text.strip():
         return ()
-    return tuple(_read(part) for part in _parts(text))
+    return tuple(_read_requirement(part) for part in _parts(text))
 
 
 def selects(selector: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
@@ -100,7 +100,7 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _read(part: str) -> Requirement:
+def _read_requirement(part: str) -> Requirement:
     if found := _SET.fullmatch(part):
         values = frozenset(value.strip() for value in found["values"].split(","))
         operator = "In" if found["operator"] == "in" else "NotIn"

@@ -32,7 +32,7 @@ def parse(text: str | float, *, milli: bool = False) -> int:
 
 @lru_cache(maxsize=65536)
 def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positional arguments make the cheaper cache key
-    amount, tens = _read(text)
+    amount, tens = _read_number(text)
     tens += 3 if milli else 0
     power: int = 10 ** abs(tens)
     # Floor division of the negated amount rounds up.
@@ -42,11 +42,11 @@ def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positi
 
 def exact(text: str) -> Fraction:
     """Return the amount in base units as it is written, neither rounded nor capped; ValueError describes a mistake."""
-    amount, tens = _read(text)
+    amount, tens = _read_number(text)
     return amount * Fraction(10) ** tens
 
 
-def _read(text: str) -> tuple[int, int]:
+def _read_number(text: str) -> tuple[int, int]:
     """Return a whole number and the power of ten to multiply it by."""
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if not match:

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _HOW = f"write a number of nodes from 0 to {SPARES.value}, or a number for each pod set, as worker=2,ps=1"
 
 
-def parse(text: str) -> dict[str, int]:
+def parse_spares(text: str) -> dict[str, int]:
     """Return pod set → nodes; the name is empty for the largest one. ValueError explains the format."""
     if len(text) > _MAX_CHARS:
         raise ValueError(f"{len(text)} characters are more than {_MAX_CHARS}; {_HOW}")
@@ -43,7 +43,7 @@ def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
     if text is None:
         return {}
     try:
-        return parse(text)
+        return parse_spares(text)
     except ValueError:
         return {}
 
@@ -65,6 +65,6 @@ def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
     if text is None:
         return
     try:
-        parse(text)
+        parse_spares(text)
     except ValueError as error:
         yield FieldError(f"{path}[{names.SPARES}]", str(error), text)

@@ -206,9 +206,9 @@ def _pod_set(job: JSON, runtime: Runtime, framework: str, nodes: int | None) -> 
     main = [each for each in containers if each.name == NODE and not each.init]
     return PodSet(
         name=job["name"],
-        count=_count(job, role, runtime, framework, nodes),
+        count=_node_count(job, role, runtime, framework, nodes),
         rank="",  # set with the network
-        hosts=lambda _count: (),
+        hosts=lambda _node_count: (),
         subdomain="",
         target=main[0] if main and role in {"trainer", "launcher"} else None,
         containers=containers,
@@ -233,7 +233,7 @@ def _role(job: JSON, framework: str) -> Role:
     return "trainer" if step == TRAINER else "other"
 
 
-def _count(job: JSON, role: Role, runtime: Runtime, framework: str, nodes: int | None) -> int:
+def _node_count(job: JSON, role: Role, runtime: Runtime, framework: str, nodes: int | None) -> int:
     """Return the number of nodes for the pod set that trains; for others, the template's number."""
     policy = runtime.spec.ml_policy
     spec = job["template"].get("spec") or {}

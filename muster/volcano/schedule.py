@@ -85,7 +85,7 @@ Schedule = Every | Fields
 
 
 @lru_cache(maxsize=4096)
-def read(text: str, time_zone: str | None) -> Schedule:
+def read_schedule(text: str, time_zone: str | None) -> Schedule:
     """Return the schedule; raises ScheduleError."""
     if len(text) > MOST_CHARS:
         raise ScheduleError(f"must have at most {MOST_CHARS} characters")

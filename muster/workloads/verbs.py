@@ -91,7 +91,7 @@ def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
     verbs = kind.verbs or Verbs()
     if verbs.stop:
         return value_at(workload, verbs.stop) is True
-    return _count(verbs, workload) == 0 if verbs.count else verbs.held(dict(workload))
+    return _pod_count(verbs, workload) == 0 if verbs.count else verbs.held(dict(workload))
 
 
 def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[Place, Any, Any]]:
@@ -142,7 +142,7 @@ class _Given(NamedTuple):
         kept = str(mapping(value_at(self.workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS))
         if replicas is None and not held and not kept.isdecimal():
             raise ValueError(f"it was scaled to 0 by hand: muster resize {self.title} --size NUMBER starts it")
-        wanted = replicas if replicas is not None else _count(self.verbs, self.workload) if held else int(kept)
+        wanted = replicas if replicas is not None else _pod_count(self.verbs, self.workload) if held else int(kept)
         note = {"metadata": {"annotations": {names.HELD_REPLICAS: str(wanted) if held else None}}}
         return Step("patch", {**note, **_at(self.verbs.count, value=0 if held else wanted)})
 
@@ -152,7 +152,7 @@ class _Given(NamedTuple):
             change = (Step("stopped"), Step("patch", patch))
             return self.switched(held=True), *change, self.switched(held=False)
         replicas = value_at(patch, self.verbs.count) if self.verbs.count else None
-        wanted = _count(self.verbs, self.workload) if replicas is None else replicas
+        wanted = _pod_count(self.verbs, self.workload) if replicas is None else replicas
         held = _merged(patch, self.switched(wanted, held=True).value)
         return Step("patch", held), Step("stopped"), self.switched(wanted, held=False)
 
@@ -235,7 +235,7 @@ def _labelled(node: Mapping[str, Any]) -> bool:
     return names.FRAMEWORK in labels and not names.opted_out(labels)
 
 
-def _count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
+def _pod_count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
     value = value_at(workload, verbs.count)
     return value if isinstance(value, int) else 1
 

@@ -71,7 +71,7 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
     The exit code is 1 if there is a problem. The command needs the right to read the Secret, and does not show keys.
     """
     client = where.client()
-    found = _read(client, secret, namespace)
+    found = _read_secret(client, secret, namespace)
     now_s = client.server_time_s() or time.time()
     called = _webhooks(client, webhooks)
     by_url = found is None and any(called.values()) and all(each.client_config.url for each in chain(*called.values()))
@@ -92,7 +92,7 @@ def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
     waits. The old authority stays trusted until all replicas have had an hour to load the new certificates.
     """
     client = where.client()
-    found = _read(client, secret, namespace)
+    found = _read_secret(client, secret, namespace)
     target = f"secret/{secret}"
     if found is None:
         raise Failed(f"there is no {target} in namespace {namespace}: the controller makes it when it runs")
@@ -105,7 +105,7 @@ def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
     click.echo(f"{target}: {request} asked for; `muster certs status` shows its progress")
 
 
-def _read(client: Client, secret: str, namespace: str) -> CertificateSecret | None:
+def _read_secret(client: Client, secret: str, namespace: str) -> CertificateSecret | None:
     with failing_as("read", client, CERTIFICATE_SECRETS, secret, namespace):
         try:
             return client.get(CERTIFICATE_SECRETS, secret, namespace)

@@ -37,7 +37,7 @@ def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where
     Nodes of the same rack and model with equally many free GPUs share a line. The command needs the right to list nodes
     and pods of the whole cluster; `muster ps` shows the nodes of your own gangs without this right.
     """
-    found = [row for row in _read(where.client()) if rack in {None, row.rack} and model in {None, row.model}]
+    found = [row for row in _read_node_rows(where.client()) if rack in {None, row.rack} and model in {None, row.model}]
     if output in {"table", "wide"} and not found:
         click.echo("No nodes found.", err=True)
     elif output in {"table", "wide"} and not each:
@@ -52,7 +52,7 @@ def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where
         ).show(found)
 
 
-def _read(client: Client) -> list[NodeRow]:
+def _read_node_rows(client: Client) -> list[NodeRow]:
     try:
         there, pods = client.list(NODES), client.list(PODS, field_selector=_LIVING)
     except Forbidden as error:

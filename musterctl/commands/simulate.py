@@ -80,7 +80,7 @@ def simulate(
     dump = dump_for(read, space)
     if not dump.whole and (add_nodes or cordon or without or queues):
         raise click.UsageError("only users who may list the whole cluster can simulate these changes; you may use -f")
-    submission = _read(files, dump, read, space, admission_config or "")
+    submission = _read_submission(files, dump, read, space, admission_config or "")
     change = DumpChange(
         space,
         without=list(without),
@@ -110,7 +110,9 @@ def simulate(
     print_report({"ignored": submission.ignored, "gangs": gangs_after} | more, lines, output)
 
 
-def _read(files: tuple[str, ...], dump: ClusterDump, read: ClusterReader, namespace: str, config: str) -> Submission:
+def _read_submission(
+    files: tuple[str, ...], dump: ClusterDump, read: ClusterReader, namespace: str, config: str
+) -> Submission:
     """Return the submission of these files; `config` is the webhook's."""
     try:
         found = [(file, list(documents(file))) for file in files]

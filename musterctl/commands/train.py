@@ -85,7 +85,7 @@ def run_file(
     function is sent and called, with ARGUMENTS of the form name=value. The log of rank 0 goes to standard output, the
     progress and the reason for waiting to standard error. After Ctrl-C the training keeps running.
     """
-    name, content, arguments = trainfile.read(file, command)
+    name, content, arguments = trainfile.read_train_file(file, command)
     wanted = name_of(trainer.TRAIN_JOBS, job_name) if job_name is not None else trainfile.job_name(name)
     client, space = connect_in(namespace, where)
     found = runtime_of(client, runtime, space)

@@ -28,7 +28,7 @@ _STARTERS = {"torch": "torchrun", "mpi": "python"}
 _NAME_CHARS = 40
 
 
-def read(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
+def read_train_file(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
     """Return the name and content of FILE (of FILE:FUNCTION a source that calls it), and the program's arguments."""
     file, _, function = place.partition(":")
     path = Path(file)

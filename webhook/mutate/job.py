@@ -44,7 +44,7 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
     def review(request: AdmissionRequest) -> ReviewVerdict:
         try:
             document = generic(request.object)
-            job = _read(document)
+            job = _read_job(document)
             old = generic(request.old_object) if request.operation == "UPDATE" else None
             if old is not None and job.metadata.deletion_timestamp:
                 return ReviewVerdict()
@@ -58,7 +58,7 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
     return review
 
 
-def _read(document: JSON) -> Job:
+def _read_job(document: JSON) -> Job:
     return msgspec.convert(document, Job)
 
 
@@ -131,7 +131,7 @@ def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
     if old is None:
         return not given
     kept = given == value_at(old, ("spec", "minAvailable")) and not _sets_minimum(document)
-    return kept and given == total_minimum(_read(old).spec)
+    return kept and given == total_minimum(_read_job(old).spec)
 
 
 def _sets_minimum(document: JSON) -> bool:

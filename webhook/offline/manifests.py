@@ -94,7 +94,7 @@ def documents_in(text: str, file: str, *, aliases: bool = True) -> Iterator[JSON
 
     Without `aliases`, aliases are refused, because a few lines of them can expand to a very long text.
     """
-    for document in _read(text, file, aliases=aliases):
+    for document in _read_documents(text, file, aliases=aliases):
         is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
         for each in document["items"] if is_list else [document]:
             if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict | None):
@@ -107,7 +107,7 @@ def as_yaml(content: JSON) -> str:
     return yaml.dump(content, Dumper=KubectlDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
-def _read(text: str, file: str, *, aliases: bool) -> list[Any]:
+def _read_documents(text: str, file: str, *, aliases: bool) -> list[Any]:
     try:
         return [_as_json(each) for each in _parsed(text, aliases=aliases) if each is not None]
     except (yaml.YAMLError, ValueError) as error:

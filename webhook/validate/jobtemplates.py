@@ -15,7 +15,7 @@ from muster.api.volcano.flow import JobFlow, JobTemplate, job_name
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.flows import PATH, check_steps, warn_steps
-from muster.volcano.schedule import ScheduleError, read, zone_of
+from muster.volcano.schedule import ScheduleError, read_schedule, zone_of
 from webhook.objects.names import MAX_LABEL, is_label
 from webhook.review import Handler, reviewer_of
 from webhook.validate.volcano_job.job import check_job, warn
@@ -96,6 +96,6 @@ def _check_cron(cron_job: cron.CronJob) -> Iterator[FieldError]:
     except ScheduleError as error:
         yield FieldError("spec.timeZone", str(error), spec.time_zone)
     try:
-        read(spec.schedule, None)
+        read_schedule(spec.schedule, None)
     except ScheduleError as error:
         yield FieldError("spec.schedule", str(error), spec.schedule)

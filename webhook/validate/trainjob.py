@@ -53,7 +53,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
     """Return the handler for TrainJobs, on CREATE and UPDATE."""
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
-        job = _read(request.object)
+        job = _read_train_job(request.object)
 
         def against(job: trainer.TrainJob, runtime: Runtime) -> Findings:
             claims, queues = lookups.claims(request.namespace), lookups.queues_for(request.namespace)
@@ -78,7 +78,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
     return review
 
 
-def _read(raw: msgspec.Raw) -> trainer.TrainJob:
+def _read_train_job(raw: msgspec.Raw) -> trainer.TrainJob:
     """Decode the TrainJob including its raw parts, so that the checks below can rely on their types."""
     job = decode(raw, trainer.TrainJob)
     spec = job.spec

@@ -114,7 +114,7 @@ def check_workload(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, 
     return findings.distinct()
 
 
-def _count(workload: JSON, place: Place) -> int:
+def _replica_count(workload: JSON, place: Place) -> int:
     """Return the number of pods; ValidationError contains the full field path."""
     try:
         count = msgspec.convert(value_at(workload, place), int | None)
@@ -140,7 +140,7 @@ class _Template:
         metadata = workload["metadata"]
         self.given_labels = mapping(metadata.get("labels"))
         self.given_annotations = msgspec.convert(metadata.get("annotations") or {}, dict[str, str])
-        self.count = _count(workload, kind.admission.count) if kind.admission.count else None
+        self.count = _replica_count(workload, kind.admission.count) if kind.admission.count else None
 
     def where(self, key: str) -> str:
         """Return the path of a label: on the workload, from which it was copied, or in the template."""

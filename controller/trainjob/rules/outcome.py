@@ -92,16 +92,16 @@ def of_job_set(job_set: JobSet | None) -> Computed:
     """End and counts of a JobSet, which apply to its TrainJob."""
     if job_set is None:
         return Computed()
-    return Computed(_end(job_set.status.conditions, ENDS), tuple(job_set.status.replicated_jobs_status))
+    return Computed(_end_of(job_set.status.conditions, ENDS), tuple(job_set.status.replicated_jobs_status))
 
 
 def computed(status: Mapping[str, Any] | None) -> Computed:
     """Read a plugin's part of a TrainJob's status. msgspec.ValidationError if it is malformed."""
     found = msgspec.convert(status or {}, StatusPart)
-    return Computed(_end(found.conditions, {end: end for end in ENDS.values()}), tuple(found.jobs_status))
+    return Computed(_end_of(found.conditions, {end: end for end in ENDS.values()}), tuple(found.jobs_status))
 
 
-def _end(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> EndCondition | None:
+def _end_of(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> EndCondition | None:
     for each in conditions:
         if each.type in ends and each.status == "True":
             return EndCondition(ends[each.type], each.reason, each.message)

@@ -182,11 +182,13 @@ def _initializer_status(train_job: TrainJob, pod_set: str, children: Children, *
     elif has(job, "Failed"):
         status.failed = 1
     else:
-        status.ready = int(_count(job, "ready") + _count(job, "succeeded") >= (job.spec.completions or 1))
-        status.active = int(_count(job, "active") > 0)
+        status.ready = int(
+            _pods_in_state(job, "ready") + _pods_in_state(job, "succeeded") >= (job.spec.completions or 1)
+        )
+        status.active = int(_pods_in_state(job, "active") > 0)
         status.suspended = int(job.spec.suspend)
     return status
 
 
-def _count(job: IndexedJob, state: str) -> int:
+def _pods_in_state(job: IndexedJob, state: str) -> int:
     return int(job.status.get(state) or 0)

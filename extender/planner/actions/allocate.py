@@ -233,7 +233,7 @@ class Backfill:
         """Decide Place for best-effort gangs that fit."""
         for waits in session.decided(decisions.Unschedulable):
             behind = waits.reason == reasons.queues.STRICT_ORDER
-            if behind and _best_effort(waits.gang) and session.attempt(waits.gang, _placed):
+            if behind and _best_effort(waits.gang) and session.attempt(waits.gang, _try_to_place):
                 session.decisions.remove(waits)
 
 
@@ -298,5 +298,5 @@ def _best_effort(gang: GangView) -> bool:
     )
 
 
-def _placed(session: Session, gang: GangView) -> bool:
+def _try_to_place(session: Session, gang: GangView) -> bool:
     return wants_nodes(session, gang) and obstacle(session, gang) is None and place_whole(session, gang)

@@ -94,7 +94,7 @@ class VictimSearches:
 
     def failed(self, session: Session, running: Sequence[GangView], key: Key) -> None:
         """Remember a failed search of this cycle."""
-        number = self._count()
+        number = self._remembered_count()
         if self._changes is None:
             self._changes = _Changes(session, running, number)
         _put(self._searches, key, (number, _period(session)))
@@ -104,9 +104,9 @@ class VictimSearches:
     def passed(self, queue: str) -> None:
         """Record that a queue was searched for, if other queues still wait."""
         if self._crowded:
-            _put(self._queues, queue, self._count())
+            _put(self._queues, queue, self._remembered_count())
 
-    def _count(self) -> int:
+    def _remembered_count(self) -> int:
         self._number += not self._counted
         self._counted = True
         return self._number

@@ -162,7 +162,7 @@ def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
     kinds: dict[str, tuple[DeviceKind, int]] = {}
     for request in spec.devices.requests:
         needed = _attributes(spec.devices.constraints, request.name)
-        read = _read(request, needed)
+        read = _read_device_request(request, needed)
         if isinstance(read, str):
             unseen.append(reasons.devices.request(request=request.name, why=read))
             continue
@@ -178,23 +178,23 @@ def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
     return DeviceDemand(tuple(counts), tuple(all_of), tuple(beside), alike, (*unseen, *more))
 
 
-def _read(
+def _read_device_request(
     request: DeviceRequest, attributes: tuple[str, ...]
 ) -> tuple[DeviceKind, int, ExactDeviceRequest | None] | str:
     """Return the kind, the number of devices (0: all), and the request if exact; or why it is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
-        return why or (DeviceKind((_wanted(exact, attributes),)), _count(exact), exact)
+        return why or (DeviceKind((_wanted(exact, attributes),)), _device_count(exact), exact)
     ways = request.first_available
     if not ways:
         return reasons.devices.UNKNOWN_KIND
     for way in ways:
         if why := _countable(way):
             return why
-    if len(ways) > 1 and any(_count(way) != 1 for way in ways):
+    if len(ways) > 1 and any(_device_count(way) != 1 for way in ways):
         return reasons.devices.ALTERNATIVES
-    return DeviceKind(tuple(_wanted(way, attributes) for way in ways)), _count(ways[0]), None
+    return DeviceKind(tuple(_wanted(way, attributes) for way in ways)), _device_count(ways[0]), None
 
 
 def _countable(exact: ExactDeviceRequest) -> str:
@@ -205,7 +205,7 @@ def _countable(exact: ExactDeviceRequest) -> str:
     return ""
 
 
-def _count(exact: ExactDeviceRequest) -> int:
+def _device_count(exact: ExactDeviceRequest) -> int:
     """Return the number of devices; 0 means all."""
     return 0 if exact.allocation_mode == ALL else max(1, exact.count)
 

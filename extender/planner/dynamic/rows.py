@@ -43,14 +43,14 @@ class Rows:
 
     def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
         """Return the amounts of a node with these numbers of devices per pattern; empty resources are left out."""
-        found = {name: _count(patterns, mask) * unit(name) for name, mask in self.masks.items()}
-        found |= {name: WHOLE for name, mask in self.wholes.items() if _count(patterns, mask)}
+        found = {name: _device_count_in(patterns, mask) * unit(name) for name, mask in self.masks.items()}
+        found |= {name: WHOLE for name, mask in self.wholes.items() if _device_count_in(patterns, mask)}
         return {name: amount for name, amount in found.items() if amount}
 
     def used(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
         """Return the amounts that allocated devices take, given their number per pattern."""
         masks = (*self.masks.items(), *self.wholes.items())
-        return {name: count * unit(name) for name, mask in masks if (count := _count(patterns, mask))}
+        return {name: count * unit(name) for name, mask in masks if (count := _device_count_in(patterns, mask))}
 
     def asked(self, kind: DeviceKind, count: int) -> dict[str, int]:
         """Return the amounts that a request for `count` devices of the kind takes."""
@@ -110,5 +110,5 @@ def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterator[Pat
             yield both
 
 
-def _count(patterns: Mapping[Pattern, int], mask: Pattern) -> int:
+def _device_count_in(patterns: Mapping[Pattern, int], mask: Pattern) -> int:
     return sum(count for pattern, count in patterns.items() if pattern & mask)

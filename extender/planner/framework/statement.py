@@ -64,7 +64,7 @@ class Statement:
         """Log an allocation whose capacity has been taken."""
         self._slots += operation.size
         self._log.append(operation)
-        self._count(operation, 1)
+        self._count_operation(operation, 1)
         self._session.hooks.allocated.call(operation)
 
     def _take(self, entry: Operation | Eviction, sign: int = 1) -> None:
@@ -110,7 +110,7 @@ class Statement:
     def _log_eviction(self, eviction: Eviction) -> None:
         self._take(eviction, -1)
         self._log.append(eviction)
-        self._count(eviction, -1)
+        self._count_operation(eviction, -1)
         self._session.hooks.evicted.call(eviction)
 
     @property
@@ -144,15 +144,15 @@ class Statement:
     def _undo(self, entry: Operation | Eviction) -> None:
         if isinstance(entry, Eviction):
             self._take(entry)
-            self._count(entry, 1)
+            self._count_operation(entry, 1)
             self._session.hooks.unevicted.call(entry)
         else:
             self._take(entry, -1)
             self._slots -= entry.size
-            self._count(entry, -1)
+            self._count_operation(entry, -1)
             self._session.hooks.deallocated.call(entry)
 
-    def _count(self, entry: Operation | Eviction, sign: int) -> None:
+    def _count_operation(self, entry: Operation | Eviction, sign: int) -> None:
         """Count users of claims: not by a hook, as few pods name any, and each step would pay for it."""
         if entry.cls.needs.named:
             self._session.claims.count(entry, sign)

@@ -88,9 +88,9 @@ class Overcommit(PlainPlugin):
         self._admitted = None
         self._victims.clear()
         session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
-        session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
+        session.hooks.job_enqueued.add(lambda gang: self._count_admitted(session, gang))
 
-    def _count(self, session: Session, gang: GangView) -> None:
+    def _count_admitted(self, session: Session, gang: GangView) -> None:
         self._admitted = self._sum(session) + self._needs.unused_by(session.snapshot, gang)
 
     def _sum(self, session: Session) -> Amounts:

@@ -59,7 +59,7 @@ class ScaleUpPreferences:
         of_queue = self._said.get(gang.queue)
         if of_queue is None:
             of_queue = self._said[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
-        return _read(of_queue, _of_workload(gang.group.metadata, gang.pods[0].labels if gang.pods else {}))
+        return _read_request(of_queue, _of_workload(gang.group.metadata, gang.pods[0].labels if gang.pods else {}))
 
 
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
@@ -101,7 +101,7 @@ def _of_workload(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _read(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpRequest:
+def _read_request(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpRequest:
     mode = {**of_queue, **own}.get(names.SCALE_UP, "none")
     if mode not in MODES:
         return ScaleUpRequest(complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES)))

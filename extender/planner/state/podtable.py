@@ -85,7 +85,7 @@ class PodTable:
         known = put_entry(self.records, uid, record)
         for each, sign in ((known, -1), (record, 1)):
             if each is not None:
-                self._count(each, sign)
+                self._count_pod(each, sign)
                 self._ask(each, sign)
         self._sit(uid, record)
         self.ending.pop(uid, None)
@@ -122,7 +122,7 @@ class PodTable:
             if self._sitting[place] == 1:
                 tally(self.slots.setdefault(record.gang, Counter()), record.slot.pod_set, 1)
 
-    def _count(self, record: PodRecord, change: int) -> None:
+    def _count_pod(self, record: PodRecord, change: int) -> None:
         for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
             if record.gang and counts:
                 tally(counter, record.gang, change)

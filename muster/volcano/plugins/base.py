@@ -23,7 +23,7 @@ class Parsed(NamedTuple):
     unfit: list[str]
 
 
-def parse(arguments: Sequence[str], defaults: Flags) -> Parsed:
+def parse_flags(arguments: Sequence[str], defaults: Flags) -> Parsed:
     """Return the flags in `arguments`. An unknown one is ignored with its value; an unfit value leaves the default."""
     result = Parsed(dict(defaults), [], [])
     words = list(arguments)
@@ -63,7 +63,7 @@ def _value(text: str, default: Default) -> Default | None:
 
 def flag_warnings(plugin: str, arguments: Sequence[str], defaults: Flags) -> list[str]:
     """Return a sentence for each ignored flag of a plugin, with the flags that it has."""
-    parsed = parse(arguments, defaults)
+    parsed = parse_flags(arguments, defaults)
     known = f"its flags are {', '.join(defaults)}" if defaults else "it has no flags"
     return [
         *(f"spec.plugins[{plugin}]: unknown flag {name} is ignored; {known}" for name in parsed.unknown),
@@ -132,7 +132,7 @@ class JobPlugin:
     """False: init containers do not get the variables of `env`."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        self.values = parse(arguments, self.flags).values
+        self.values = parse_flags(arguments, self.flags).values
         """The flags as the Job has them."""
 
     def world(self, tasks: Collection[str]) -> Collection[str]:

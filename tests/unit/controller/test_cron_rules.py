@@ -13,9 +13,9 @@ from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time
 from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase
 from muster.api.volcano.cron import SCHEDULED_AT, CronJob
-from muster.volcano.schedule import read
+from muster.volcano.schedule import read_schedule
 
-HOURLY = read("0 * * * *", None)
+HOURLY = read_schedule("0 * * * *", None)
 CREATED = "2026-01-01T00:30:00Z"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller.kit import Kit
-from controller.shipped import Shipped, read
+from controller.shipped import Shipped, read_folder
 from muster.api.base import Resource
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.errors import Conflict
@@ -37,7 +37,7 @@ def test_each_object_of_each_file_is_read(tmp_path: Path) -> None:
     """Of YAML files only, and those that hold nothing are nothing."""
     (tmp_path / "a.yaml").write_text(f"---\n{QUEUE}---\n{QUEUE.replace('research', 'other')}---\n")
     (tmp_path / "b.txt").write_text("none of ours: [")
-    assert [each["metadata"]["name"] for each in read(tmp_path)] == ["research", "other"]
+    assert [each["metadata"]["name"] for each in read_folder(tmp_path)] == ["research", "other"]
 
 
 def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text("apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n---\n- 1\n")
     (tmp_path / "c.yaml").write_text(QUEUE.replace("{name: research}", "{}"))
     with pytest.raises(ValueError, match="cannot be read") as error:
-        read(tmp_path)
+        read_folder(tmp_path)
     for said in (
         "a.yaml cannot be read",
         "Secret (v1) cannot be shipped; it should be one of Queue (scheduling.volcano.sh/v1beta1), Cl",
@@ -55,14 +55,14 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     ):
         assert said in str(error.value)
     with pytest.raises(ValueError, match="is no folder"):
-        read(tmp_path / "missing")
+        read_folder(tmp_path / "missing")
 
 
 def test_it_is_applied_and_what_somebody_changed_stays(tmp_path: Path) -> None:
     """Never by force; a conflict is no failure."""
     (tmp_path / "a.yaml").write_text(QUEUE)
     for cluster, applied in ((Cluster(), [("Queue", "research", False)]), (Cluster(taken=True), [])):
-        shipped = Shipped(Kit(cluster, None), read(tmp_path))  # type: ignore[arg-type]  # as much of a client as is used
+        shipped = Shipped(Kit(cluster, None), read_folder(tmp_path))  # type: ignore[arg-type]  # as much of a client as is used
         shipped.replay()
         key = shipped.worker.queue.get()
         assert key == f"{QUEUES.kind}/research"

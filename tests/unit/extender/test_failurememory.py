@@ -8,7 +8,7 @@ from extender_world import NOW, World
 from structlog.testing import capture_logs
 
 from extender.cluster import LiveCluster
-from extender.publish import MOST_BYTES, FailureMemory, encoded, read
+from extender.publish import MOST_BYTES, FailureMemory, encoded, read_failures
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.configuration import AVOIDED
 from muster.api.muster.placement import AvoidedNode
@@ -64,14 +64,14 @@ def test_what_is_known_already_is_newer() -> None:
 
 def test_what_is_long_over_is_not_kept() -> None:
     """A day after its end a failure counts no more."""
-    assert read(encoded({"ns/a": (avoided("n1", for_s=-90_000.0),)}, NOW)) == {}
+    assert read_failures(encoded({"ns/a": (avoided("n1", for_s=-90_000.0),)}, NOW)) == {}
 
 
 def test_there_is_a_limit() -> None:
     """The gangs whose members failed last are kept."""
     known = {f"ns/gang-{number}": (avoided(f"node-{number}"),) for number in range(5_000)}
     text = encoded(known, NOW)
-    kept = list(read(text))
+    kept = list(read_failures(text))
     assert len(text) <= MOST_BYTES + 1
     assert kept == list(known)[-len(kept) :]
     assert len(kept) > 1_000

@@ -40,7 +40,7 @@ def as_kubelet(word: str) -> str:
 
 def ran(place: str, *arguments: str) -> str:
     """The output of a file when the command runs here, as kubelet would run it."""
-    run = trainfile.command("plain", *trainfile.read(place, arguments))
+    run = trainfile.command("plain", *trainfile.read_train_file(place, arguments))
     folder = Path(sys.executable).parent
     env = {"PATH": f"{folder}:/bin:/usr/bin"}
     result = subprocess.run([as_kubelet(word) for word in run], capture_output=True, text=True, check=True, env=env)
@@ -87,7 +87,7 @@ def test_mistakes(tmp_path: Path, content: str | None, place: str, arguments: tu
     if content is not None:
         (tmp_path / "train.py").write_text(content)
     with pytest.raises(click.ClickException, match=message.replace("(", r"\(")):
-        trainfile.read(str(tmp_path / place), arguments)
+        trainfile.read_train_file(str(tmp_path / place), arguments)
 
 
 @pytest.mark.parametrize(("runtime", "start"), [

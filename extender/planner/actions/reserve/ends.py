@@ -121,12 +121,12 @@ def _pods(session: Session) -> Iterator[tuple[float, str, PodRecord]]:
 
 
 def _slots(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
-    for column, cls, runtime_s in _placed(snapshot, gang):
+    for column, cls, runtime_s in _placed_slots(snapshot, gang):
         if runtime_s is not None:
             yield now + runtime_s, column, snapshot.row_on(cls, column), gang.key
 
 
-def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
+def _placed_slots(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
     """Yield column, class and runtime in seconds of placed slots."""
     for slot, node, pod_set in gang.placed_slots():
         cls, column = pod_set.class_of(slot.rank) if pod_set else None, snapshot.index.get(node)
@@ -149,7 +149,7 @@ def used_by_gangs(
             if column is not None:
                 used[:, column] += snapshot.row_on(pod.cls, column)
                 pods.append(pod)
-        for column, cls, _ in _placed(snapshot, gang):
+        for column, cls, _ in _placed_slots(snapshot, gang):
             used[:, column] += snapshot.row_on(cls, column)
     for claim in ClaimUsers(snapshot).freed_by([pods]):
         used[:, claim.column] += claim.row

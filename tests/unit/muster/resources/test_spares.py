@@ -4,7 +4,7 @@ import pytest
 
 from muster.api import names
 from muster.api.limits import SPARES
-from muster.resources.spares import borrows, mistakes, parse, spares_of
+from muster.resources.spares import borrows, mistakes, parse_spares, spares_of
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from muster.resources.spares import borrows, mistakes, parse, spares_of
 )
 def test_what_is_read(text: str, read: dict[str, int]) -> None:
     """One number for the largest pod set, or numbers by name."""
-    assert parse(text) == read
+    assert parse_spares(text) == read
     assert spares_of({names.SPARES: text}) == read
     assert not list(mistakes({names.SPARES: text}, "metadata.annotations"))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.volcano.schedule import ScheduleError, read
+from muster.volcano.schedule import ScheduleError, read_schedule
 
 MINUTE_S = 60.0
 DAY_S = 86_400.0
@@ -21,7 +21,7 @@ def seconds(text: str) -> float:
 
 def times(text: str, zone: str | None, since: str, count: int) -> list[str]:
     """The next times of a schedule, in UTC."""
-    schedule, time_s, found = read(text, zone), seconds(since), list[str]()
+    schedule, time_s, found = read_schedule(text, zone), seconds(since), list[str]()
     for _ in range(count):
         following = schedule.after(time_s, 0.0)
         assert schedule.latest(following, time_s, 0.0) == following
@@ -58,7 +58,7 @@ def test_times_of_a_schedule(text: str, zone: str | None, since: str, expected: 
 def test_what_is_no_schedule_is_refused(text: str) -> None:
     """With a reason."""
     with pytest.raises(ScheduleError, match=r"must|valid|needs"):
-        read(text, None)
+        read_schedule(text, None)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_what_is_no_schedule_is_refused(text: str) -> None:
 def test_what_is_no_time_zone_is_refused(zone: str) -> None:
     """Also a path, a folder of the database, and the zone of the machine."""
     with pytest.raises(ScheduleError, match="timeZone"):
-        read("* * * * *", zone)
+        read_schedule("* * * * *", zone)
 
 
 def test_an_interval_begins_with_its_cron_job() -> None:
     """Its grid stays, however late one looks."""
-    every = read("@every 1h30m", None)
+    every = read_schedule("@every 1h30m", None)
     assert every.after(1000.0, 1000.0) == 1000.0 + 5400
     assert every.latest(1000.0 + 5399, 0.0, 1000.0) is None
     assert every.latest(1000.0 + 5400 * 3 + 7, 0.0, 1000.0) == 1000.0 + 5400 * 3
@@ -99,7 +99,7 @@ def test_it_is_what_a_clock_shows(fields: tuple[str, list[set[int]], list[bool]]
     """A look at the clock in each minute of a day without a change of the clock finds the same times."""
     text, (minutes, hours, days, months, weekdays), stars = fields
     try:
-        schedule = read(text, zone)
+        schedule = read_schedule(text, zone)
     except ScheduleError:
         return  # a day that does not exist
     first_s = seconds("2026-01-01T00:00") + start * MINUTE_S
@@ -126,7 +126,7 @@ def test_it_is_what_a_clock_shows(fields: tuple[str, list[set[int]], list[bool]]
 def test_no_time_is_skipped_or_repeated(fields: tuple[str, list[set[int]], list[bool]], zone: str, start: int) -> None:
     """Whatever the clock does: the next time is the latest when it has come, and it is not due a second before."""
     try:
-        schedule = read(fields[0], zone)
+        schedule = read_schedule(fields[0], zone)
     except ScheduleError:
         return
     time_s = seconds("2026-01-01T00:00") + start * MINUTE_S
@@ -146,7 +146,7 @@ def test_no_time_is_skipped_or_repeated(fields: tuple[str, list[set[int]], list[
 def test_any_text_is_refused_or_names_times(text: str, zone: str) -> None:
     """Nothing else is raised, and what is accepted has a next time."""
     try:
-        schedule = read(text, zone)
+        schedule = read_schedule(text, zone)
     except ScheduleError:
         return
     assert schedule.after(0.0, 0.0) > 0.0

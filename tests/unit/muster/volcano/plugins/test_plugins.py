@@ -10,7 +10,7 @@ from muster.api.kubernetes.endpoints import NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job, JobSpec
 from muster.volcano.plugins import registry
-from muster.volcano.plugins.base import PluginError, parse
+from muster.volcano.plugins.base import PluginError, parse_flags
 from muster.volcano.plugins.registry import BUILT_IN, check_plugins, plugins_for
 from muster.volcano.plugins.svc import hosts_data
 
@@ -213,7 +213,7 @@ def test_order_is_fixed_and_missing_plugins_are_named() -> None:
 ])  # fmt: skip
 def test_flags(arguments: list[str], value: int) -> None:
     """Both spellings of Go's flags; a value that does not fit leaves the default."""
-    assert parse(arguments, {"n": 1}).values == {"n": value}
+    assert parse_flags(arguments, {"n": 1}).values == {"n": value}
 
 
 def test_volumes_and_containers_of_the_user_keep_their_names() -> None:
