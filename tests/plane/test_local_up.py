@@ -1,5 +1,6 @@
 """`muster up`, `status`, `kubectl` and `down`: a plane from the command line."""
 
+import json
 import os
 import signal
 import subprocess
@@ -95,6 +96,37 @@ def test_what_dies_is_started_again_and_reported(muster: Muster, home: Path, up:
     assert "controller ended" in (home / "muster" / up / "log" / "supervisor.log").read_text()
     after = pids(home, up)
     assert {name: pid for name, pid in after.items() if pid != before[name]}.keys() == {*names}
+
+
+@pytest.mark.slow
+def test_leaders_come_back_after_a_silent_api_server(
+    muster: Muster, home: Path, up: str, wait_for: Any, tmp_path: Path
+) -> None:
+    """It does not answer until all of them have lost their Leases and ended; afterwards a gang runs."""
+    before = pids(home, up)
+    leaders = ("controller", "history", "muster-scheduler")
+    os.kill(before["kube-apiserver"], signal.SIGSTOP)
+    try:
+        wait_for(lambda: all(pids(home, up).get(name) not in {None, before[name]} for name in leaders), 120, "new ones")
+    finally:
+        os.kill(before["kube-apiserver"], signal.SIGCONT)
+    wait_for(lambda: muster("status", "--name", up).returncode == 0, 180, "all parts to be ready")
+    template = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
+    task = {"name": "worker", "replicas": 2, "template": template}
+    spec = {"schedulerName": "volcano", "minAvailable": 2, "tasks": [task]}
+    gang = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "again"}, "spec": spec}
+    file = tmp_path / "gang.json"
+    file.write_text(json.dumps(gang), encoding="utf-8")
+
+    def is_created() -> bool:
+        return muster("kubectl", "--name", up, "apply", "-n", "default", "-f", str(file)).returncode == 0
+
+    wait_for(is_created, 120, "the webhook to answer")
+    running = "--for=jsonpath={.status.state.phase}=Running"
+    waited = muster("kubectl", "--name", up, "wait", "-n", "default", running, "--timeout=180s", "vcjob/again")
+    assert waited.returncode == 0, waited.stderr
+    changed = {name for name, pid in pids(home, up).items() if pid != before[name]}
+    assert changed == {*leaders}, "others kept running"
 
 
 def test_a_part_that_a_command_stops_is_not_started_beside_it(muster: Muster, home: Path, up: str) -> None:
