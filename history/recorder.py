@@ -42,6 +42,8 @@ BEAT_S: Final = 10.0
 SHORT_MS: Final = 5 * MS
 """Longest pause that does not count as a gap, enough for a restart of the process."""
 _AGAIN_S: Final = 2.0
+MOST_QUEUED: Final = 100_000
+"""Maximum number of observations that wait while the store fails; the next process reads them from the API server."""
 HAPPENED: Final = Counter("muster_history_happenings_total", "Events of gangs that were written.", ["what"])
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are retried.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
@@ -275,10 +277,13 @@ class HistoryRecorder:
         self.tallies.close([*spans_of(ended)], but=begun)
 
     def _failed(self, error: StoreError | APIError) -> None:
+        """Report a failure, and wait before the next attempt. RuntimeError if too many observations wait."""
         FAILED.inc()
         if self._trouble != str(error):
             log.error("not written, it is retried", why=str(error))
         self._trouble = str(error)
+        if self.feed.observations.qsize() > MOST_QUEUED:
+            raise RuntimeError(f"more than {MOST_QUEUED} observations wait for the store, which fails: {error}")
         self._stopping.wait(_AGAIN_S)
 
     def _now(self) -> int:

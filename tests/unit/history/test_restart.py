@@ -7,13 +7,13 @@ import pytest
 from recorded_lives import BOB, EVE, GPU, Lives, group, life, pod, waits
 from recorder_world import Cluster, FailingStore, at_once, record
 
-from history import read
+from history import read, recorder
 from history.hourly import OF_GANG
 from history.model import EVERYTHING, MEMORY, MS
 from history.observations import Observation
 from history.publish import UsageCounters, held
 from history.recorder import HistoryRecorder
-from history.store import HistoryStore
+from history.store import HistoryStore, StoreError
 from history.usage import SEEN, usage
 from muster.api.muster.usage import PERIODS, period_of
 
@@ -167,6 +167,18 @@ def test_a_write_that_failed_loses_nothing_and_counts_once() -> None:
 
     record(cluster, store, len(cluster.looks), changed=changed)
     check_end(store)
+
+
+def test_a_store_that_fails_for_long_ends_the_recorder_before_its_memory_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What waits is read again from the API server by the next process, which begins once the store answers."""
+    monkeypatch.setattr(recorder, "MOST_QUEUED", 3)
+    store = FailingStore(HistoryStore.for_writing(MEMORY).engine, MEMORY)
+    made = record(Cluster(lived()), store)
+    made.feed.observations.qsize = lambda: 4  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="more than 3 observations wait for the store, which fails: no room"):
+        made._failed(StoreError("no room"))
 
 
 def test_a_tally_that_cannot_be_read_is_not_published_until_it_can() -> None:

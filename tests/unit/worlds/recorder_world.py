@@ -154,6 +154,10 @@ class Fed:
             raise Empty
         return self._ready.popleft()
 
+    def qsize(self) -> int:
+        """The looks of this batch that wait."""
+        return len(self._ready)
+
     def put(self, look: Observation | None) -> None:
         """A recorder that is told to stop wakes itself: here it is awake."""
         assert look is None
