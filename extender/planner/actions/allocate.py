@@ -21,10 +21,17 @@ from extender.planner import reasons
 from extender.planner.actions.cyclework import CycleWork
 from extender.planner.actions.growth import grow, report_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
-from extender.planner.actions.reserve.book import Book
+from extender.planner.actions.reserve.heads import HeadReservations
 from extender.planner.actions.reserve.reservation import ReservationSearches
 from extender.planner.actions.search import SlotSearch, place_whole
-from extender.planner.actions.spares import Spares, after_use, as_spare_runs, lendable_room, own_room, place_together
+from extender.planner.actions.spares import (
+    Spares,
+    after_use,
+    as_spare_runs,
+    lendable_spares,
+    own_spares,
+    place_together,
+)
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -57,7 +64,7 @@ class _Found:
     """The results of one cycle so far."""
 
     limit: SlotLimit
-    book: Book
+    reservations: HeadReservations
     limited: dict[str, float]
     """UID of a gang → since when it only waited for the limit, before this cycle."""
     tried: list[SlotSearch] = field(default_factory=list)
@@ -89,13 +96,13 @@ class Allocate:
         for gang in session.in_order(gangs):
             if gang.key not in session.failures:
                 session.attempt(gang, partial(self._try, found=found))
-        grown = grow(session, found.tried, found.limit, found.book)
+        grown = grow(session, found.tried, found.limit, found.reservations)
         for search in found.tried:
             gang = search.ask.gang
             if gang.key not in session.failures:
                 session.attempt(gang, partial(_decide, search=search, grown=gang.key in grown))
-        self._spares.refill(session, found.book)
-        found.book.close()
+        self._spares.refill(session, found.reservations)
+        found.reservations.close()
         self._work.end(session)
 
     def _begin(self, session: Session, gangs: list[GangView]) -> _Found:
@@ -107,7 +114,7 @@ class Allocate:
         placed = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.placed]
         self._placed_since = {uid: min(self._placed_since.get(uid, session.now), session.now) for uid in placed}
         limit = SlotLimit(session.snapshot, self._placed_since, session.now)
-        found = _Found(limit, Book(session, gangs, self._searched), self._limited)
+        found = _Found(limit, HeadReservations(session, gangs, self._searched), self._limited)
         self._limited = {}
         return found
 
@@ -117,7 +124,7 @@ class Allocate:
             return
         if not _restores_members(gang) and (later := self._work.put_off(session, gang)):
             if later.reason in {NO_ROOM, LATER}:
-                found.book.stays(gang)
+                found.reservations.stays(gang)
             session.decide(later)
             return
         ask = session.ask(gang)
@@ -125,9 +132,9 @@ class Allocate:
         session.hooks.pre_job_allocation.call(gang)
         statement = Statement(session)
         search = SlotSearch(session, statement, ask)
-        with undone(statement), found.book.room_for(gang) as restrictions:
+        with undone(statement), found.reservations.room_for(gang) as restrictions:
             if full is None:
-                failed = self._search(search, restrictions, found.book)
+                failed = self._search(search, restrictions, found.reservations)
             elif ask.any_members and search.any_members():
                 failed = full = None
         if full is not None:  # no nodes are reserved for a gang that waits for its queue
@@ -136,19 +143,19 @@ class Allocate:
             return
         if failed is not None:
             lacks, why = failed
-            why = why.also(found.book.waits(gang)).also(leaving(gang))
+            why = why.also(found.reservations.waits(gang)).also(leaving(gang))
             session.decide(self._work.failed(decisions.Unschedulable(gang, NO_ROOM, why, lacks)))
             return
         found.tried.append(search)
         found.limit.add(gang, statement.slots)
-        found.book.placed(gang, statement.operations)
+        found.reservations.placed(gang, statement.operations)
 
     # -- before the search ------------------------------------------------------------------------------------------
 
     def _held_up(self, session: Session, gang: GangView, found: _Found) -> bool:
         """Return True, and report why, if a gang is skipped now: an obstacle, strict order, or the slot limit."""
         why = obstacle(session, gang)
-        if why is None and (head := found.book.behind(gang)):
+        if why is None and (head := found.reservations.behind(gang)):
             words = reasons.queues.behind(queue=gang.queue, head=session.called(head, gang))
             why = decisions.Unschedulable(gang, reasons.queues.STRICT_ORDER, words)
         if why is not None:
@@ -169,7 +176,7 @@ class Allocate:
 
     # -- the search -------------------------------------------------------------------------------------------------
 
-    def _search(self, search: SlotSearch, restrictions: bytes, book: Book) -> _Failure | None:
+    def _search(self, search: SlotSearch, restrictions: bytes, reservations: HeadReservations) -> _Failure | None:
         """Place a gang's whole minimum, or as many members of a started gang as fit; otherwise return the shortage."""
         gang = search.ask.gang
         if _restores_members(gang):
@@ -183,7 +190,7 @@ class Allocate:
             if failed is None:
                 return None
             search.statement.discard()
-            self._failures[shape] = failed, no_room(failed).also(book.in_the_way(gang))
+            self._failures[shape] = failed, no_room(failed).also(reservations.in_the_way(gang))
         if gang.options and self._on_spares(search, shape):
             return None
         return self._failures[shape]
@@ -213,7 +220,7 @@ class Allocate:
         """
         gang = search.ask.gang
         tried = ("spares", shape)
-        if not borrows(gang.options) or tried in self._failures or not (room := lendable_room(search.session, gang)):
+        if not borrows(gang.options) or tried in self._failures or not (room := lendable_spares(search.session, gang)):
             return False
         with room.free():
             failed = search.minimum()
@@ -240,7 +247,7 @@ class Backfill:
 def _complete(search: SlotSearch) -> None:
     """Place as many missing members of a started gang's minimum as fit, also on its own spare slots."""
     ask = search.ask
-    own = own_room(search.session, ask.gang)
+    own = own_spares(search.session, ask.gang)
     with own.free():
         search.more(ask.minimum)
     if own and search.statement.slots:

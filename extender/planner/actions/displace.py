@@ -16,7 +16,7 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.actions.asker import Asker
 from extender.planner.actions.evicting import Evicting
-from extender.planner.actions.spares import own_room, spares_returned
+from extender.planner.actions.spares import own_spares, spares_returned
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
@@ -168,7 +168,6 @@ class Recall(Evicting):
     """Mix-in whose victims are gangs on spare slots that they borrowed from the gang that needs capacity."""
 
     name = "recall"
-    notifies = False
     borrowers = True
 
     def worthwhile(self, gang: GangView) -> bool:
@@ -184,7 +183,7 @@ class Recall(Evicting):
         return reasons.placements.recalled(queue=gang.queue)
 
     def _try(self, session: Session, gang: GangView, *, refused: str) -> bool:
-        with spares_returned(session, gang), own_room(session, gang).free():
+        with spares_returned(session, gang), own_spares(session, gang).free():
             return super()._try(session, gang, refused=refused)
 
     def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[SpareSeats]:

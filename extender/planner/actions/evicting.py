@@ -62,10 +62,8 @@ class Evicting:
     name = ""
     moves = False
     """Victims must get new slots."""
-    notifies = True
-    """Victims that have a notice get it before they are evicted."""
     borrowers = False
-    """Victims may run on spares of others, which get these back when they go."""
+    """Victims run on spares of others, which get these back: the victims leave without notice."""
     takes_spares = False
     """Victims give up their spares first, for which no pod is evicted."""
     by_shares = False
@@ -267,7 +265,7 @@ class Evicting:
         pods = sum(len(piece.pods) for piece in found or ())
         if not found or pods > MOST_VICTIMS:
             statement.discard()
-            return None if found is None or found else []
+            return None if found else found
         if not pods and needs_leaving(session, {operation.column for operation in statement.operations}):
             statement.discard()  # spare slots are free at once, so they also are when the ending pods are gone
             return []
@@ -286,11 +284,11 @@ class Evicting:
         operations = statement.commit_victims()
         session.admit(gang)
         session.withdraw(gang, decisions.Unschedulable, decisions.Reserve, decisions.Unreserve)
-        if session.kept is not None:
-            session.kept.over(gang)
+        if session.cycle_reservations is not None:
+            session.cycle_reservations.over(gang)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
         reason = self.reason(gang, found)
-        notices = notices_for(session, gang, victims) if self.notifies else ()
+        notices = () if self.borrowers else notices_for(session, gang, victims)
         until = latest_end(notices)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():
             own = [operation for operation in operations if operation.gang is moved]

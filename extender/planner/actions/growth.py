@@ -10,7 +10,7 @@ from functools import partial
 from math import ceil
 
 from extender.planner.actions.obstacles import SlotLimit
-from extender.planner.actions.reserve.book import Book
+from extender.planner.actions.reserve.heads import HeadReservations
 from extender.planner.actions.search import SlotSearch
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
@@ -27,7 +27,9 @@ STEPS = 256
 """Steps of growth in one cycle, about: each searches a node and weighs queues."""
 
 
-def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, book: Book) -> frozenset[str]:
+def grow(
+    session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, reservations: HeadReservations
+) -> frozenset[str]:
     """Add to the slots of these searches; return the keys of the gangs that were to grow."""
     growing = {
         search.ask.gang.key: search
@@ -44,7 +46,7 @@ def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, boo
     more = set(growing)
     gangs, step = [search.ask.gang for search in growing.values()], _step(list(growing.values()))
     for gang in session.in_order(gangs, lambda gang: gang.key in more, surplus):
-        add = partial(_add, search=growing[gang.key], most=step, limit=limit, book=book)
+        add = partial(_add, search=growing[gang.key], most=step, limit=limit, reservations=reservations)
         if not session.attempt(gang, add):
             more.discard(gang.key)
     return frozenset(growing)
@@ -57,12 +59,14 @@ def _step(growing: Sequence[SlotSearch]) -> int:
     return waiting if alone else ceil(waiting / STEPS)
 
 
-def _add(session: Session, gang: GangView, *, search: SlotSearch, most: int, limit: SlotLimit, book: Book) -> bool:
+def _add(
+    session: Session, gang: GangView, *, search: SlotSearch, most: int, limit: SlotLimit, reservations: HeadReservations
+) -> bool:
     """Place up to `most` more pods of the first pod set that fits; return False if the gang can get no more."""
     if not limit.admit(gang):
         return False
     statement, before = search.statement, search.statement.slots
-    with undone(statement), book.room_for(gang, growth=True):
+    with undone(statement), reservations.room_for(gang, growth=True):
         for pod_set in session.ordered_pod_sets(gang, search.grown):
             search.more({each.name: most if each is pod_set else 0 for each in gang.pod_sets})
             if statement.slots > before:

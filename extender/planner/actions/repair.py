@@ -27,7 +27,7 @@ from extender.planner.actions.evicting import MOST_VICTIMS
 from extender.planner.actions.makeroom import failed_to_evict
 from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.search import moved
-from extender.planner.actions.spares import borrowers_of, own_room, spares_returned, without
+from extender.planner.actions.spares import borrowers_of, own_spares, spares_returned, without
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import RepairKind
 from extender.planner.framework.session import Session
@@ -152,15 +152,14 @@ def too_many(session: Session) -> Reason:
 
 def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
     """Return the policy for a gang that loses these members, and the reason for the choice as text."""
-    named = policy_of(gang.options)
-    kind = row_of(gang.group.metadata.controller)
+    named, owner = policy_of(gang.options), gang.group.metadata.controller
+    kind = row_of(owner)
     if kind is not None and kind.one_node_each:
         return "wait", reasons.repairs.ONE_NODE_EACH
     if gang.restarts_whole and named != "wait":
         return "restart", reasons.repairs.JOB_RESTARTS
     if named is not None:
         return named, reasons.repairs.BY_ANNOTATION
-    owner = gang.group.metadata.controller
     if (owner is None or owner.kind == PODS.kind) and not any(pod.controller_uid for pod in lost):
         return "wait", reasons.repairs.NO_OWNER
     return _default_policy(gang, lost)
@@ -224,7 +223,7 @@ def _place(
     statement, coming = Statement(session), [*leaving, *gang.does_again]
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):
         return False
-    room, borrowers = own_room(session, gang), list[tuple[GangView, PodRecord]]()
+    room, borrowers = own_spares(session, gang), list[tuple[GangView, PodRecord]]()
     with undone(statement), spares_returned(session, gang), room.free():
         statement.evict(gang, leaving)
         fits = moved(session, statement, gang, coming)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from extender.planner.actions.reserve.book import Book
+from extender.planner.actions.reserve.heads import HeadReservations
 from extender.planner.actions.search import SlotSearch
 from extender.planner.ask import Ask, Ranks
 from extender.planner.framework import decisions
@@ -78,7 +78,7 @@ class Spares:
             self._per_node[cls.key] = int(room.max(initial=0))
         return max(1, min(_members(pod_set), self._per_node[cls.key]))
 
-    def refill(self, session: Session, book: Book) -> None:
+    def refill(self, session: Session, reservations: HeadReservations) -> None:
         """Decide KeepSpares for running gangs whose spare slots differ from the desired ones."""
         away = {place.gang.key for place in session.decided(decisions.Place)} | session.evicted
         due = [gang for gang in session.snapshot.gangs if _is_due(gang) and gang.key not in away]
@@ -87,9 +87,9 @@ class Spares:
         for gang in due:
             if searches >= SEARCHES:
                 return
-            searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, book)))
+            searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, reservations)))
 
-    def _refill(self, session: Session, gang: GangView, book: Book) -> bool:
+    def _refill(self, session: Session, gang: GangView, reservations: HeadReservations) -> bool:
         """Do so for one gang; return True if a search was made.
 
         While a gang lacks members of its minimum, its spares stay: they are for those.
@@ -105,7 +105,7 @@ class Spares:
         last = self._searched.get(gang.uid)
         search = any(lacking.values()) and (last is None or session.now >= last + SEARCH_INTERVAL_S)
         if search:
-            kept = joined([*kept, *_found(session, gang, lacking, book)])
+            kept = joined([*kept, *_found(session, gang, lacking, reservations)])
             self._searched[gang.uid] = session.now
         if kept != before:
             missing = sum(wanted.values()) - sum(each.count for each in kept)
@@ -156,29 +156,29 @@ class SpareSlots:
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
         self._session = session
-        self._wanted_spares: list[tuple[GangView, SpareSeats, int, Amounts]] = []
+        self._spares: list[tuple[GangView, SpareSeats, int, Amounts]] = []
         self.left: list[SpareSeats] = []
         """The spare slots that were not taken."""
         self.loans: list[Loan] = []
         """The borrowed spare slots, with the gangs that lend them."""
         for gang in gangs:
             for run, cls, column in unused_spares(session, gang):
-                self._wanted_spares.append((gang, run, column, session.snapshot.row_of(cls)))
+                self._spares.append((gang, run, column, session.snapshot.row_of(cls)))
 
     def __bool__(self) -> bool:
         """True if there are any spare slots."""
-        return bool(self._wanted_spares)
+        return bool(self._spares)
 
     @contextmanager
     def free(self) -> Iterator[None]:
         """Have the spare slots free in the block."""
         free = self._session.snapshot.free
-        for _, run, column, row in self._wanted_spares:
+        for _, run, column, row in self._spares:
             free[:, column] += row * run.count
         try:
             yield
         finally:
-            for gang, run, column, row in self._wanted_spares:
+            for gang, run, column, row in self._spares:
                 count = min(run.count, _fits(free[:, column], row))
                 free[:, column] -= row * count
                 if count:
@@ -209,12 +209,12 @@ def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
     return sorted(found, key=lambda each: each.taken)
 
 
-def own_room(session: Session, gang: GangView) -> SpareSlots:
+def own_spares(session: Session, gang: GangView) -> SpareSlots:
     """Return the gang's own spares that are not lent."""
     return SpareSlots(session, [gang])
 
 
-def lendable_room(session: Session, gang: GangView) -> SpareSlots:
+def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
     """Return the spares on which a gang that borrows may run until they are needed; none if it may not be evicted."""
     leaves = session.snapshot.guards.can_be_taken_back(gang)
     return SpareSlots(session, (each for each in session.snapshot.gangs if each is not gang) if leaves else ())
@@ -278,11 +278,11 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
     return kept
 
 
-def _found(session: Session, gang: GangView, lacking: Counter[str], book: Book) -> list[SpareSeats]:
+def _found(session: Session, gang: GangView, lacking: Counter[str], reservations: HeadReservations) -> list[SpareSeats]:
     """Return free capacity for this many more slots by pod set, near the gang's members; the session takes it."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
-    with undone(statement), book.room_for(gang, growth=True):
+    with undone(statement), reservations.room_for(gang, growth=True):
         for pod_set in gang.pod_sets:
             ranks = range(pod_set.replicas, pod_set.replicas + lacking[pod_set.name])
             while ranks and session.queue_refusal(search.ask, _amounts(session, search.ask, {pod_set.name: ranks})):

@@ -196,7 +196,7 @@ class LeftFree:
     """Equal for equal columns and amounts."""
 
 
-class Kept(Protocol):
+class CycleReservations(Protocol):
     """The reservations of a cycle."""
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from extender.planner import reasons
 from extender.planner.ask import Ask, Members, amounts_of_claims, amounts_of_members, named_claims
-from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
+from extender.planner.framework.answers import Codes, CycleReservations, LeftFree, QueueRefusal, ReservationRules
 from extender.planner.framework.decisions import AdmitGang, Decision
 from extender.planner.framework.freecapacity import ClaimUsers, FreeCapacity
 from extender.planner.framework.hooks import Hooks, Scores
@@ -63,7 +63,7 @@ class Session(FreeCapacity):
         """Unknown nodes with members of gangs: deleted, or now in another pool."""
         self.failures: dict[str, str] = {}
         """Keys of gangs for which an action failed → the error, for the log."""
-        self.kept: Kept | None = None
+        self.cycle_reservations: CycleReservations | None = None
         """All reservations; known when `allocate` has ended."""
         self.claims = ClaimUsers(inputs.snapshot)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
@@ -96,12 +96,12 @@ class Session(FreeCapacity):
 
     def reserved_from(self, gang: GangView) -> LeftFree | None:
         """Return the capacity that a gang leaves to others' reservations after `allocate`."""
-        return self.kept.left_by(gang) if self.kept is not None else None
+        return self.cycle_reservations.left_by(gang) if self.cycle_reservations is not None else None
 
     @property
     def reserved_rooms(self) -> Sequence[ReservedRoom]:
         """All reserved capacities."""
-        return self.kept.rooms if self.kept is not None else ()
+        return self.cycle_reservations.rooms if self.cycle_reservations is not None else ()
 
     def ask(self, gang: GangView) -> Ask:
         """Return a gang's demand, computed once per cycle."""
@@ -142,7 +142,7 @@ class Session(FreeCapacity):
 
         They form a reference cycle with the session, which would keep its copy of the cluster until a rare collection.
         """
-        self.hooks, self.kept = Hooks(), None
+        self.hooks, self.cycle_reservations = Hooks(), None
         self._node_codes.clear()
 
     def decide(self, decision: Decision) -> None:

@@ -145,12 +145,12 @@ class QueueShares:
             row[axis[resource]] = amounts[resource]
         return row
 
-    def _keep_usage(self, book: UsageMeans) -> None:
-        if book.at is None:
-            book.load_all(self._session.snapshot.queues, self._session.now)
+    def _keep_usage(self, means: UsageMeans) -> None:
+        if means.at is None:
+            means.load_all(self._session.snapshot.queues, self._session.now)
         allocated = self.allocations.allocated
         amounts = {name: self._session.snapshot.vector(allocated[row]) for row, name in enumerate(self.tree.names)}
-        book.advance(self._session.now, amounts)
+        means.advance(self._session.now, amounts)
 
     def standings(self) -> dict[str, StatusAmounts]:
         """Return the amounts of every queue for its status."""

@@ -43,7 +43,7 @@ writes.
 
 
 @dataclass(slots=True)
-class _Attempt:
+class _CycleResults:
     """The results of one cycle so far."""
 
     preferences: ScaleUpPreferences
@@ -72,16 +72,16 @@ class AskForNodes:
         given = {
             gang.uid: (gang, placement) for gang in filter(None, placed) if (placement := awaiting_placement(gang))
         }
-        attempt = _Attempt(ScaleUpPreferences(session.snapshot.queues), ExistingNodes(session))
+        results = _CycleResults(ScaleUpPreferences(session.snapshot.queues), ExistingNodes(session))
         self._attempts.forget_all_but({*waits, *given})
-        asks = [each for each in waits.values() if not self._rests(session, each.gang, attempt)]
-        for kinds in _candidates(asks, attempt.preferences).values():
-            self._go_through(session, kinds, attempt)
-        self._attempts.ask(attempt.asks, session.now)
-        _annotate(session, attempt.notes)
-        _withdraw(session, waits, attempt)
+        asks = [each for each in waits.values() if not self._rests(session, each.gang, results)]
+        for kinds in _candidates(asks, results.preferences).values():
+            self._go_through(session, kinds, results)
+        self._attempts.ask(results.asks, session.now)
+        _annotate(session, results.notes)
+        _withdraw(session, waits, results)
         messages = [
-            WaitingMessage(each.gang, _with(each, attempt.notes.get(uid)).why, attempt.asks.get(uid))
+            WaitingMessage(each.gang, _with(each, results.notes.get(uid)).why, results.asks.get(uid))
             for uid, each in waits.items()
         ]
         messages += [WaitingMessage(gang, reason_of(placement.status.message)) for gang, placement in given.values()]
@@ -89,7 +89,7 @@ class AskForNodes:
             session.decide(write)
         self._evictions.decide(session)
 
-    def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Attempt) -> None:
+    def _go_through(self, session: Session, kinds: list[list[GangView]], results: _CycleResults) -> None:
         """Let the first gang of a queue that can ask do so; others that already ask continue for `KEPT_S`.
 
         An asking gang also continues while another one that has failed more often asks, since that one may fail
@@ -100,46 +100,46 @@ class AskForNodes:
         for gang in queue[:MOST_CHECKED]:
             tried = self._attempts.of(gang.uid)
             keeps = tried.since is not None and (session.now - tried.since < KEPT_S or tried.failures < in_vain)
-            if (not given or keeps) and session.attempt(gang, lambda session, gang: self._ask(session, gang, turn)):
+            if (not given or keeps) and session.attempt(gang, lambda session, gang: self._ask(session, gang, results)):
                 given, in_vain = True, max(in_vain, tried.failures)
 
-    def _ask(self, session: Session, gang: GangView, turn: _Attempt) -> bool:
+    def _ask(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
         """Let one gang ask in the way that it requests; return False if it does not ask."""
-        wish, wanted = turn.preferences.of(gang), session.ask(gang).nodes
-        if note := _hindrance(session, gang, wanted, wish, turn):
+        wish, wanted = results.preferences.of(gang), session.ask(gang).nodes
+        if note := _hindrance(session, gang, wanted, wish, results):
             if note == _NODES_EXIST:  # the nodes added for this gang do not hold all of it
                 self._attempts.give_up(gang.uid, session.now)
-            turn.notes[gang.uid] = note
+            results.notes[gang.uid] = note
             return False
         session.admit(gang)  # autoscalers see pods, so they must exist
         if wish.mode == "condition":
             if gang.started or gang.has_pods:
-                turn.asks[gang.uid] = wanted
+                results.asks[gang.uid] = wanted
             return True
-        return _request(session, gang, wanted, wish, turn)
+        return _request(session, gang, wanted, wish, results)
 
-    def _rests(self, session: Session, gang: GangView, turn: _Attempt) -> bool:
+    def _rests(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
         """Return True if the gang's last request failed and its pause is not over."""
         tried = self._attempts.of(gang.uid)
         if tried.since is None and session.now >= tried.rests_until:
             return False
-        wish = turn.preferences.of(gang)
+        wish = results.preferences.of(gang)
         if tried.since is not None and session.now - tried.since >= wish.timeout_s:
             self._attempts.give_up(gang.uid, session.now)
         if session.now >= tried.rests_until or wish.mode != "condition":
             return False
         again_s = pause_s(tried.failures)
-        turn.notes[gang.uid] = reasons.scaleup.IN_VAIN, reasons.scaleup.in_vain(pause_s=again_s)
+        results.notes[gang.uid] = reasons.scaleup.IN_VAIN, reasons.scaleup.in_vain(pause_s=again_s)
         return True
 
 
 def _hindrance(
-    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Attempt
+    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, results: _CycleResults
 ) -> Note | None:
     """Return a note with the reason why the gang cannot ask; None if it can."""
     if why := wish.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
-    if _known(session, gang, wanted, wish) is None and turn.existing.hold(gang, wanted):
+    if _known(session, gang, wanted, wish) is None and results.existing.hold(gang, wanted):
         return _NODES_EXIST
     if wish.mode != "provisioning-request":
         return None
@@ -152,19 +152,21 @@ def _hindrance(
     return None
 
 
-def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Attempt) -> bool:
+def _request(
+    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, results: _CycleResults
+) -> bool:
     """Create or follow a gang's ProvisioningRequest; return False while the gang waits before its next request."""
     known, attempt = _known(session, gang, wanted, wish), 1
     if known is not None:
         reason, words, again_at = answer_to(known, timeout_s=wish.timeout_s, now=session.now)
-        turn.notes[gang.uid] = reason, words
+        results.notes[gang.uid] = reason, words
         if again_at is None or session.now < again_at:
-            turn.needed.add(gang.uid)
+            results.needed.add(gang.uid)
             return again_at is None
         attempt = attempt_of(known) + 1
     if stale := session.inputs.provisioning.get(gang.uid):
         session.decide(WithdrawRequest(gang, stale, reasons.scaleup.REPLACED))
-        turn.needed.add(gang.uid)
+        results.needed.add(gang.uid)
     if session.inputs.provisioning_served is None or not (gang.started or gang.has_pods):
         return True
     if request := new_request(gang, wanted, wish, attempt):
@@ -228,7 +230,7 @@ def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
         ]
 
 
-def _withdraw(session: Session, waits: Mapping[str, Unschedulable], turn: _Attempt) -> None:
+def _withdraw(session: Session, waits: Mapping[str, Unschedulable], results: _CycleResults) -> None:
     """Withdraw the requests of gangs that have started or may no longer ask.
 
     Provisioned requests of waiting gangs stay, and so do requests of gangs that start without waiting for victims.
@@ -237,10 +239,10 @@ def _withdraw(session: Session, waits: Mapping[str, Unschedulable], turn: _Attem
         return
     for gang in session.snapshot.gangs:
         request = session.inputs.provisioning.get(gang.uid)
-        if request is None or gang.uid in turn.needed:
+        if request is None or gang.uid in results.needed:
             continue
         if gang.uid in waits or awaiting_placement(gang):
-            stays = provisioned(request) and turn.preferences.of(gang).mode == "provisioning-request"
+            stays = provisioned(request) and results.preferences.of(gang).mode == "provisioning-request"
         else:
             stays = not gang.started and gang.group.status.phase != "Completed"  # it is about to start
         if not stays:

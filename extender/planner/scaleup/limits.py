@@ -84,7 +84,7 @@ class ExistingNodes:
 
 
 @dataclass(slots=True)
-class Tried:
+class GangAttempts:
     """One gang's attempts."""
 
     since: float | None = None
@@ -99,15 +99,15 @@ class ScaleUpAttempts:
     """The gangs with a current or failed request, by UID; times are seconds since the epoch."""
 
     def __init__(self) -> None:
-        self._tried: dict[str, Tried] = {}
+        self._tried: dict[str, GangAttempts] = {}
 
     def forget_all_but(self, waiting: Container[str]) -> None:
         """Forget gangs that no longer wait."""
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in waiting}
 
-    def of(self, uid: str) -> Tried:
+    def of(self, uid: str) -> GangAttempts:
         """Return the attempts of a gang so far."""
-        return self._tried.get(uid) or Tried()
+        return self._tried.get(uid) or GangAttempts()
 
     def give_up(self, uid: str, now: float) -> None:
         """End the attempt of a gang that asks; the gang pauses from now on."""
@@ -123,5 +123,5 @@ class ScaleUpAttempts:
             if uid not in uids:
                 tried.since = None
         for uid in uids:
-            tried = self._tried.setdefault(uid, Tried())
+            tried = self._tried.setdefault(uid, GangAttempts())
             tried.since = now if tried.since is None else tried.since

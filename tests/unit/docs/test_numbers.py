@@ -20,7 +20,7 @@ from extender.configfile import INTERVAL_S
 from extender.explain.relief import MAX_SINGLES
 from extender.planner import timing
 from extender.planner.actions import attempts, consolidate, obstacles, progress
-from extender.planner.actions.reserve import book, ends, reservation
+from extender.planner.actions.reserve import ends, heads, reservation
 from extender.planner.dynamic import cel
 from extender.planner.framework import answers
 from extender.planner.framework.answers import ReservationRules
@@ -113,7 +113,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         ),
         (
             f"repeated after at least {n(reservation.SEARCH_INTERVAL_S)} s, and one cycle searches for at most "
-            f"{book.SEARCHES_A_CYCLE} heads"
+            f"{heads.SEARCHES_A_CYCLE} heads"
         ),
     ),
     "autoscaling.md": (

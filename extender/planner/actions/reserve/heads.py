@@ -50,7 +50,7 @@ MOST_LIVE = 4
 _MODES = get_args(ReservationMode)
 
 
-class Book:
+class HeadReservations:
     """Reservations while `allocate` processes one gang after the other. `looked` lasts from cycle to cycle."""
 
     def __init__(self, session: Session, gangs: Sequence[GangView], searched: ReservationSearches) -> None:
@@ -237,7 +237,7 @@ class Book:
     def close(self) -> None:
         """Decide Reserve for new or changed reservations, and Unreserve for ended ones."""
         session = self._session
-        session.kept = self
+        session.cycle_reservations = self
         for uid in self._searched.keys() - self._asked:
             del self._searched[uid]
         before = [gang for gang in session.snapshot.gangs if _has_reserved_status(gang)]
