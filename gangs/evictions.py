@@ -6,7 +6,7 @@ from typing import NamedTuple
 from muster.api import names
 from muster.api.grammar import listed, verb
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.placement import Placement, victims_reason
+from muster.api.muster.placement import Placement
 from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.owners import workload_of
 
@@ -42,7 +42,8 @@ def evictions(
         victims = dict.fromkeys(map(placement.gang_key, placement.spec.victims))
         if not victims or key in victims or key not in titles:
             continue  # a gang that is moved or repaired does not wait for others
-        action = _ACTIONS.get(victims_reason(placement).code.partition("-")[2], "")
+        why = placement.spec.victims_why
+        action = _ACTIONS.get(why.code.partition("-")[2], "") if why else ""
         ends = {placement.gang_key(notice): notice.evict_at for notice in placement.spec.notices}
         for victim in victims:
             if victim in ends:

@@ -39,7 +39,7 @@ def placed(
     spec = {
         "podGroupUID": "urgent", "victims": [{"name": f"{each}-0", "uid": "1", "gang": each} for each in victims],
         "podSets": [{"name": "pods", "runs": [{"node": "node-0"}], "held": True}], "notices": list(notices),
-        "victimsReason": str(why), "victimsWhy": msgspec.to_builtins(why),
+        "victimsReason": "reclaimed by queue research", "victimsWhy": msgspec.to_builtins(why),
     }  # fmt: skip
     return msgspec.convert({"metadata": {"name": "urgent", "namespace": "ns"}, "spec": spec}, Placement)
 
