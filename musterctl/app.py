@@ -26,6 +26,7 @@ COMMANDS: Final = {
     **{
         verb: f"musterctl.commands.verbs:{verb}" for verb in ("cancel", "hold", "release", "move", "priority", "resize")
     },
+    "run": "musterctl.commands.run:run",
     "job": "musterctl.commands.job:job",
     "train": "musterctl.commands.trainjobs:train",
     "queue": "musterctl.commands.queue:queue",

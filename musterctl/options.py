@@ -6,12 +6,14 @@ Options of commands that use the planner are in `musterctl.reader`.
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
+from math import ceil
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from muster.api.base import Resource
+from muster.api.names import EXPECTED_RUNTIME
 from muster.resources.runtime import parse_days_s
 from musterctl import completion
 from musterctl.cluster import Where, only_name
@@ -119,6 +121,41 @@ def duration(_: click.Context, param: click.Parameter, value: str | None) -> flo
         return None if value is None else parse_days_s(value)
     except ValueError as error:
         raise click.BadParameter(str(error), param=param) from error
+
+
+class Submitted(NamedTuple):
+    """Priority and times of a new workload."""
+
+    priority: JSON
+    """The field for its PriorityClass; empty without one."""
+    deadline: JSON
+    """The field for its time limit; empty without one."""
+    annotations: dict[str, str]
+    """The annotation for its expected run time; empty without one."""
+
+
+NOTHING_SUBMITTED = Submitted({}, {}, {})
+
+
+def submission_options(command: Command) -> Command:
+    """Add --priority, --expected-runtime and --time; the command gets them as `submitted`."""
+
+    @wraps(command)
+    def run(*args: Any, priority: str | None, expected_s: float | None, time_s: float | None, **more: Any) -> None:
+        submitted = Submitted(
+            {"priorityClassName": priority} if priority else {},
+            {"activeDeadlineSeconds": ceil(time_s)} if time_s else {},
+            {EXPECTED_RUNTIME: f"{ceil(expected_s)}s"} if expected_s else {},
+        )
+        command(*args, submitted=submitted, **more)
+
+    span = partial(click.option, callback=duration, metavar="DURATION")
+    return with_options(
+        run,
+        click.option("--priority", metavar="CLASS", help="The PriorityClass of the pods."),
+        span("--expected-runtime", "expected_s", help="The expected run time, for the planner: 90m."),
+        span("--time", "time_s", help="The time limit, after which the pods are ended: 4h."),
+    )
 
 
 since_option = click.option(

@@ -41,6 +41,7 @@ SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT
 SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
 # Annotation of users on a workload, a PodGroup or a pod: its expected duration.
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
+PRIORITY_CLASS = f"{DOMAIN}/priority-class"  # of a TrainJob, when it is created: the PriorityClass of its pods
 
 # Annotations of users on a workload or a PodGroup about spares (docs/faults.md), and what Muster writes on pods there.
 SPARES = f"{DOMAIN}/spares"  # nodes' worth of spare slots for members that a gang loses: "2" or "worker=2"

@@ -141,6 +141,8 @@ def merged(train_job: TrainJob, runtime: Runtime) -> JSON:
             result = patched(result, to_builtins(patch.training_runtime_spec.template))
     for job in result.get("spec", {}).get("replicatedJobs") or []:
         spec = pod_template(job).get("spec") or {}
+        if priority := train_job.metadata.annotations.get(names.PRIORITY_CLASS):
+            spec["priorityClassName"] = priority
         if spec.get("containers"):
             spec["containers"] = [_merged_container(each, job, train_job, runtime) for each in spec["containers"]]
     return result

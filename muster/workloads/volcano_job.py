@@ -151,7 +151,7 @@ TRAIN_JOB = WorkloadKind(
         scales=True,
         instead={
             "move": again("a TrainJob stays in the queue that admitted it"),
-            "priority": again("the pods of a TrainJob keep the class of its runtime"),
+            "priority": again("the pods of a TrainJob keep the class that it was created with"),
         },
     ),
 )

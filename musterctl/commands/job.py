@@ -11,6 +11,8 @@ from musterctl import cluster, completion
 from musterctl.commands.jobview import view_lines
 from musterctl.commands.verbs import of_kind
 from musterctl.options import (
+    NOTHING_SUBMITTED,
+    Submitted,
     WithCommand,
     all_namespaces_option,
     documents,
@@ -18,6 +20,7 @@ from musterctl.options import (
     name_argument,
     namespace_option,
     object_output_option,
+    submission_options,
     where_options,
 )
 from musterctl.output.listing import (
@@ -109,6 +112,7 @@ for _command in (
 @click.option("--requests", multiple=True, help="Requests of each pod: cpu=4,memory=8Gi,nvidia.com/gpu=1.")
 @click.option("--limits", multiple=True, help="Limits of each pod, in the same form.")
 @click.option("--dry-run", is_flag=True, help="Print the objects, and create nothing.")
+@submission_options
 @namespace_option
 @where_options
 @click.pass_context
@@ -129,7 +133,7 @@ def run(
     """
     name = cluster.name_of(batch.JOBS, job_name) if job_name is not None else None
     if files:
-        refuse_with_files(ctx, options)
+        refuse_with_files(ctx, (*options, "priority", "expected_s", "time_s"))
     found = from_files(files, name, namespace) if files else [from_options(name, **options)]
     if dry_run:
         _show(found, namespace)
@@ -202,6 +206,7 @@ def from_options(
     queue: str,
     requests: tuple[str, ...],
     limits: tuple[str, ...],
+    submitted: Submitted = NOTHING_SUBMITTED,
 ) -> cluster.JSON:
     """Return a Job with one task `worker`, whose containers are not restarted."""
     if not job_name or not image:
@@ -217,10 +222,11 @@ def from_options(
         "name": "worker",
         "replicas": replicas,
         "minAvailable": min(least, replicas),
-        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        "template": {"spec": {"restartPolicy": "Never", "containers": [container], **submitted.deadline}},
     }
-    spec: dict[str, Any] = {"queue": queue, "minAvailable": least, "tasks": [task]}
-    return {"apiVersion": batch.JOBS.api_version, "kind": batch.JOBS.kind, "metadata": {"name": job_name}, "spec": spec}
+    spec: dict[str, Any] = {"queue": queue, **submitted.priority, "minAvailable": least, "tasks": [task]}
+    metadata = {"name": job_name, **({"annotations": submitted.annotations} if submitted.annotations else {})}
+    return {"apiVersion": batch.JOBS.api_version, "kind": batch.JOBS.kind, "metadata": metadata, "spec": spec}
 
 
 def _title(content: cluster.JSON) -> str:

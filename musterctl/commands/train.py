@@ -24,7 +24,7 @@ from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB
 from musterctl.chart.roles import VIEW_QUEUES
 from musterctl.cluster import Where, connect_in, create, known, name_of
 from musterctl.commands import trainfile
-from musterctl.options import WithCommand, namespace_option, where_options
+from musterctl.options import WithCommand, namespace_option, submission_options, where_options
 from musterctl.output.listing import INTERRUPTED, show_object
 
 POLL_S = 1.0
@@ -64,6 +64,7 @@ class WithArguments(WithCommand):
 @click.option("--detach", is_flag=True, help="Do not wait for the end of the training.")
 @click.option("--no-logs", is_flag=True, help="Show progress without the pods' logs.")
 @click.option("--dry-run", is_flag=True, help="Print the TrainJob, and create nothing.")
+@submission_options
 @namespace_option
 @where_options
 def run_file(
@@ -213,11 +214,12 @@ def first_pod(client: Client, train_job: trainer.TrainJob, trainers: Sequence[st
 
 
 class Logs:
-    """Printer for the log of the training container, pod after pod, because a gang that restarts has new pods."""
+    """Printer for the log of a container, pod after pod, because a gang that restarts has new pods."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: Client, namespace: str, container: str = trainer.NODE) -> None:
         self._client = client
         self._namespace = namespace
+        self._container = container
         self._uid = ""
         self._thread: threading.Thread | None = None
 
@@ -236,7 +238,7 @@ class Logs:
 
     def _print(self, pod: str) -> None:
         try:
-            for line in self._client.log_lines(pod, self._namespace, trainer.NODE):
+            for line in self._client.log_lines(pod, self._namespace, self._container):
                 click.echo(line)
         except APIError as error:
             if error.reason != ENDED:  # the command ends, and nobody waits for the rest

@@ -18,6 +18,7 @@ from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, Training
 from muster.resources.vector import GPU
 from muster.runtime.train_job import framework_of
 from musterctl.chart.files import RUNTIMES, document
+from musterctl.options import NOTHING_SUBMITTED, Submitted
 
 JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -99,6 +100,7 @@ def manifest(
     image: str | None,
     env: Mapping[str, str],
     annotations: Mapping[str, str],
+    submitted: Submitted = NOTHING_SUBMITTED,
 ) -> JSON:
     """Return the TrainJob."""
     kind = "ClusterTrainingRuntime" if isinstance(runtime, ClusterTrainingRuntime) else "TrainingRuntime"
@@ -114,7 +116,13 @@ def manifest(
     spec: JSON = {"runtimeRef": {"name": runtime.metadata.name, "kind": kind}, "trainer": trainer}
     if annotations:
         spec["runtimePatches"] = [_annotated(runtime, annotations)]
+    spec |= submitted.deadline
+    notes = dict(submitted.annotations)
+    if submitted.priority:
+        notes[names.PRIORITY_CLASS] = submitted.priority["priorityClassName"]
     metadata: JSON = {"name": name, **({"labels": {names.QUEUE: queue}} if queue else {})}
+    if notes:
+        metadata["annotations"] = notes
     return {"apiVersion": TRAIN_JOBS.api_version, "kind": TRAIN_JOBS.kind, "metadata": metadata, "spec": spec}
 
 

@@ -52,6 +52,7 @@ NOT_RUN: Final = {
     "kube-scheduler decides, *": "a message, no command",
     "kubectl create -f": "half a command",
     "kubectl run shell *": "it needs pods that really run",
+    "muster run --gpus 1 *": "the same",
     "muster logs *": "it needs pods that really run: tests/plane/test_my_work.py",
     "muster train logs *": "the same",
 }

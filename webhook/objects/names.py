@@ -37,6 +37,7 @@ _OF_USERS = frozenset({
     *(f"{_PREFIX}{key}" for key in KEYS),
     *(names.COMPAT, names.MIN_MEMBER, *names.TOPOLOGY_KEYS),
     *(names.RANK, names.SIZE, names.LEADER, names.EXPECTED_RUNTIME, names.RESERVATIONS, names.NUM_NODES),
+    names.PRIORITY_CLASS,
     *(names.SPARES, names.BORROWS),
     *names.SCALE_UP_KEYS,
     *(names.EVICT_NOTICE, names.CHECKPOINT, names.EVICT_READY, names.RESTART_BUDGET),

@@ -89,6 +89,17 @@ def test_what_stands_after_two_dashes_is_the_command() -> None:
     assert "[-- COMMAND...]" in run("--help").output
 
 
+def test_the_class_and_the_times_of_a_job() -> None:
+    """The class stands at the Job alone, where it can be changed; a time that is none is refused."""
+    [made] = printed("x", "--image=i", "--priority=high", "--time=1h30m", "--expected-runtime=1h")
+    assert made["metadata"]["annotations"] == {"muster.dev/expected-runtime": "3600s"}
+    pods = made["spec"]["tasks"][0]["template"]["spec"]
+    assert (made["spec"]["priorityClassName"], pods["activeDeadlineSeconds"]) == ("high", 5400)
+    assert "priorityClassName" not in pods
+    assert "is not a duration" in refused("x", "--image=i", "--time=soon")
+    assert "leave out --priority, --time, or" in refused("-f", "-", "--priority=p", "--time=1h", stdin=JOB)
+
+
 def test_options_say_nothing_about_a_manifest() -> None:
     """Those that were given are named, defaults are not."""
     options = ("--image=i", "--replicas=1", "--min=1", "--queue=default", "--requests=cpu=1", "--limits=cpu=1")

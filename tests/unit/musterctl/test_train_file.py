@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from musterctl.commands import trainfile
+from musterctl.options import Submitted
 
 SHIPPED = Path(__file__).parents[3] / "charts" / "muster" / "runtimes"
 FILE = '''"""Says what it was given."""
@@ -129,3 +130,19 @@ def test_annotations_reach_the_pods_that_run_it() -> None:
     [patch] = made["spec"]["runtimePatches"]
     [job] = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
     assert (job["name"], made["metadata"]["labels"]) == ("launcher", {"muster.dev/queue": "research"})
+
+
+def test_the_class_and_the_times_are_those_of_the_train_job() -> None:
+    """The class reaches its pods through an annotation: the API has no field for it."""
+    given = Submitted(
+        {"priorityClassName": "high"}, {"activeDeadlineSeconds": 7200}, {"muster.dev/expected-runtime": "3600s"}
+    )
+    made = trainfile.manifest(
+        "a", shipped("torch-distributed"), ["x"], nodes=2, resources={}, queue=None, image=None, env={}, annotations={},
+        submitted=given,
+    )  # fmt: skip
+    assert made["spec"]["activeDeadlineSeconds"] == 7200
+    assert made["metadata"]["annotations"] == {
+        "muster.dev/expected-runtime": "3600s",
+        "muster.dev/priority-class": "high",
+    }

@@ -17,7 +17,7 @@ from frameworks_world import (
 )
 
 from muster.runtime.plan import Plan
-from muster.runtime.train_job import describe
+from muster.runtime.train_job import describe, merged, pod_template
 
 JSON = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -312,3 +312,13 @@ def test_an_elastic_training_may_change_its_size(bounds: JSON | None, wanted: st
     """By annotation, within the bounds of its policy; another one has the size of its trainer."""
     job = train_job({"annotations": {"muster.dev/num-nodes": wanted}}, trainer={"numNodes": 4})
     assert describe(job, runtime({"torch": {"elasticPolicy": bounds} if bounds else {}})).size == count
+
+
+def test_the_class_that_a_train_job_names_is_that_of_all_its_pods() -> None:
+    """The annotation counts more than the runtime's template."""
+    on = runtime({"torch": {}}, replicated_job("node", "trainer", {"priorityClassName": "low", "containers": []}))
+    job = train_job({"annotations": {"muster.dev/priority-class": "high"}})
+    assert [pod_template(each)["spec"]["priorityClassName"] for each in merged(job, on)["spec"]["replicatedJobs"]] == [
+        "high"
+    ]
+    assert pod_template(merged(train_job(), on)["spec"]["replicatedJobs"][0])["spec"]["priorityClassName"] == "low"
