@@ -52,16 +52,17 @@ class ClusterReader(NamedTuple):
 
     def _dump(self) -> ClusterDump:
         config = self.scheduler_config.read_text(encoding="utf-8") if self.scheduler_config else ""
-        dump = take_dump(self.where.client(), config) if self.snapshot is None else _loaded(self.snapshot, config)
-        pools = pools_of(dump)
         if self.snapshot is not None:
-            for pool in pools:
+            dump = _loaded(self.snapshot, config)
+            for pool in pools_of(dump):
                 if pool not in dump.suspects:
                     running.note_unknown(running.BUILT_IN_SUSPECTS, pool, f"{self.snapshot} has no other")
                 if pool not in dump.inputs:
                     running.note_unknown(running.DEFAULT_TIMING, pool, f"{self.snapshot} has no other")
             return dump
         with closing(self.where.client()) as client:
+            dump = take_dump(client, config)
+            pools = pools_of(dump)
             published = running.published_by(client, pools)
             if any(names.BUDGET in queue.metadata.annotations for queue in dump.objects_of(QUEUES)):
                 known = (one for one in published.values() if isinstance(one, PublishedConfig))
@@ -76,11 +77,9 @@ class ClusterReader(NamedTuple):
 
     def namespace(self, given: str | None) -> str:
         """Return the given namespace, else the kubeconfig context's; a snapshot has no context."""
-        client = None if given else self.client()
-        if client is None:
+        if given or self.snapshot is not None:
             return given or "default"
-        with closing(client):
-            return client.namespace
+        return self.where.config().namespace
 
     def client(self) -> Client | None:
         """Return a client of the cluster; None for a snapshot."""
