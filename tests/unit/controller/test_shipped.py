@@ -54,7 +54,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         "c.yaml: a Queue has no metadata.name",
     ):
         assert said in str(error.value)
-    with pytest.raises(ValueError, match="is no folder"):
+    with pytest.raises(ValueError, match="is not a folder"):
         read_folder(tmp_path / "missing")
 
 
