@@ -11,7 +11,7 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.owners import workload_of
 
 _ACTIONS = {"preempted": "preempt", "reclaimed": "reclaim", "recalled": "recall", "moved": "move"}
-"""End of the code of an eviction's reason → the action that decided it."""
+"""Last part of the code of an eviction's reason → the action that decided the eviction."""
 _TIME = slice(len("2026-11-30T"), None)
 """The time of day in a time of RFC 3339."""
 

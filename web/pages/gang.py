@@ -117,7 +117,7 @@ def log(asked: RequestContext) -> Response:
     found = _found(asked)
     namespace, name, rank = found.row.namespace, asked.path["name"], asked.path["rank"]
     if not asked.may(_reading_logs(namespace)):
-        raise asked.forbidden(f"logs take the right to get pods/log in namespace {namespace}")
+        raise asked.forbidden(f"logs require the right to get pods/log in namespace {namespace}")
     number = int(rank) if rank.isascii() and rank.isdecimal() and len(rank) <= _RANK_DIGITS else len(found.pods)
     if number >= len(found.pods):
         raise asked.missing(f"member {rank[:_RANK_DIGITS]} of {found.row.title}")

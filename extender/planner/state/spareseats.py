@@ -1,7 +1,7 @@
 """Ledger entries of spare slots, which a gang keeps for members that it may lose; its placement lists them.
 
-Spare slots count on their node and in the gang's queue as members do. They count from the writing of the placement
-until the gang takes the slot, ends, or keeps other spares. Only gangs that borrow them are placed there. A lent slot
+Spare slots count on their node and in the gang's queue as members do. They count from the write of the placement until
+the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow them are placed there. A lent slot
 counts only in the queue, as the borrower's pods count on the node.
 """
 
