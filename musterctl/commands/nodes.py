@@ -57,7 +57,7 @@ def _read_node_rows(client: Client) -> list[NodeRow]:
         there, pods = client.list(NODES), client.list(PODS, field_selector=_LIVING)
     except Forbidden as error:
         raise click.ClickException(
-            f"{error.message}: free GPUs of nodes require the right to list nodes and pods of the whole cluster; ask an "
+            f"{error.message}: free GPUs require the right to list nodes and pods of the whole cluster; ask an "
             f"administrator for the ClusterRole {VIEW_CLUSTER} in a ClusterRoleBinding. `muster ps` shows the nodes of "
             "your own gangs"
         ) from error

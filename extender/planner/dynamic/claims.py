@@ -236,5 +236,5 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """Return True if the constraint names the request, one of its alternatives, or no request (then it applies to all)."""
+    """Return True if the constraint names the request, one of its alternatives, or none (so all requests)."""
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)
