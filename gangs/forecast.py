@@ -12,19 +12,22 @@ from msgspec import structs
 
 from gangs.nodes import held, offered
 from gangs.rows import GangRow, RowSources, pods_by_gang
-from gangs.runs import Interval, past_runs
+from gangs.runs import LEAST, Interval, past_runs
 from gangs.starts import Life, Runs, Scene, Waits, starts
+from muster.api.grammar import listed, verb
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.limits import PODS
 from muster.api.muster.placement import Placement
 from muster.api.muster.placementnotes import current
 from muster.api.muster.states import WAITING
+from muster.api.names import EXPECTED_RUNTIME
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.pods import pod_requests, template_usage
 from muster.resources.runtime import declared_s, runtime_of
 from muster.resources.vector import Vector, add, subtract
+from muster.workloads.owners import workload_of
 
 Key = tuple[str, str]
 """Namespace and name of a PodGroup."""
@@ -43,6 +46,29 @@ def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: f
     asked = [row for row in waiting if not row.expected_start]
     played = starts(scene_of(cluster, waiting, now)) if cluster and asked else {}
     return [_with_forecast(row, played.get("/".join(_key(row))), now) for row in waiting]
+
+
+def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
+    """Return what would make starts known, if none of the waiting gangs has one; else an empty text."""
+    if not waiting or any(row.earliest_start for row in waiting):
+        return ""
+    if not any(row.needs_room for row in waiting):
+        return "no start is known, as none of these gangs waits for capacity that others use: see REASON"
+    objects = cluster.objects
+    there = pods_by_gang(pod for pod in objects.pods or () if pod.spec.node_name and not pod.finished)
+    silent = []
+    for group in objects.groups:
+        pods = there.get((group.metadata.namespace, group.metadata.name))
+        if pods and _life(group, pods).declared_s is None:
+            owner = workload_of(group)
+            silent.append(f"{owner.kind} {owner.name}")
+    if not silent:
+        return "no start is known, as the ends of the gangs that run now free too little: see muster explain"
+    return (
+        f"no start is known: {listed(silent)} {verb(len(silent), 'run')} without an expected run time; "
+        f"{EXPECTED_RUNTIME} on a workload, or activeDeadlineSeconds of its pods, gives one, "
+        f"and so do {LEAST} ended gangs of the queue that ran longer"
+    )
 
 
 def _with_forecast(row: GangRow, interval: Interval | None, now: float) -> GangRow:

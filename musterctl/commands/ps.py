@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gangs.forecast import with_starts
+from gangs.forecast import unknown_text, with_starts
 from gangs.rows import GangRow, RowSources, difference, rows
 from muster.api.base import Resource
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -104,14 +104,17 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
     objects = with_plain_jobs(client, shown.namespace, read(client, shown.namespace))
     if missing := unread(objects):
         click.echo(f"you may not list {' and '.join(missing)} here: counts, nodes or kinds may be missing", err=True)
-    found = rows(objects)
+    found, note = rows(objects), ""
     if shown.start:
         cluster = read_cluster(client, objects, everything=shown.namespace is None)
         if cluster is None:
             click.echo(_NO_FORECAST, err=True)
         found = with_starts(found, cluster, time.time())
+        note = unknown_text([row for row in found if shown.has(row)], cluster) if cluster else ""
     found = [row for row in found if shown.has(row)]
     printing.show(found, alone=watch)
+    if note and shown.output in {"table", "wide"}:
+        click.echo(note, err=True)
     if not found and not watch and shown.output in {"table", "wide"}:
         click.echo(
             f"No {shown.kind or 'gang'}s found{f' in {shown.namespace} namespace' if shown.namespace else ''}.",

@@ -5,7 +5,7 @@ import pytest
 from builders import pod as a_pod
 from builders import pod_group
 
-from gangs.forecast import ForecastCluster, with_starts
+from gangs.forecast import ForecastCluster, unknown_text, with_starts
 from gangs.rows import GangRow, RowSources, rows
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.meta import OwnerReference, format_time
@@ -163,3 +163,19 @@ def test_a_gang_has_run_since_it_was_whole() -> None:
     assert forecast(objects)["next"].earliest_start == format_time(NOW + 1150)
     groups[0].metadata.annotations.clear()
     assert forecast(objects)["next"].start_known_by == ""
+
+
+@pytest.mark.parametrize(("groups", "words"), [
+    ([group("now"), group("next", NO_ROOM)], "PodGroup now runs without an expected run time; muster.dev/"),
+    ([group("now"), group("next", "QueueFull")], "none of these gangs waits for capacity that others use: see REASON"),
+    ([group("now", runtime="10m"), group("next", NO_ROOM, pods=9)], "the gangs that run now free too little"),
+    ([group("now", runtime="10m"), group("next", NO_ROOM)], ""),
+    ([group("now")], ""),
+])  # fmt: skip
+def test_what_would_make_starts_known(groups: list[PodGroup], words: str) -> None:
+    """Said only if no start is known."""
+    objects = RowSources(groups=groups, pods=[pod("now", "n0"), pod("next")])
+    cluster = ForecastCluster(objects, [node("n0")])
+    text = unknown_text(with_starts(rows(objects), cluster, NOW), cluster)
+    assert words in text
+    assert bool(words) == bool(text)
