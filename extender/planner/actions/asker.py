@@ -6,7 +6,7 @@ from extender.planner import reasons
 from extender.planner.ask import Ask
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.state.gangs import GangView
-from extender.planner.victims.room import Need
+from extender.planner.victims.capacity import Need
 
 OWN_LIMIT = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.OVER_DESERVED})
 """Reasons of gangs whose queue has reached a limit."""

@@ -19,10 +19,10 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.disturb import moves_agreed
-from extender.planner.victims.moves import Unit, keep_untouched, solve_moves, stays, units_of, whole_node
+from extender.planner.victims.moves import Bundle, bundles_of, keep_untouched, solve_moves, stays, whole_node
 from extender.planner.victims.order import by_cost
-from extender.planner.victims.pieces import EvictableUnit
 from extender.planner.victims.solver import Search
+from extender.planner.victims.units import EvictableUnit
 from muster.api.muster.reason import Reason
 
 Slot = tuple[int, tuple[int, ...]]
@@ -49,15 +49,15 @@ class Consolidate(Evicting):
         wanted = sum(session.snapshot.row_of(need.cls) * need.pods for need in asker.needs)
         return not asker.queue_full and bool((free >= wanted).all())
 
-    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
+    def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return evictable units: few pods first, then units on nodes that lack least."""
-        found = [piece for piece in self.victims_of(session, asker, "move") if len(piece.pods) <= MOST_MOVED]
+        found = [unit for unit in self.victims_of(session, asker, "move") if len(unit.pods) <= MOST_MOVED]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
         lacks = (np.maximum(row[:, None] - session.snapshot.free, 0) / np.maximum(row[:, None], 1)).max(axis=0)
-        worst = {id(piece): float(lacks[piece.columns].max(initial=0.0)) for piece in found}
-        nearest = sorted(by_cost(found, session.now), key=lambda piece: (len(piece.pods), worst[id(piece)]))
-        return list(dict.fromkeys(chain.from_iterable(units_of(nearest[:MOST_CONSIDERED]))))
+        worst = {id(unit): float(lacks[unit.columns].max(initial=0.0)) for unit in found}
+        nearest = sorted(by_cost(found, session.now), key=lambda unit: (len(unit.pods), worst[id(unit)]))
+        return list(dict.fromkeys(chain.from_iterable(bundles_of(nearest[:MOST_CONSIDERED]))))
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True for few enough pods, if all plugins agree."""
@@ -67,69 +67,69 @@ class Consolidate(Evicting):
         """Return the reason for the owners of moved gangs."""
         return reasons.placements.moved(queue=gang.queue)
 
-    def solve(self, search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
+    def solve(self, search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
         """Return the evictable units that move."""
-        return solve_moves(search, pieces)
+        return solve_moves(search, units)
 
-    def _placed(self, search: SlotSearch, pieces: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
+    def _placed(self, search: SlotSearch, units: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
         """Place the gang without these units, and place units elsewhere that cannot stay."""
         if search.minimum() is not None:
             return None
-        moving = _settle(search.session, search.statement, _apart(pieces))
-        going = {id(piece) for unit in moving or () for piece in unit}
-        return None if moving is None else [piece for piece in pieces if id(piece) in going]
+        moving = _settle(search.session, search.statement, _apart(units))
+        going = {id(unit) for bundle in moving or () for unit in bundle}
+        return None if moving is None else [unit for unit in units if id(unit) in going]
 
 
-def _settle(session: Session, statement: Statement, units: list[Unit]) -> list[Unit] | None:
-    """Give new slots to the units that cannot stay, after the other placements or else before.
+def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle] | None:
+    """Give new slots to the bundles that cannot stay, after the other placements or else before.
 
-    Return the moved units.
+    Return the moved bundles.
     """
-    moving = _not_staying(session, statement, units)
+    moving = _not_staying(session, statement, bundles)
     before = statement.checkpoint()
     if _all_moved(session, statement, moving):
         return moving
     statement.rollback(before)
     first = set(map(id, moving))
-    rest = [unit for unit in units if id(unit) not in first]
-    for piece in chain.from_iterable(rest):
-        statement.evict(piece.gang, piece.pods)
+    rest = [bundle for bundle in bundles if id(bundle) not in first]
+    for unit in chain.from_iterable(rest):
+        statement.evict(unit.gang, unit.pods)
     if not rest or not _all_moved(session, statement, moving):
         return None
     also = _not_staying(session, statement, rest)
     return [*moving, *also] if _all_moved(session, statement, also) else None
 
 
-def _not_staying(session: Session, statement: Statement, units: list[Unit]) -> list[Unit]:
-    """Put back the units that can stay, the dearest first; return the others."""
-    touched = keep_untouched(session, statement, units)
-    return [unit for unit in reversed(touched) if not stays(session, statement, unit)]
+def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle]:
+    """Put back the bundles that can stay, the dearest first; return the others."""
+    touched = keep_untouched(session, statement, bundles)
+    return [bundle for bundle in reversed(touched) if not stays(session, statement, bundle)]
 
 
-def _all_moved(session: Session, statement: Statement, units: list[Unit]) -> bool:
-    """Give all these units new slots, largest first; return False if they do not fit or one would not move."""
-    for unit in sorted(units, key=lambda unit: -_size(session, unit)):
+def _all_moved(session: Session, statement: Statement, bundles: list[Bundle]) -> bool:
+    """Give all these bundles new slots, largest first; return False if they do not fit or one would not move."""
+    for bundle in sorted(bundles, key=lambda bundle: -_size(session, bundle)):
         before = statement.checkpoint()
-        if not all(moved(session, statement, piece.gang, piece.pods) for piece in unit):
+        if not all(moved(session, statement, unit.gang, unit.pods) for unit in bundle):
             return False
-        if _slots_of(statement.operations_since(before)) == _slots_held(session, unit):
+        if _slots_of(statement.operations_since(before)) == _slots_held(session, bundle):
             return False  # it would only be restarted
     return True
 
 
-def _apart(pieces: Sequence[EvictableUnit]) -> list[Unit]:
+def _apart(units: Sequence[EvictableUnit]) -> list[Bundle]:
     """Group units that stay or move together: all units of a gang that is moved as a whole, else each unit alone."""
-    whole = {piece.gang.key for piece in pieces if piece.rest}
-    units: dict[Hashable, list[EvictableUnit]] = {}
-    for piece in pieces:
-        units.setdefault(piece.gang.key if piece.gang.key in whole else id(piece), []).append(piece)
-    return [tuple(unit) for unit in units.values()]
+    whole = {unit.gang.key for unit in units if unit.rest}
+    bundles: dict[Hashable, list[EvictableUnit]] = {}
+    for unit in units:
+        bundles.setdefault(unit.gang.key if unit.gang.key in whole else id(unit), []).append(unit)
+    return [tuple(bundle) for bundle in bundles.values()]
 
 
-def _size(session: Session, unit: Unit) -> float:
-    """Return the largest fraction of a node that one of its pods takes; units that are hard to place come first."""
+def _size(session: Session, bundle: Bundle) -> float:
+    """Return the largest fraction of a node that one of its pods takes; bundles that are hard to place come first."""
     whole = whole_node(session)
-    return max(float((piece.rows / whole).max(initial=0.0)) for piece in unit)
+    return max(float((unit.rows / whole).max(initial=0.0)) for unit in bundle)
 
 
 def _slots_of(operations: Sequence[Operation]) -> Counter[Slot]:
@@ -141,12 +141,12 @@ def _slots_of(operations: Sequence[Operation]) -> Counter[Slot]:
     )
 
 
-def _slots_held(session: Session, unit: Unit) -> Counter[Slot]:
-    """Return the node and the shared GPUs that each pod of the unit has now."""
+def _slots_held(session: Session, bundle: Bundle) -> Counter[Slot]:
+    """Return the node and the shared GPUs that each pod of the bundle has now."""
     index = session.snapshot.index
     return Counter(
         (index[pod.node], pod.devices if pod.cls.gpu else ())
-        for piece in unit
-        for pod in piece.pods
+        for unit in bundle
+        for pod in unit.pods
         if pod.node in index
     )

@@ -22,10 +22,10 @@ from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import spare_runs_of
+from extender.planner.victims.capacity import helpful
 from extender.planner.victims.disturb import Why, borrows, gives, ignores_marks, may_disturb
 from extender.planner.victims.order import across_queues, by_cost
-from extender.planner.victims.pieces import EvictableUnit, spare_units
-from extender.planner.victims.room import helpful
+from extender.planner.victims.units import EvictableUnit, spare_units
 from muster.api.muster.placement import SpareSeats
 from muster.api.muster.reason import NOTHING, Reason
 
@@ -43,7 +43,7 @@ class Preempt(Evicting):
         """Return True if a running gang of its queue has a lower priority."""
         return self.lowest.get(gang.queue, gang.priority) < gang.priority
 
-    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
+    def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return evictable units of the gang's queue, the cheapest first."""
         own = by_cost(self.victims_of(session, asker, "preempt"), session.now)
         return [*own, *self._of_others(session, asker, own)]
@@ -52,7 +52,7 @@ class Preempt(Evicting):
         """Return evictable units of other queues, for the shortage beyond the units of its own queue."""
         if not own or asker.at_own_limit or Reclaim.name not in session.actions:
             return []
-        wanted = np.maximum(session.amounts(asker.ask) - sum(piece.amounts for piece in own), 0)
+        wanted = np.maximum(session.amounts(asker.ask) - sum(unit.amounts for unit in own), 0)
         if not session.hooks.can_reclaim_resources.call(asker.gang, wanted):
             return []
         return _reclaimable(self, session, asker)
@@ -73,7 +73,7 @@ class Preempt(Evicting):
 
     def reason(self, gang: GangView, found: Sequence[EvictableUnit]) -> Reason:
         """Return the reason for the owners of the victims."""
-        if any(piece.gang.queue != gang.queue for piece in found):
+        if any(unit.gang.queue != gang.queue for unit in found):
             return reasons.placements.reclaimed(queue=gang.queue)
         return reasons.placements.preempted(priority=gang.priority, queue=gang.queue)
 
@@ -94,7 +94,7 @@ class Reclaim(Evicting):
         wanted = session.amounts(asker.ask)
         return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
-    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
+    def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return evictable units of other queues, first from the queue that is furthest over its share."""
         return _reclaimable(self, session, asker)
 
@@ -147,8 +147,8 @@ class SparesAlone(Evicting):
         found: list[EvictableUnit] = []
         for gang in session.keepers:
             if may_disturb(session, asker.gang, gang, why):
-                pieces = spare_units(session, gang)
-                found += pieces if asker.queue_full else helpful(pieces, asker.needs)
+                units = spare_units(session, gang)
+                found += units if asker.queue_full else helpful(units, asker.needs)
         return found
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
@@ -174,7 +174,7 @@ class Recall(Evicting):
         """Return True for a gang whose spares are lent."""
         return gang.started and any(borrows(victim, gang) for victim in self.running) if spare_runs_of(gang) else False
 
-    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
+    def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return evictable units of the borrowers, the cheapest first."""
         return by_cost(self.victims_of(session, asker, "recall"), session.now)
 

@@ -31,17 +31,17 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.gangphase import GangPhase
 from extender.planner.state.gangs import GangView
+from extender.planner.victims.capacity import domains_of, helpful, needs_of
 from extender.planner.victims.disturb import Why, ignores_marks, may_disturb
 from extender.planner.victims.notices import latest_end, notices_for
-from extender.planner.victims.pieces import (
+from extender.planner.victims.solver import Search, solve
+from extender.planner.victims.units import (
     Catalogue,
     EvictableUnit,
     decide_given,
     permitted,
     spare_units,
 )
-from extender.planner.victims.room import domains_of, helpful, needs_of
-from extender.planner.victims.solver import Search, solve
 from muster.api.muster.placement import SpareSeats
 from muster.api.muster.reason import NOTHING, Reason
 from muster.api.volcano.scheduling import NO_ROOM
@@ -183,7 +183,7 @@ class Evicting:
         """Return True if the gang may get capacity in this way."""
         return True
 
-    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
+    def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return the evictable units that may be victims, in order of preference."""
         raise NotImplementedError
 
@@ -215,12 +215,12 @@ class Evicting:
         for gang in self.running:
             if not may_disturb(session, asker.gang, gang, why):
                 continue
-            pieces = self._catalogue.units_of_gang(session, gang, useful, anyway=ignores_marks(session, gang, why))
-            if leaving and any(pod.uid in leaving for piece in pieces for pod in piece.pods):
+            units = self._catalogue.units_of_gang(session, gang, useful, anyway=ignores_marks(session, gang, why))
+            if leaving and any(pod.uid in leaving for unit in units for pod in unit.pods):
                 continue
             if self.takes_spares:
-                pieces = [*spare_units(session, gang), *pieces]
-            found += pieces if asker.queue_full else helpful(pieces, asker.needs)
+                units = [*spare_units(session, gang), *units]
+            found += units if asker.queue_full else helpful(units, asker.needs)
         return found
 
     def _try(self, session: Session, gang: GangView, *, refused: str) -> bool:
@@ -234,19 +234,19 @@ class Evicting:
             asker = Asker(ask, needs, refused)
             if not self.allowed(session, asker):
                 return False
-            pieces = permitted(self.pieces(session, asker), disruption_budgets(session))
-            for inside in domains_of(session, gang, needs, pieces):
+            units = permitted(self.units(session, asker), disruption_budgets(session))
+            for inside in domains_of(session, gang, needs, units):
                 if inside is not None:
                     own = [replace(need, usable=need.usable & inside) for need in needs]
                     asker = Asker(ask, own, refused)
-                    pieces = permitted(self.pieces(session, asker), disruption_budgets(session))
-                found = self._search(session, asker, pieces)
+                    units = permitted(self.units(session, asker), disruption_budgets(session))
+                found = self._search(session, asker, units)
                 if found is not None:
-                    session.snapshot.leaving.update((pod.uid, pod) for piece in found for pod in piece.pods)
+                    session.snapshot.leaving.update((pod.uid, pod) for unit in found for pod in unit.pods)
                     return True
         return False
 
-    def _search(self, session: Session, asker: Asker, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
+    def _search(self, session: Session, asker: Asker, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
         """Return the victims, after deciding everything; None if there is no solution."""
         gang, statement, ask = asker.gang, Statement(session), asker.ask
         slots = SlotSearch(session, statement, ask)
@@ -261,8 +261,8 @@ class Evicting:
             moved=self.moves,
         )
         with undone(statement):
-            found = self.solve(search, pieces)
-        pods = sum(len(piece.pods) for piece in found or ())
+            found = self.solve(search, units)
+        pods = sum(len(unit.pods) for unit in found or ())
         if not found or pods > MOST_VICTIMS:
             statement.discard()
             return None if found else found
@@ -272,13 +272,13 @@ class Evicting:
         self._decide(session, statement, gang, found)
         return found
 
-    def solve(self, search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
+    def solve(self, search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
         """Return the units to evict; empty if none is needed, None if there is no solution."""
-        return solve(search, pieces)
+        return solve(search, units)
 
-    def _placed(self, search: SlotSearch, pieces: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
+    def _placed(self, search: SlotSearch, units: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
         """Place the gang without these units; return the units that must be evicted, None if it does not fit."""
-        return pieces if search.minimum() is None else None
+        return units if search.minimum() is None else None
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[EvictableUnit]) -> None:
         operations = statement.commit_victims()
@@ -286,11 +286,11 @@ class Evicting:
         session.withdraw(gang, decisions.Unschedulable, decisions.Reserve, decisions.Unreserve)
         if session.cycle_reservations is not None:
             session.cycle_reservations.over(gang)
-        victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
+        victims = tuple((unit.gang, pod) for unit in found for pod in unit.pods)
         reason = self.reason(gang, found)
         notices = () if self.borrowers else notices_for(session, gang, victims)
         until = latest_end(notices)
-        for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():
+        for moved in {unit.gang.key: unit.gang for unit in found}.values() if self.moves else ():
             own = [operation for operation in operations if operation.gang is moved]
             runs = runs_of_operations(session, moved, own, gated=True)
             gone = tuple((moved, pod) for victim, pod in victims if victim is moved)
@@ -306,5 +306,5 @@ class Evicting:
         decide_given(session, found)
         if notices or not victims:  # victims are notified after the placement is written; the next cycle continues
             return
-        wholes = [piece.gang for piece in found if piece.rest and not self.moves]
+        wholes = [unit.gang for unit in found if unit.rest and not self.moves]
         evict_at_once(session, gang, epoch, victims, reason, wholes, self.name)

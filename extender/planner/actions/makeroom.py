@@ -27,7 +27,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.timing import MAX_PLACEMENT_DELAY_S, is_over
 from extender.planner.victims.notices import answered, due, expected_to_go, last_saved, notices_of, unsaved_s
-from extender.planner.victims.pieces import DisruptionBudgets
+from extender.planner.victims.units import DisruptionBudgets
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import is_dead

@@ -27,7 +27,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.spareseats import lent, runs, spare_runs_of
 from extender.planner.victims.disturb import borrows
-from extender.planner.victims.pieces import spares_left, unused_spares
+from extender.planner.victims.units import spares_left, unused_spares
 from muster.api.limits import SPARES
 from muster.api.muster.placement import Loan, SpareSeats
 

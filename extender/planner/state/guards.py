@@ -1,7 +1,7 @@
 """Protection of a gang's pods from eviction for others: its marks, its own budget, and PodDisruptionBudgets.
 
 Capacity that cannot be reclaimed may not be borrowed. So a gang that may not be evicted as a whole is limited to its
-queue's deserved amount (`fairshare.refusals`), and victim searches use the same rules (`victims.pieces`).
+queue's deserved amount (`fairshare.refusals`), and victim searches use the same rules (`victims.units`).
 """
 
 from collections import defaultdict

@@ -9,7 +9,7 @@ A gang that was moved recently is not moved again for a while. No gang is moved 
 
 A gang's marks and its own budget protect it from all but `recall` (`state.guards`), but not from `reclaim` of capacity
 that its queue does not deserve. Otherwise a user could mark a gang after its start and keep the capacity of other
-queues. PodDisruptionBudgets are checked later (`victims.pieces`), by the API server's rules.
+queues. PodDisruptionBudgets are checked later (`victims.units`), by the API server's rules.
 """
 
 from typing import Literal

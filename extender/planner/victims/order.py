@@ -17,7 +17,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.notices import unsaved_s
-from extender.planner.victims.pieces import EvictableUnit
+from extender.planner.victims.units import EvictableUnit
 from muster.api.kubernetes.meta import readable_time
 from muster.api.names import PREEMPTABLE, REVOCABLE_ZONE
 
@@ -31,33 +31,33 @@ def revocable(gang: GangView) -> bool:
     return "true" in values or meta.annotations.get(REVOCABLE_ZONE) == "*"
 
 
-def by_cost(pieces: list[EvictableUnit], now: float) -> list[EvictableUnit]:
+def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
     """Return the evictable units of one queue, the cheapest disruption first; units of one gang keep their order.
 
     A gang's own reports of checkpoints count. A gang that reports too many is evicted before its equals, and nothing
     else that it reports counts: a false report harms only itself.
     """
-    gangs = {piece.gang.key: piece.gang for piece in pieces}
+    gangs = {unit.gang.key: unit.gang for unit in units}
     unsaved = {key: unsaved_s(gang, now) for key, gang in gangs.items()}
     created = {key: readable_time(gang.created) or 0.0 for key, gang in gangs.items()}
     kept = {key: not revocable(gang) for key, gang in gangs.items()}
 
     def key(numbered: tuple[int, EvictableUnit]) -> Key:
-        number, piece = numbered
-        gang, name, pods = piece.gang, piece.gang.key, len(piece.pods)
-        work, evicts = pods * unsaved[name], piece.spares is None
-        return evicts, gang.priority, piece.rest, kept[name], work, pods, -created[name], -gang.arrival, number
+        number, unit = numbered
+        gang, name, pods = unit.gang, unit.gang.key, len(unit.pods)
+        work, evicts = pods * unsaved[name], unit.spares is None
+        return evicts, gang.priority, unit.rest, kept[name], work, pods, -created[name], -gang.arrival, number
 
-    return [piece for _, piece in sorted(enumerate(pieces), key=key)]
+    return [unit for _, unit in sorted(enumerate(units), key=key)]
 
 
-def across_queues(session: Session, pieces: list[EvictableUnit]) -> list[EvictableUnit]:
+def across_queues(session: Session, units: list[EvictableUnit]) -> list[EvictableUnit]:
     """Return the evictable units of several queues, each from the queue that is then furthest above its share."""
-    ordered = by_cost(pieces, session.now)
-    first = {piece.gang.queue: piece.gang for piece in reversed(ordered)}
+    ordered = by_cost(units, session.now)
+    first = {unit.gang.queue: unit.gang for unit in reversed(ordered)}
     if len(first) < 2:  # noqa: PLR2004 - a single queue needs no comparison
         return ordered
-    stages = [piece for piece in ordered if piece.spares], [piece for piece in ordered if not piece.spares]
+    stages = [unit for unit in ordered if unit.spares], [unit for unit in ordered if not unit.spares]
     saturation = _saturations(session, first)
     if saturation is None:
 
@@ -65,25 +65,25 @@ def across_queues(session: Session, pieces: list[EvictableUnit]) -> list[Evictab
             return session.hooks.queue_order.call(first[left], first[right])
 
         place = {queue: at for at, queue in enumerate(sorted(sorted(first), key=cmp_to_key(served), reverse=True))}
-        return [piece for stage in stages for piece in sorted(stage, key=lambda piece: place[piece.gang.queue])]
-    return [piece for stage in stages for piece in _furthest_first(stage, saturation)]
+        return [unit for stage in stages for unit in sorted(stage, key=lambda unit: place[unit.gang.queue])]
+    return [unit for stage in stages for unit in _furthest_first(stage, saturation)]
 
 
 def _furthest_first(
-    pieces: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
+    units: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
 ) -> list[EvictableUnit]:
     """Return the units; each is the next one of the queue then furthest above its share."""
     queues: dict[str, list[EvictableUnit]] = {}
-    for piece in pieces:
-        queues.setdefault(piece.gang.queue, []).append(piece)
+    for unit in units:
+        queues.setdefault(unit.gang.queue, []).append(unit)
     heap = sorted((-saturation(queue, None), queue, 0) for queue in queues)
     taken: list[EvictableUnit] = []
     while heap:
         _, queue, position = heapq.heappop(heap)
-        piece = queues[queue][position]
-        taken.append(piece)
+        unit = queues[queue][position]
+        taken.append(unit)
         if position + 1 < len(queues[queue]):
-            heapq.heappush(heap, (-saturation(queue, piece), queue, position + 1))
+            heapq.heappush(heap, (-saturation(queue, unit), queue, position + 1))
     return taken
 
 

@@ -27,7 +27,7 @@ from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.nodelabels import MOST_CELLS
 from extender.planner.scaleup import action, podwrites, preferences, requests
 from extender.planner.victims import disturb, notices
-from extender.planner.victims.room import DOMAINS
+from extender.planner.victims.capacity import DOMAINS
 from extender.settings import ExtenderSettings
 from history import entries, hourly
 from muster.api.kubernetes.core import DEFAULT_GRACE_S

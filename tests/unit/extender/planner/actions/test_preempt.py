@@ -24,7 +24,7 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import MinRuntime
 from extender.planner.timing import MAX_PLACEMENT_DELAY_S
-from extender.planner.victims.pieces import EvictableUnit
+from extender.planner.victims.units import EvictableUnit
 from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
 
@@ -294,10 +294,10 @@ class Searches(Preempt):
 
     searches = 0
 
-    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
+    def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """As the action."""
         self.searches += 1
-        return super().pieces(session, asker)
+        return super().units(session, asker)
 
 
 def check_cycle(world: Cluster, gang: str, gone: set[str]) -> None:

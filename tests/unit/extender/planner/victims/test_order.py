@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from victims_world import Cluster
 
 from extender.planner.victims.order import _furthest_first, by_cost
-from extender.planner.victims.pieces import EvictableUnit
+from extender.planner.victims.units import EvictableUnit
 from muster.api import names
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import SpareSeats
 
 
-def piece(
+def unit(
     world: Cluster, name: str, *, pods: int = 2, age_s: float = 100.0, saved_s: float | None = None, rest: bool = True,
     born_s: float = 0.0, seats: bool = False, notes: dict[str, str] | None = None, labels: dict[str, str] | None = None,
     **more: Any,
@@ -53,15 +53,15 @@ def test_the_cheapest_goes_first(cheap: dict[str, Any], dear: dict[str, Any]) ->
     """In whatever order they came."""
     for names_ in (("cheap", "dear"), ("dear", "cheap")):
         world = Cluster(1, checked=False)
-        pieces = [piece(world, name, **(cheap if name == "cheap" else dear)) for name in names_]
-        for some in (pieces, pieces[::-1]):
+        units = [unit(world, name, **(cheap if name == "cheap" else dear)) for name in names_]
+        for some in (units, units[::-1]):
             assert [each.gang.group.metadata.name for each in by_cost(some, world.now)] == ["cheap", "dear"]
 
 
 def test_of_equals_the_last_that_came_goes_first_and_pieces_of_one_stay_in_their_order() -> None:
     """Arrival decides between gangs of one second."""
     world = Cluster(1, checked=False)
-    first, second = piece(world, "first"), piece(world, "second")
+    first, second = unit(world, "first"), unit(world, "second")
     again = EvictableUnit(first.gang, first.pods, first.rest, first.columns, first.rows)
     for some in ([first, again, second], [second, first, again]):
         assert by_cost(some, world.now) == [second, first, again]
@@ -72,10 +72,10 @@ QUEUES = st.dictionaries(st.sampled_from("abc"), st.lists(st.integers(1, 5), max
 
 @given(gives=QUEUES, has=st.dictionaries(st.sampled_from("abc"), st.integers(0, 12)))
 def test_the_queue_furthest_above_its_share_gives_the_next(gives: dict[str, list[int]], has: dict[str, int]) -> None:
-    """As a walk says that compares all queues for each piece; its own pieces stay in their order."""
+    """As a walk says that compares all queues for each unit; its own units stay in their order."""
     left = {queue: has.get(queue, 0) for queue in gives}
     pairs = [(queue, gpus) for queue, each in gives.items() for gpus in each]
-    pieces: list[Any] = [SimpleNamespace(gang=SimpleNamespace(queue=queue), gpus=gpus) for queue, gpus in pairs]
+    units: list[Any] = [SimpleNamespace(gang=SimpleNamespace(queue=queue), gpus=gpus) for queue, gpus in pairs]
     expected, rest, now = [], {queue: list(each) for queue, each in gives.items() if each}, dict(left)
     while rest:
         queue = min(rest, key=lambda name: (-now[name], name))
@@ -88,4 +88,4 @@ def test_the_queue_furthest_above_its_share_gives_the_next(gives: dict[str, list
         left[queue] -= gone.gpus if gone else 0
         return float(left[queue])
 
-    assert [(piece.gang.queue, piece.gpus) for piece in _furthest_first(pieces, saturation)] == expected
+    assert [(unit.gang.queue, unit.gpus) for unit in _furthest_first(units, saturation)] == expected

@@ -105,10 +105,10 @@ def units_of(
         return []
     extras = _extras(gang, within, alive, useful)
     gone = {pod.uid for unit in extras for pod in unit}
-    pieces = [_unit(snapshot, gang, unit, rest=False) for unit in extras]
+    units = [_unit(snapshot, gang, unit, rest=False) for unit in extras]
     if rest := [pod for pod in alive if pod.uid not in gone]:
-        pieces.append(_unit(snapshot, gang, rest, rest=True))
-    return pieces if anyway else _within_budget(gang, len(alive), pieces)
+        units.append(_unit(snapshot, gang, rest, rest=True))
+    return units if anyway else _within_budget(gang, len(alive), units)
 
 
 def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: frozenset[str]) -> list[list[PodRecord]]:
@@ -137,13 +137,13 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
     return found
 
 
-def _within_budget(gang: GangView, alive: int, pieces: list[EvictableUnit]) -> list[EvictableUnit]:
+def _within_budget(gang: GangView, alive: int, units: list[EvictableUnit]) -> list[EvictableUnit]:
     """Return the first units, as many as the gang's own budget (annotations jdb-*) allows."""
     most = own_allowance(gang, alive)
     if most is None:
-        return pieces
-    pods = accumulate(len(piece.pods) for piece in pieces)
-    return [piece for piece, total in zip(pieces, pods, strict=True) if total <= most]
+        return units
+    pods = accumulate(len(unit.pods) for unit in units)
+    return [unit for unit, total in zip(units, pods, strict=True) if total <= most]
 
 
 def _unit(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: bool) -> EvictableUnit:
@@ -171,22 +171,22 @@ class Catalogue:
         """Return the units of a gang; if any members may be evicted, those on `useful` nodes come first."""
         if anyway:
             return units_of(session.snapshot, gang, session.ask(gang).units, anyway=True)
-        pieces = self._usual(session, gang)
+        units = self._usual(session, gang)
         tied = gang.framework or session.ask(gang).units.united
-        if useful is None or tied or not pieces or pieces[-1] is pieces[0]:
-            return pieces
-        if not (pieces[-1].rest and useful[pieces[-1].columns].any()):
-            return pieces
+        if useful is None or tied or not units or units[-1] is units[0]:
+            return units
+        if not (units[-1].rest and useful[units[-1].columns].any()):
+            return units
         snapshot = session.snapshot
-        names = frozenset(pod.node for piece in pieces for pod in piece.pods if _is_on(snapshot, pod, useful))
+        names = frozenset(pod.node for unit in units for pod in unit.pods if _is_on(snapshot, pod, useful))
         return units_of(snapshot, gang, session.ask(gang).units, names)
 
     def _usual(self, session: Session, gang: GangView) -> list[EvictableUnit]:
         axis, index = session.snapshot.axis, session.snapshot.index
         known = self._known.get(gang.key)
         if known is None or known[0] is not gang or known[1] is not axis or known[2] is not index:
-            pieces = units_of(session.snapshot, gang, session.ask(gang).units)
-            known = self._known[gang.key] = gang, axis, index, pieces
+            units = units_of(session.snapshot, gang, session.ask(gang).units)
+            known = self._known[gang.key] = gang, axis, index, units
         return known[3]
 
     def forget_others(self, gangs: Iterable[GangView]) -> None:
@@ -196,16 +196,16 @@ class Catalogue:
             self._known = {key: known for key, known in self._known.items() if key in keys}
 
 
-def permitted(pieces: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
+def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
     """Return the units, in order, that budgets allow one after the other; a gang's rest only with its other units."""
     if not budgets:
-        return pieces
+        return units
     kept, held = [], set()
-    for piece in pieces:
-        if not (piece.rest and piece.gang.key in held) and budgets.count_evictions(piece.pods):
-            kept.append(piece)
+    for unit in units:
+        if not (unit.rest and unit.gang.key in held) and budgets.count_evictions(unit.pods):
+            kept.append(unit)
         else:
-            held.add(piece.gang.key)
+            held.add(unit.gang.key)
     return kept
 
 
@@ -230,14 +230,14 @@ def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats
             yield SpareSeats(run.pod_set, run.node, count), cls, column
 
 
-def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
+def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
     """Decide KeepSpares for gangs that give up spare slots, with the slots left after this cycle's decisions so far."""
     given: dict[str, tuple[GangView, list[SpareSeats]]] = {}
-    for piece in pieces:
-        if piece.spares is not None:
-            run = piece.spares[0]
-            given.setdefault(piece.gang.key, (piece.gang, []))[1].append(run)
-            session.away[piece.gang.uid, run.pod_set, run.node] += run.count
+    for unit in units:
+        if unit.spares is not None:
+            run = unit.spares[0]
+            given.setdefault(unit.gang.key, (unit.gang, []))[1].append(run)
+            session.away[unit.gang.uid, run.pod_set, run.node] += run.count
     for gang, gone in given.values():
         before = next((each for each in session.decided(decisions.KeepSpares) if each.gang is gang), None)
         kept = before.spares if before else gang.placement.spec.spares if gang.placement else []

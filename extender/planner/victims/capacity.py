@@ -21,7 +21,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts, Mask
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.victims.pieces import EvictableUnit
+from extender.planner.victims.units import EvictableUnit
 
 DOMAINS = 8
 """Maximum number of domains that are searched for one gang."""
@@ -58,28 +58,28 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
     return needs
 
 
-def helpful(pieces: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
+def helpful(units: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
     """Return the units of one gang that free usable nodes; all units if the rest does."""
-    useful = [any(bool(need.usable[piece.columns].any()) for need in needs) for piece in pieces]
-    if pieces and pieces[-1].rest and useful[-1]:
-        return pieces
-    return [piece for piece, helps in zip(pieces, useful, strict=True) if helps and not piece.rest]
+    useful = [any(bool(need.usable[unit.columns].any()) for need in needs) for unit in units]
+    if units and units[-1].rest and useful[-1]:
+        return units
+    return [unit for unit, helps in zip(units, useful, strict=True) if helps and not unit.rest]
 
 
 class VictimCapacity:
     """The free capacity of one session with and without evictable units, in their order."""
 
-    def __init__(self, session: Session, needs: list[Need], pieces: list[EvictableUnit]) -> None:
+    def __init__(self, session: Session, needs: list[Need], units: list[EvictableUnit]) -> None:
         self._session = session
         self._needs = needs
-        self.pieces = pieces
+        self.units = units
         self._free = session.usable()
-        ends = np.cumsum([len(piece.columns) for piece in pieces], dtype=np.int64)
+        ends = np.cumsum([len(unit.columns) for unit in units], dtype=np.int64)
         self._bounds = np.concatenate([np.zeros(1, dtype=np.int64), ends])
         resources = self._free.shape[0]
-        self._columns = np.concatenate([np.zeros(0, np.int64), *(piece.columns for piece in pieces)])
-        self._rows = np.concatenate([np.zeros((0, resources), np.int64), *(piece.rows for piece in pieces)])
-        self._claims = session.claims.freed_by([piece.pods for piece in pieces])
+        self._columns = np.concatenate([np.zeros(0, np.int64), *(unit.columns for unit in units)])
+        self._rows = np.concatenate([np.zeros((0, resources), np.int64), *(unit.rows for unit in units)])
+        self._claims = session.claims.freed_by([unit.pods for unit in units])
 
     def enough(self, number: int) -> bool:
         """Return True if the gang fits without the first `number` units."""
@@ -88,7 +88,7 @@ class VictimCapacity:
 
     def fewest(self) -> int | None:
         """Return the smallest sufficient number of units, counted from the first; None if all are not enough."""
-        most = len(self.pieces)
+        most = len(self.units)
         if not self.enough(most):
             return None
         high = 1
@@ -112,13 +112,13 @@ class VictimCapacity:
             low, high = blocks.pop()
             if low == high:
                 continue
-            bound = bool(rests) and any(piece.gang.key in rests for piece in self.pieces[low:high] if not piece.rest)
+            bound = bool(rests) and any(unit.gang.key in rests for unit in self.units[low:high] if not unit.rest)
             if not bound and self._without(free, totals, claims, low, high):
                 continue
             if high - low == 1:
                 kept.append(low)
-                if self.pieces[low].rest:
-                    rests.add(self.pieces[low].gang.key)
+                if self.units[low].rest:
+                    rests.add(self.units[low].gang.key)
                 continue
             middle = (low + high) // 2
             blocks += [(low, middle), (middle, high)]
@@ -162,7 +162,7 @@ class VictimCapacity:
 
 
 def domains_of(
-    session: Session, gang: GangView, needs: list[Need], pieces: list[EvictableUnit]
+    session: Session, gang: GangView, needs: list[Need], units: list[EvictableUnit]
 ) -> Iterator[Mask | None]:
     """Yield the nodes of each domain to search, bool of shape (nodes,); a single None means all nodes at once."""
     request = session.ask(gang).request
@@ -171,7 +171,7 @@ def domains_of(
         return
     room = [np.where(need.usable, session.room(need.cls), 0) for need in needs]
     found: list[tuple[int, Mask]] = []
-    for inside in _emptied(session, gang, pieces):
+    for inside in _emptied(session, gang, units):
         if inside is None:
             yield None
             return
@@ -181,19 +181,19 @@ def domains_of(
         yield inside
 
 
-def _emptied(session: Session, gang: GangView, pieces: list[EvictableUnit]) -> list[Mask | None]:
+def _emptied(session: Session, gang: GangView, units: list[EvictableUnit]) -> list[Mask | None]:
     """Return the domains that plugins would propose if all units were gone; None means all nodes."""
     snapshot = session.snapshot
     ask = session.ask(gang)
     part = ask.part({name: ask.open[name][:count] for name, count in ask.minimum.items()})
     before, snapshot.free = snapshot.free, snapshot.free.copy()
     devices, snapshot.devices = snapshot.devices, snapshot.devices.copy()
-    for piece in pieces:
-        np.add.at(snapshot.free.T, piece.columns, piece.rows)
-        for pod in piece.pods:
+    for unit in units:
+        np.add.at(snapshot.free.T, unit.columns, unit.rows)
+        for pod in unit.pods:
             if pod.cls.gpu is not None and pod.node in snapshot.index:
                 snapshot.devices.add_share(pod.cls.gpu, snapshot.index[pod.node], pod.devices, -1)
-    for claim in session.claims.freed_by([piece.pods for piece in pieces]):
+    for claim in session.claims.freed_by([unit.pods for unit in units]):
         snapshot.free[:, claim.column] += claim.row
     try:
         found: list[Mask | None] = []

@@ -3,7 +3,7 @@
 import pytest
 from victims_world import Cluster
 
-from extender.planner.victims.pieces import units_of
+from extender.planner.victims.units import units_of
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, PREEMPTABLE
 
 
