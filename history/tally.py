@@ -53,12 +53,12 @@ def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
 
     Users may write any queue or resource name into a pod that no admission has checked.
     """
-    by_queue: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for queue, resource in totals:
         if budgeted is None or queue in budgeted:
-            by_queue.setdefault(queue, []).append(resource)
+            names.setdefault(queue, []).append(resource)
     found: Totals[str] = defaultdict(Amounts)
-    for queue, resources in by_queue.items():
+    for queue, resources in names.items():
         named = 0 if budgeted is None else len(budgeted.get(queue, ()))
         for resource in nsmallest(named + RESOURCES_KEPT, resources, key=lambda each: rank(budgeted, queue, each)):
             found[queue, resource] = totals[queue, resource]

@@ -18,7 +18,7 @@ _slots: Final = SlowWork("try something")
 
 def show(asked: RequestContext) -> Response:
     """Return the form."""
-    return _page(asked, WhatIfTrial(namespace=asked.query.get("namespace", "")), None)
+    return _page(asked, WhatIfTrial(namespace=asked.query.get("namespace", "")), None, _namespaces(asked))
 
 
 def answer(asked: RequestContext) -> Response:
@@ -29,16 +29,16 @@ def answer(asked: RequestContext) -> Response:
         with _slots.taken(asked.caller.account):
             whole = asked.caller.everything
             found = tried(wanted, namespaces, _dump(asked), asked.caller.scope, whole=whole)
-    return _page(asked, wanted, found)
+    return _page(asked, wanted, found, namespaces)
 
 
-def _page(asked: RequestContext, wanted: WhatIfTrial, found: TrialResult | None) -> Response:
+def _page(asked: RequestContext, wanted: WhatIfTrial, found: TrialResult | None, namespaces: list[str]) -> Response:
     return asked.page(
         "whatif.html",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if wanted.errors else HTTPStatus.OK,
         trial=wanted,
         answer=found,
-        namespaces=_namespaces(asked),
+        namespaces=namespaces,
         whole=asked.caller.everything,
         most=YAML_BYTES,
         objects=OBJECTS,
@@ -48,8 +48,7 @@ def _page(asked: RequestContext, wanted: WhatIfTrial, found: TrialResult | None)
 def _namespaces(asked: RequestContext) -> list[str]:
     """Return the namespaces to choose from, `default` first: existing ones that the caller may see."""
     there = {each.metadata.name for each in asked.site.caches.all(NAMESPACES)} | set(asked.view.namespaces)
-    mine = sorted(each for each in there if asked.caller.scope.has(each))
-    return sorted(mine, key=lambda each: each != "default")
+    return sorted(filter(asked.caller.scope.has, there), key=lambda each: (each != "default", each))
 
 
 def _dump(asked: RequestContext) -> ClusterDump:
