@@ -20,6 +20,7 @@ from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from gangs.plainjobs import Refusals, refusal_of, refusals
+from gangs.rows import RowSources, rows
 from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, meta
@@ -216,8 +217,10 @@ def why_unplaced(client: Client, name: str, namespace: str) -> str:
             refused = _refusals(client, namespace).get(workload["metadata"].get("uid", ""), (0.0, ""))[1]
             found += dict.fromkeys(_sentences(kind, workload, of_namespace, refused))
     with suppress(NotFound, Forbidden):
-        blocked = client.get(TRAIN_JOBS, name, namespace).blocked
-        found += [f"TrainJob {name} is blocked: {blocked}"] if blocked else []
+        train_job = client.get(TRAIN_JOBS, name, namespace)
+        [row] = rows(RowSources(train_jobs=[train_job], namespaces=[of_namespace]))
+        blocked = f"{row.title} is blocked: {train_job.blocked}" if train_job.blocked else ""
+        found.append(blocked or f"{row.title} is {row.state}: {row.message or 'it has no gang now'}")
     return "\n".join(found)
 
 

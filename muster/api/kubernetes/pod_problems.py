@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from signal import Signals
 
-from muster.api.grammar import and_more
+from muster.api.grammar import and_more, many
 from muster.api.kubernetes.core import ContainerStateTerminated, Pod
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, readable_time
 
@@ -55,7 +55,8 @@ def problem(pod: Pod) -> PodProblem | None:
     for container in (*status.init_container_statuses, *status.container_statuses):
         waiting = container.state.waiting
         if waiting and waiting.reason not in STARTING:
-            return PodProblem(waiting.reason, waiting.message, container.name)
+            again = f"restarted {many(container.restart_count, 'time')}" if container.restart_count else ""
+            return PodProblem(waiting.reason, "; ".join(filter(None, (again, waiting.message))), container.name)
     return None
 
 

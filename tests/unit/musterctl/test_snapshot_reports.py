@@ -220,6 +220,10 @@ def test_why_a_train_job_has_no_job(cluster: Any, server: Server) -> None:
     asked = cluster("explain", "job", "fit", "-n", "ns")
     assert asked.exit_code == 1
     assert asked.stderr.splitlines()[-1] == "Error: TrainJob fit is blocked: Job fit-0: no"
+    held: Any = found | {"spec": {**spec, "suspend": True}, "status": {}}
+    server.answers["GET /apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/fit"] = (200, held, [])
+    words = "Error: TrainJob fit is Suspended: `muster train resume fit` starts it again"
+    assert cluster("explain", "job", "fit", "-n", "ns").stderr.splitlines()[-1] == words
 
 
 def test_labels_that_mean_nothing_are_told(snapshot: Path, tmp_path: Path) -> None:

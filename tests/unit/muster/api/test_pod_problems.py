@@ -52,6 +52,13 @@ def test_a_container_that_waits_is_trouble(reason: str, *, init: bool) -> None:
     assert not refused(one)
 
 
+def test_a_container_that_crashes_again_and_again() -> None:
+    """With the number of its restarts."""
+    found = problem(pod(phase="Running", containerStatuses=[waits("CrashLoopBackOff", "back-off 20s", restartCount=3)]))
+    assert found is not None
+    assert found.words == "container main: CrashLoopBackOff: restarted 3 times; back-off 20s"
+
+
 @pytest.mark.parametrize("reason", REFUSED)
 def test_a_pod_that_kubelet_refuses_is_trouble(reason: str) -> None:
     """It has no container statuses, or in later versions some that still wait."""
