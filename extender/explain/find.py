@@ -13,7 +13,7 @@ from extender.explain.report import GangQueueReport, GangReport, PodCause, PodRe
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from extender.planner.framework.shortage import shortage
-from extender.planner.reasons.room import Shortage
+from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView

@@ -13,7 +13,7 @@ from msgspec import structs
 from extender.explain.members import gang_text
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import Decision
-from extender.planner.reasons.room import Shortage
+from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.reason import Reason, constant, quoted

@@ -20,7 +20,7 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.reasons.cause import CORDONED, TAINT, taint_text
-from extender.planner.reasons.room import Shortage
+from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass

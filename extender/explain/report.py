@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from extender.planner.reasons.room import Shortage
+from extender.planner.reasons.shortages import Shortage
 from muster.api.muster.placement import AvoidedNode, NodeRun
 from muster.api.muster.reason import Reason
 from muster.api.muster.states import State

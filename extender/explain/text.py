@@ -7,7 +7,7 @@ from typing import Literal
 from extender.explain.members import runs_text
 from extender.explain.report import GangQueueReport, GangReport, PlacementReport, PodReport, PodSetReport
 from extender.planner.reasons.queues import RESERVED
-from extender.planner.reasons.room import Cause, Shortage
+from extender.planner.reasons.shortages import Cause, Shortage
 from muster.api.grammar import have, many, some
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.gang import DEFAULT_POD_SET

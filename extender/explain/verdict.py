@@ -13,7 +13,7 @@ from extender.planner.actions.progress import longest_partial_s
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import Decision
 from extender.planner.framework.session import Session
-from extender.planner.reasons.room import Shortage
+from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.notices import last_saved, latest_end, notices_of, pending_notice_text
 from gangs.states import failed_text

@@ -37,7 +37,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.pods import LATER
-from extender.planner.reasons.room import UNTOLD, Shortage, no_room
+from extender.planner.reasons.shortages import UNTOLD, Shortage, no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.reason import NOTHING, Reason

@@ -17,7 +17,7 @@ from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import near, shortage
-from extender.planner.reasons.room import Shortage, no_room
+from extender.planner.reasons.shortages import Shortage, no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView

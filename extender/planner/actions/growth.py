@@ -17,7 +17,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import lost, shortage
 from extender.planner.framework.statement import undone
-from extender.planner.reasons.room import no_room
+from extender.planner.reasons.shortages import no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.timing import is_over
 from muster.api.kubernetes.meta import parse_time

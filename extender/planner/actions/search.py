@@ -22,7 +22,7 @@ from extender.planner.framework.decisions import Place
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import closed_nodes, near, shortage, together
 from extender.planner.framework.statement import Statement, undone
-from extender.planner.reasons.room import UNTOLD, Shortage
+from extender.planner.reasons.shortages import UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord

@@ -6,7 +6,7 @@ from typing import Literal
 
 from extender.planner import reasons
 from extender.planner.framework.answers import EnqueueVote, QueueRefusal
-from extender.planner.reasons.room import Shortage
+from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest

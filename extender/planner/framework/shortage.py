@@ -1,4 +1,4 @@
-"""Counts of the causes why a gang does not fit: the shortage of one of its pod sets, for `reasons.room`."""
+"""Counts of the causes why a gang does not fit: the shortage of one of its pod sets, for `reasons.shortages`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from msgspec import structs
 from extender.planner import reasons
 from extender.planner.framework.answers import Codes
 from extender.planner.framework.session import Session
-from extender.planner.reasons.room import Cause, Level, NearestMiss, Shortage, Wanted
+from extender.planner.reasons.shortages import Cause, Level, NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView

@@ -2,7 +2,7 @@
 
 | module | sentences |
 |---|---|
-| `room` | nodes by the cause that excludes them, and the missing capacity: `Shortage` |
+| `shortages` | nodes by the cause that excludes them, and the missing capacity: `Shortage` |
 | `cause` | the reason why one node does not accept a pod |
 | `devices` | problems of device claims, and demands of claims that are not counted |
 | `topology` | the domain that came closest, and problems of HyperNodes |

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from extender.planner.reasons.room import Shortage
+from extender.planner.reasons.shortages import Shortage
 from muster.api.grammar import be, listed, many, verb
 from muster.resources.vector import amount_text
 

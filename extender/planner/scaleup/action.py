@@ -14,7 +14,7 @@ from extender.planner import reasons
 from extender.planner.actions.makeroom import awaiting_placement
 from extender.planner.framework.decisions import Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.session import Session
-from extender.planner.reasons.room import Shortage, Wanted
+from extender.planner.reasons.shortages import Shortage, Wanted
 from extender.planner.scaleup.limits import ExistingNodes, ScaleUpAttempts, refusal
 from extender.planner.scaleup.podwrites import EvictionAnnotations, PodConditions, WaitingMessage
 from extender.planner.scaleup.preferences import NO_REQUEST, ScaleUpPreferences, ScaleUpRequest

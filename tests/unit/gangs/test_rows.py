@@ -9,7 +9,7 @@ from builders import manifests, placement, pod_group, train_job
 from builders import pod as a_pod
 
 from extender.planner.reasons.pods import TOO_FEW
-from extender.planner.reasons.room import NearestMiss, Shortage, Wanted
+from extender.planner.reasons.shortages import NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
 from gangs.plainjobs import refusals
 from gangs.rows import GangRow, RowSources, difference, gang_name, rows

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.reasons.room import NearestMiss, Shortage
+from extender.planner.reasons.shortages import NearestMiss, Shortage
 from gangs.words import MOST_WORDS, brief, duration, nodes_text, plain, ranges, short
 
 TEXTS = st.text() | st.lists(st.sampled_from(["of", "nodes:", "8;", "too,", "little", "x" * 50])).map(" ".join)

@@ -9,7 +9,7 @@ from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
 from extender.planner.reasons import gangs, placements, queues
-from extender.planner.reasons.room import Cause, Level, NearestMiss, Shortage, no_room
+from extender.planner.reasons.shortages import Cause, Level, NearestMiss, Shortage, no_room
 from muster.api.muster.reason import Reason, quoted
 
 OWN = Viewer(lambda namespace, _: f"a gang of {len(namespace)} letters", lambda name: name == "ns", {"secret"})

@@ -13,7 +13,7 @@ from extender.planner.framework.decisions import Unschedulable
 from extender.planner.reasons import devices, gangs, placements, pods, relief
 from extender.planner.reasons.cause import NODE_AFFINITY, scarce
 from extender.planner.reasons.relief import nothing
-from extender.planner.reasons.room import Cause, NearestMiss, Shortage
+from extender.planner.reasons.shortages import Cause, NearestMiss, Shortage
 from muster.api.volcano.scheduling import PodGroupCondition
 
 

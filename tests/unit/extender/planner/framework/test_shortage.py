@@ -10,7 +10,7 @@ from extender_world import World
 from extender.planner.framework.answers import ClosestDomain
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import lost, near, shortage
-from extender.planner.reasons.room import Level, Shortage
+from extender.planner.reasons.shortages import Level, Shortage
 from extender.planner.reasons.topology import Closest
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
