@@ -5,5 +5,5 @@ the answer from the decisions. So it cannot contradict the planner. The package 
 nothing. It must not import muster.kube, musterctl, or the parts of the extender that serve or write.
 
 Start at `whatif`, which runs cycles over a dump, then `gang`, which takes its `verdict` from a cycle. `relief` tests
-changes that would let a gang start, `text` formats reports as text.
+changes that would let a gang start; `changes` makes changed dumps. `text` formats reports as text.
 """

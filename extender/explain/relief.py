@@ -13,9 +13,10 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from extender.explain.changes import KUBERNETES_TAINTS, copies, recovered, uncordoned
 from extender.explain.reader import Viewer
 from extender.explain.report import GangReport, Relief
-from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered, uncordoned
+from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from extender.explain.changes import changed_queue, copies, queue_of_change
 from extender.explain.report import UnknownNameError, near_names
-from extender.explain.whatif import changed_queue, copies, queue_of_change
 from extender.replay.replayedworld import rules_from
 from extender.replay.workloads import History, ReplayedChange
 from muster.api import names

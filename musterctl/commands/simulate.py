@@ -7,13 +7,14 @@ from typing import Any
 import click
 import msgspec
 
+from extender.explain.changes import DumpChange, changed
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.own import demands
 from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import changed_shares, queue_reports, queue_reports_of
 from extender.explain.report import UnknownNameError
 from extender.explain.text import TextLine
-from extender.explain.whatif import DumpChange, WhatIf, changed
+from extender.explain.whatif import WhatIf
 from extender.simulate.placing import simulate as run
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS

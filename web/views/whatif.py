@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from extender.explain.changes import DumpChange, changed
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.own import QueueDemand, demands
 from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import QueueReport, changed_shares, queue_reports, queue_reports_of
 from extender.explain.report import UnknownNameError
-from extender.explain.whatif import DumpChange, WhatIf, changed
+from extender.explain.whatif import WhatIf
 from extender.simulate.placing import SimulatedGang, simulate
 from gangs.words import plain
 from history.model import Scope

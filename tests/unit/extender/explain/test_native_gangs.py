@@ -6,10 +6,11 @@ import msgspec
 import pytest
 from explain_world import report_of
 
+from extender.explain.changes import DumpChange, changed
 from extender.explain.clusterdump import ClusterDump, load, save
 from extender.explain.own import places
 from extender.explain.report import UnknownNameError
-from extender.explain.whatif import DumpChange, WhatIf, changed
+from extender.explain.whatif import WhatIf
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup, Workload
 from muster.api.muster.placement import PLACEMENTS, Placement

@@ -2,10 +2,11 @@
 
 from explain_world import ExplainWorld, report_of
 
+from extender.explain.changes import DumpChange, changed
 from extender.explain.clusterdump import load, save
 from extender.explain.pools import in_pool, pool_of_object, pools_of
 from extender.explain.queues import queue_reports
-from extender.explain.whatif import DumpChange, WhatIf, changed
+from extender.explain.whatif import WhatIf
 from extender.simulate.placing import simulate
 from muster.api.names import NODE_POOL
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES

@@ -3,10 +3,11 @@
 from explain_world import ExplainWorld
 from extender_world import slots
 
+from extender.explain.changes import DumpChange, changed
 from extender.explain.clusterdump import load, save
 from extender.explain.gang import GangExplainer
 from extender.explain.queues import changed_shares, queue_reports, queue_reports_of
-from extender.explain.whatif import DumpChange, WhatIf, changed
+from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from muster.api import names
 from muster.api.muster.usage import PublishedUsage, QueueUsage, period_of
