@@ -80,7 +80,7 @@ ACTIONS: Final = (
 )
 
 
-def actions_for(asked: RequestContext, row: GangRow) -> list[PageAction]:
+def actions_for(context: RequestContext, row: GangRow) -> list[PageAction]:
     """Return the actions that the caller may take on a gang now."""
     useful = {"delete"} | (set() if row.state in ENDED else {"resume" if row.state == "Suspended" else "suspend"})
     return [
@@ -88,45 +88,45 @@ def actions_for(asked: RequestContext, row: GangRow) -> list[PageAction]:
         for action in ACTIONS
         if row.reference == f"{action.resource.kind.lower()}.{action.resource.group}/{row.name}"
         and action.name in useful
-        and _may(asked, action, row.namespace)
+        and _may(context, action, row.namespace)
     ]
 
 
-def confirm(asked: RequestContext) -> Response:
+def confirm(context: RequestContext) -> Response:
     """Return the confirmation page for the current object."""
-    action, namespace, name = _meant(asked)
-    with asked.client() as client:
+    action, namespace, name = _meant(context)
+    with context.client() as client:
         uid = client.get(action.resource, name, namespace).metadata.uid
-    return asked.page("confirm.html", action=action, namespace=namespace, name=name, uid=uid)
+    return context.page("confirm.html", action=action, namespace=namespace, name=name, uid=uid)
 
 
-def act(asked: RequestContext) -> Response:
+def act(context: RequestContext) -> Response:
     """Carry out the action, and redirect to the gangs of the namespace."""
-    action, namespace, name = _meant(asked)
-    uid = asked.form.get("uid", "")
+    action, namespace, name = _meant(context)
+    uid = context.form.get("uid", "")
     if not uid:
-        raise asked.refused("this form has no UID: open the page of the gang, and try again from there")
-    with asked.client() as client:
+        raise context.refused("this form has no UID: open the page of the gang, and try again from there")
+    with context.client() as client:
         action.does(client, namespace, name, uid)
     return RedirectResponse(f"/gangs?namespace={namespace}", 303)
 
 
-def _meant(asked: RequestContext) -> tuple[PageAction, str, str]:
+def _meant(context: RequestContext) -> tuple[PageAction, str, str]:
     """Return the action and the object; HTTPException 404 if it does not exist, 403 if the user lacks the right."""
-    called, kind, namespace, name = (asked.path[each] for each in ("action", "kind", "namespace", "name"))
+    called, kind, namespace, name = (context.path[each] for each in ("action", "kind", "namespace", "name"))
     found = [each for each in ACTIONS if (each.name, each.resource.plural) == (called, kind)]
-    if not found or not _NAME.fullmatch(name) or not asked.caller.scope.has(namespace):
-        raise asked.missing(f"{kind} {namespace}/{name}")
+    if not found or not _NAME.fullmatch(name) or not context.caller.scope.has(namespace):
+        raise context.missing(f"{kind} {namespace}/{name}")
     action = found[0]
-    if not _may(asked, action, namespace):
+    if not _may(context, action, namespace):
         rights = " and ".join(f"{verb} {kind.full_name}" for verb, kind in action.needs)
-        raise asked.forbidden(f"to {action.name} it you need the right to {rights} in namespace {namespace}")
+        raise context.forbidden(f"to {action.name} it you need the right to {rights} in namespace {namespace}")
     return action, namespace, name
 
 
-def _may(asked: RequestContext, action: PageAction, namespace: str) -> bool:
+def _may(context: RequestContext, action: PageAction, namespace: str) -> bool:
     def allowed(verb: str, resource: Resource[Any]) -> bool:
         right: ResourceAttributes = listing(resource, namespace, verb)
-        return asked.may(right)
+        return context.may(right)
 
     return all(allowed(verb, resource) for verb, resource in action.needs)

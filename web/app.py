@@ -166,8 +166,8 @@ def _error_page(site: Site) -> Callable[[Request, Exception], Response]:
         if status is HTTPStatus.UNAUTHORIZED and isinstance(site.callers, SigningIn):
             answer = _signing_in(site, request, status, message)
         else:
-            asked = RequestContext(site, request, Caller())
-            answer = asked.page("error.html", status=status, message=message, title=status.phrase)
+            context = RequestContext(site, request, Caller())
+            answer = context.page("error.html", status=status, message=message, title=status.phrase)
         answer.headers.update(headers or {})
         return answer
 

@@ -51,9 +51,9 @@ class RequestContext:
         url = self.request.url
         return f"{url.path}?{url.query}" if url.query else url.path
 
-    def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
-        """Return a page from a template, which can also use `asked`, `caller` and `pages` (the navigation)."""
-        html = self.site.render(template, asked=self, caller=self.caller, **context)
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """Return a page from a template, which can also use `context`, `caller` and `pages` (the navigation)."""
+        html = self.site.render(template, context=self, caller=self.caller, **values)
         return HTMLResponse(html, status)
 
     def json(self, content: object) -> Response:

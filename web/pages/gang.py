@@ -57,76 +57,76 @@ class _VisibleGang(NamedTuple):
     pods: list[Pod]
 
 
-def listed(asked: RequestContext) -> Response:
+def listed(context: RequestContext) -> Response:
     """Return a page of the list of gangs that the caller may see."""
-    rows = asked.view.rows()
-    with_starts = asked.site.forecasts.with_forecasts(rows) if asked.caller.everything else rows
-    shown = gangs_view(with_starts, asked.caller.scope, filters(asked.query), asked.site.now())
-    return asked.page("gangs.html", view=shown, everything=Filters(ended=True).address(), live="gangs")
+    rows = context.view.rows()
+    with_starts = context.site.forecasts.with_forecasts(rows) if context.caller.everything else rows
+    shown = gangs_view(with_starts, context.caller.scope, filters(context.query), context.site.now())
+    return context.page("gangs.html", view=shown, everything=Filters(ended=True).address(), live="gangs")
 
 
-def show(asked: RequestContext) -> Response:
+def show(context: RequestContext) -> Response:
     """Return the page of one gang; if only the history has it, a link to its events."""
-    now = asked.site.now()
+    now = context.site.now()
     try:
-        found = _found(asked)
+        found = _found(context)
     except HTTPException:
-        if not _is_past(asked):
+        if not _is_past(context):
             raise
-        return RedirectResponse(f"/history/{asked.path['namespace']}/{asked.path['name']}", HTTPStatus.SEE_OTHER)
-    name = asked.path["name"]
+        return RedirectResponse(f"/history/{context.path['namespace']}/{context.path['name']}", HTTPStatus.SEE_OTHER)
+    name = context.path["name"]
     of = GangObjects(
-        row=asked.site.forecasts.with_forecasts([found.row])[0] if asked.caller.everything else found.row,
+        row=context.site.forecasts.with_forecasts([found.row])[0] if context.caller.everything else found.row,
         group=found.group,
         placement=found.placement,
         pods=found.pods,
-        events=_events(asked, found),
+        events=_events(context, found),
         report=_report(found, now),
-        happened=_happened(asked, found.row, now),
+        happened=_happened(context, found.row, now),
         user=found.group.metadata.annotations.get(names.CREATED_BY, "") if found.group else "",
         buttons=[
             Button(each.name, each.title, each.path(found.row.namespace, found.row.name))
-            for each in actions_for(asked, found.row)
+            for each in actions_for(context, found.row)
         ],
         explained=bool(found.row.gang),
-        logs=asked.may(_reading_logs(found.row.namespace)),
+        logs=context.may(_reading_logs(found.row.namespace)),
     )
-    racks = {node.metadata.name: rack_of(node.metadata.labels) for node in asked.view.nodes()}
-    shown = gang_view(of, racks, now, page=page_number(asked.query.get("page", "")), name=name)
-    return asked.page("gang.html", view=shown, live=f"gang/{found.row.namespace}")
+    racks = {node.metadata.name: rack_of(node.metadata.labels) for node in context.view.nodes()}
+    shown = gang_view(of, racks, now, page=page_number(context.query.get("page", "")), name=name)
+    return context.page("gang.html", view=shown, live=f"gang/{found.row.namespace}")
 
 
-def why(asked: RequestContext) -> Response:
+def why(context: RequestContext) -> Response:
     """Return the page that explains a gang by the planner's own cycle, with changes that would help."""
-    found, now = _found(asked), asked.site.now()
+    found, now = _found(context), context.site.now()
     if not found.row.gang:
-        raise asked.missing(f"gang of {found.row.title}: it has none now")
-    report, at = asked.site.explainer.explain(asked.caller, "gang", found.row.namespace, found.row.gang)
-    return asked.page(
+        raise context.missing(f"gang of {found.row.title}: it has none now")
+    report, at = context.site.explainer.explain(context.caller, "gang", found.row.namespace, found.row.gang)
+    return context.page(
         "why.html",
         title=found.row.title,
         told_lines=[line for line in lines_of(report, now) if line.text and line.label != "would help"],
         help_lines=[each.sentence for each in report.relief],
-        gang=f"/gangs/{found.row.namespace}/{asked.path['name']}",
+        gang=f"/gangs/{found.row.namespace}/{context.path['name']}",
         as_of=moment(at, now),
     )
 
 
-def log(asked: RequestContext) -> Response:
+def log(context: RequestContext) -> Response:
     """Return the page with the latest lines of a member's log."""
-    found = _found(asked)
-    namespace, name, rank = found.row.namespace, asked.path["name"], asked.path["rank"]
-    if not asked.may(_reading_logs(namespace)):
-        raise asked.forbidden(f"logs require the right to get pods/log in namespace {namespace}")
+    found = _found(context)
+    namespace, name, rank = found.row.namespace, context.path["name"], context.path["rank"]
+    if not context.may(_reading_logs(namespace)):
+        raise context.forbidden(f"logs require the right to get pods/log in namespace {namespace}")
     number = int(rank) if rank.isascii() and rank.isdecimal() and len(rank) <= _RANK_DIGITS else len(found.pods)
     if number >= len(found.pods):
-        raise asked.missing(f"member {rank[:_RANK_DIGITS]} of {found.row.title}")
+        raise context.missing(f"member {rank[:_RANK_DIGITS]} of {found.row.title}")
     pod, lines, why, container = found.pods[number], list[str](), "", ""
     if begun([pod]):
-        with asked.client() as client:
+        with context.client() as client:
             container = container_of(client.get(PODS, pod.metadata.name, namespace))
             lines, why = _lines(client, pod, container)
-    return asked.page(
+    return context.page(
         "log.html",
         pod=pod.metadata.name,
         container=container,
@@ -159,14 +159,14 @@ def _reading_logs(namespace: str) -> ResourceAttributes:
     return replace(listing(PODS, namespace, "get"), subresource="log")
 
 
-def _found(asked: RequestContext) -> _VisibleGang:
+def _found(context: RequestContext) -> _VisibleGang:
     """Return the gang of the address; HTTPException 404 if it does not exist or the caller may not see it."""
-    namespace, name = asked.path["namespace"], asked.path["name"]
+    namespace, name = context.path["namespace"], context.path["name"]
     try:
-        row = named(asked.view.rows(namespace), name, namespace)
+        row = named(context.view.rows(namespace), name, namespace)
     except UnknownGangError as error:
-        raise asked.missing(f"gang {name} in namespace {namespace}") from error
-    objects = asked.view.objects(namespace)
+        raise context.missing(f"gang {name} in namespace {namespace}") from error
+    objects = context.view.objects(namespace)
     group = next((each for each in objects.groups if each.metadata.name == row.gang), None) if row.gang else None
     placed = (each for each in objects.placements or () if each.metadata.name == row.gang)
     placement = current(group, next(placed, None)) if group else None
@@ -179,28 +179,28 @@ def _found(asked: RequestContext) -> _VisibleGang:
     return _VisibleGang(row, objects, group, placement, job, members(objects, row))
 
 
-def _is_past(asked: RequestContext) -> bool:
-    store, (namespace, name) = asked.site.history, (asked.path["namespace"], asked.path["name"])
-    if store is None or not asked.caller.scope.has(namespace):
+def _is_past(context: RequestContext) -> bool:
+    store, (namespace, name) = context.site.history, (context.path["namespace"], context.path["name"])
+    if store is None or not context.caller.scope.has(namespace):
         return False
     try:
-        return bool(gangs(store, asked.caller.scope, namespace=namespace, name=name, limit=1))
+        return bool(gangs(store, context.caller.scope, namespace=namespace, name=name, limit=1))
     except StoreError as error:
         log_of.warning("the history cannot be read", error=str(error))
         return False
 
 
-def _happened(asked: RequestContext, row: GangRow, now: float) -> list[GangStep] | None:
+def _happened(context: RequestContext, row: GangRow, now: float) -> list[GangStep] | None:
     """Return the events of the gang in the history; None if there are none, or if it cannot be read."""
-    store = asked.site.history
+    store = context.site.history
     if store is None:
         return None
     try:
-        named_so = gangs(store, asked.caller.scope, namespace=row.namespace, name=row.name, limit=10)
+        named_so = gangs(store, context.caller.scope, namespace=row.namespace, name=row.name, limit=10)
         mine = [each for each in named_so if each.kind == row.kind]
         if not mine:
             return None
-        happened = events_of_gang(store, asked.caller.scope, row.namespace, row.name, uid=mine[0].uid)
+        happened = events_of_gang(store, context.caller.scope, row.namespace, row.name, uid=mine[0].uid)
     except StoreError as error:
         log_of.warning("the history cannot be read", error=str(error))
         return None
@@ -221,13 +221,13 @@ def _report(found: _VisibleGang, now: float) -> GangReport | None:
     return None
 
 
-def _events(asked: RequestContext, found: _VisibleGang) -> list[Event] | None:
+def _events(context: RequestContext, found: _VisibleGang) -> list[Event] | None:
     """Return the Events about the gang, its workload and some of its pods; None if they cannot be listed."""
     events: dict[str, Event] = {}
     pods = sorted(found.pods, key=lambda pod: pod.status.phase == "Running")[:EVENTS_OF_PODS]
     names_asked = (found.row.name, found.row.gang, *(pod.metadata.name for pod in pods))
     try:
-        with asked.client() as client:
+        with context.client() as client:
             for name in dict.fromkeys(filter(None, names_asked)):
                 for each in client.list(EVENTS, found.row.namespace, field_selector=f"involvedObject.name={name}"):
                     events[each.metadata.uid] = each

@@ -27,15 +27,15 @@ _MINUTE_S: Final = 60.0
 """Interval between two computations of usage."""
 
 
-def show(asked: RequestContext) -> Response:
+def show(context: RequestContext) -> Response:
     """Return the page of the queues that the caller may see."""
-    now, view = asked.site.now(), asked.view
-    shown = _tree(asked, now) if asked.caller.queues else own_queues_view(view.own_queues(), now)
-    return asked.page("queues.html", view=shown, live="queues")
+    now, view = context.site.now(), context.view
+    shown = _tree(context, now) if context.caller.queues else own_queues_view(view.own_queues(), now)
+    return context.page("queues.html", view=shown, live="queues")
 
 
-def _tree(asked: RequestContext, now: float) -> QueuesView:
-    view, objects = asked.view, asked.view.queue_objects()
+def _tree(context: RequestContext, now: float) -> QueuesView:
+    view, objects = context.view, context.view.queue_objects()
     reports = [
         replace(each, limits=limit_texts(objects[each.queue], now)) if each.queue in objects else each
         for each in view.queues()
@@ -46,27 +46,27 @@ def _tree(asked: RequestContext, now: float) -> QueuesView:
         if (limits_of_queue := limits_of(each.metadata.annotations))
     }
     periods = {budget.period for limits_of_queue in limits.values() for budget in limits_of_queue.budgets}
-    used = _used(asked, now, periods) if periods else None
-    gone = "" if used is None or asked.site.history is None else _silence(asked.site.history, now)
-    page = page_number(asked.query.get("page", ""))
-    return queues_view(reports, view.rows(), asked.caller.scope, now, page, limits=limits, used=used, silence=gone)
+    used = _used(context, now, periods) if periods else None
+    gone = "" if used is None or context.site.history is None else _silence(context.site.history, now)
+    page = page_number(context.query.get("page", ""))
+    return queues_view(reports, view.rows(), context.caller.scope, now, page, limits=limits, used=used, silence=gone)
 
 
 def _used(
-    asked: RequestContext, now: float, periods: AbstractSet[Period]
+    context: RequestContext, now: float, periods: AbstractSet[Period]
 ) -> Mapping[Period, Mapping[str, Vector]] | None:
     """Return the usage that each queue has held in these periods; None without a history.
 
     It contains only names of queues.
     """
-    store = asked.site.history
+    store = context.site.history
     if store is None:
         return None
     try:
         return {
             period: {
                 row.key[0]: {resource: round(each.held * unit(resource)) for resource, each in row.resources.items()}
-                for row in _rows(asked.site, store, period, now)
+                for row in _rows(context.site, store, period, now)
             }
             for period in periods
         }

@@ -12,18 +12,18 @@ from history.answers import QueryError, answers
 from web.context import RequestContext
 
 
-def show(asked: RequestContext) -> Response:
+def show(context: RequestContext) -> Response:
     """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, for its caller."""
-    store = asked.site.history
+    store = context.site.history
     if store is None:
         raise HTTPException(
             HTTPStatus.NOT_FOUND, "there is no history here: `history.enabled` of the chart adds a recorder"
         )
-    path = asked.request.url.path.removeprefix("/api/").split("/")
+    path = context.request.url.path.removeprefix("/api/").split("/")
     try:
-        found = answers(store, asked.caller.scope, path, dict(asked.query))
+        found = answers(store, context.caller.scope, path, dict(context.query))
     except QueryError as error:
-        raise asked.refused(str(error)) from error
+        raise context.refused(str(error)) from error
     return Response(msgspec.json.encode(found), media_type="application/json")
 
 
@@ -31,16 +31,16 @@ KINDS: Final = ("job", "gang", "pod")
 _LABEL: Final = 12
 
 
-def explained(asked: RequestContext) -> Response:
+def explained(context: RequestContext) -> Response:
     """Return the report of /api/explain/NAMESPACE/NAME in the format of `-o json`, or as lines with `?output=text`."""
-    namespace, name, kind = asked.path["namespace"], asked.path["name"], asked.query.get("kind", "job")
+    namespace, name, kind = context.path["namespace"], context.path["name"], context.query.get("kind", "job")
     if kind not in KINDS:
-        raise asked.refused(f"kind is one of {', '.join(KINDS)}, and not {kind!r}")
-    if not asked.caller.scope.has(namespace):
-        raise asked.missing(f"{kind} {namespace}/{name}")
-    now = asked.site.now()
-    report = asked.site.explainer.explain(asked.caller, kind, namespace, name).report
-    if asked.query.get("output") != "text":
-        return asked.json(report)
+        raise context.refused(f"kind is one of {', '.join(KINDS)}, and not {kind!r}")
+    if not context.caller.scope.has(namespace):
+        raise context.missing(f"{kind} {namespace}/{name}")
+    now = context.site.now()
+    report = context.site.explainer.explain(context.caller, kind, namespace, name).report
+    if context.query.get("output") != "text":
+        return context.json(report)
     lines = [f"{line.label:<{_LABEL}}{line.text}".rstrip() for line in lines_of(report, now)]
     return PlainTextResponse("\n".join([*lines, ""]))

@@ -25,22 +25,22 @@ class _NodeCapacity(NamedTuple):
     suspects: list[SuspectLine]
 
 
-def show(asked: RequestContext) -> Response:
+def show(context: RequestContext) -> Response:
     """Return the page of the nodes; callers who may not list nodes only get the reservations of their gangs."""
-    now, caller, view = asked.site.now(), asked.caller, asked.view
+    now, caller, view = context.site.now(), context.caller, context.view
     whole = caller.everything
     if whole:
-        made = summed(asked.site)
+        made = summed(context.site)
     else:
         nodes = view.nodes()
-        rules_in = asked.site.explainer.dump().rules_in
+        rules_in = context.site.explainer.dump().rules_in
         rows = node_rows(nodes, [], rules_in)
         made = _NodeCapacity(rows, [], suspects_among(nodes, rows, rules_in, now))
     placements = view.placements()
     scope, gangs = caller.scope, view.rows()
     shown = topology_view(made.rows, made.reports, made.suspects, placements, gangs, scope, now, whole=whole)
     there = {each.state for rack in shown.racks for each in rack.states}
-    return asked.page("topology.html", view=shown, states=[each for each in STATES if each in there], live="topology")
+    return context.page("topology.html", view=shown, states=[each for each in STATES if each in there], live="topology")
 
 
 def summed(site: Site) -> _NodeCapacity:

@@ -16,51 +16,51 @@ _slots: Final = SlowWork("try something")
 """Limit of one simulation at a time, because each may compute for seconds, and other pages also need the CPU."""
 
 
-def show(asked: RequestContext) -> Response:
+def show(context: RequestContext) -> Response:
     """Return the form."""
-    return _page(asked, WhatIfTrial(namespace=asked.query.get("namespace", "")), None, _namespaces(asked))
+    return _page(context, WhatIfTrial(namespace=context.query.get("namespace", "")), None, _namespaces(context))
 
 
-def answer(asked: RequestContext) -> Response:
+def answer(context: RequestContext) -> Response:
     """Run the simulation of the form, and return the result above the form."""
-    found, namespaces = None, _namespaces(asked)
-    wanted = trial(asked.form, namespaces)
+    found, namespaces = None, _namespaces(context)
+    wanted = trial(context.form, namespaces)
     if not wanted.errors:
-        with _slots.taken(asked.caller.account):
-            whole = asked.caller.everything
-            found = tried(wanted, namespaces, _dump(asked), asked.caller.scope, whole=whole)
-    return _page(asked, wanted, found, namespaces)
+        with _slots.taken(context.caller.account):
+            whole = context.caller.everything
+            found = tried(wanted, namespaces, _dump(context), context.caller.scope, whole=whole)
+    return _page(context, wanted, found, namespaces)
 
 
-def _page(asked: RequestContext, wanted: WhatIfTrial, found: TrialResult | None, namespaces: list[str]) -> Response:
-    return asked.page(
+def _page(context: RequestContext, wanted: WhatIfTrial, found: TrialResult | None, namespaces: list[str]) -> Response:
+    return context.page(
         "whatif.html",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if wanted.errors else HTTPStatus.OK,
         trial=wanted,
         answer=found,
         namespaces=namespaces,
-        whole=asked.caller.everything,
+        whole=context.caller.everything,
         most=YAML_BYTES,
         objects=OBJECTS,
     )
 
 
-def _namespaces(asked: RequestContext) -> list[str]:
+def _namespaces(context: RequestContext) -> list[str]:
     """Return the namespaces to choose from, `default` first: existing ones that the caller may see."""
-    there = {each.metadata.name for each in asked.site.caches.all(NAMESPACES)} | set(asked.view.namespaces)
-    return sorted(filter(asked.caller.scope.has, there), key=lambda each: (each != "default", each))
+    there = {each.metadata.name for each in context.site.caches.all(NAMESPACES)} | set(context.view.namespaces)
+    return sorted(filter(context.caller.scope.has, there), key=lambda each: (each != "default", each))
 
 
-def _dump(asked: RequestContext) -> ClusterDump:
+def _dump(context: RequestContext) -> ClusterDump:
     """Return the cluster; for callers with fewer rights, only the data with which requests are compared."""
-    whole = asked.site.explainer.dump()
-    if asked.caller.everything:
+    whole = context.site.explainer.dump()
+    if context.caller.everything:
         return whole
     own = ClusterDump(whole.taken_at, unread=frozenset({POD_GROUPS.full_name}))
     own.add_objects(PRIORITY_CLASSES, whole.objects_of(PRIORITY_CLASSES))
     own.add_objects(
-        NAMESPACES, [each for each in whole.objects_of(NAMESPACES) if asked.caller.scope.has(each.metadata.name)]
+        NAMESPACES, [each for each in whole.objects_of(NAMESPACES) if context.caller.scope.has(each.metadata.name)]
     )
-    if asked.caller.queues:
+    if context.caller.queues:
         own.add_objects(QUEUES, whole.objects_of(QUEUES))
     return own
