@@ -4,7 +4,7 @@ If a user may not read some objects, cells are empty or less exact: without pods
 nodes from the placement.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +32,7 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano import podgroup
 from muster.workloads.owners import as_kubectl_takes, job_workload, workload_of
-from muster.workloads.table import gang_of, group_name
+from muster.workloads.table import gang_of, group_name, row_of
 
 
 @dataclass(slots=True)
@@ -63,6 +63,8 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     """Name of its workload."""
     reference: str
     """The workload's name for kubectl, such as job.batch/longrun."""
+    part: str = ""
+    """Its part of a workload with several gangs: a replicated job, a Job or a group; empty for the only gang."""
     gang: str = ""
     """Name of its PodGroup; empty if there is none at the moment."""
     queue: str
@@ -97,8 +99,8 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def title(self) -> str:
-        """The workload's display name, such as `Job longrun`."""
-        return f"{self.kind} {self.name}"
+        """The workload's display name, such as `Job longrun`; with the part of a workload with several gangs."""
+        return f"{self.kind} {self.name}" + (f" ({self.part})" if self.part else "")
 
     @property
     def size(self) -> str:
@@ -147,6 +149,11 @@ def rows(objects: RowSources) -> list[GangRow]:
         meta, of = plain.metadata, plain.metadata.controller
         if meta.uid not in ganged and not (of and (of.uid in ganged or (meta.namespace, of.name) in parts)):
             found += _of_plain_job(plain, namespaces.get(meta.namespace), objects.refusals)
+    gangs = Counter((row.namespace, row.kind, row.name) for row in found)
+    found = [
+        structs.replace(row, part="") if row.part and gangs[row.namespace, row.kind, row.name] == 1 else row
+        for row in found
+    ]
     found = [_in_namespace(row, namespaces.get(row.namespace)) for row in found]
     return sorted(found, key=lambda row: (row.namespace, row.queue, row.created, row.kind, row.name))
 
@@ -197,6 +204,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
         kind=owner.kind,
         name=owner.name,
         reference=as_kubectl_takes(owner),
+        part=_part(group, owner),
         gang=group.metadata.name,
         queue=spec.queue,
         state=state,
@@ -215,6 +223,15 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
         expected_start=_expected(group, placement) if state == "Reserved" else "",
         nodes=[] if state in ENDED else nodes_of(pods, living, placement, state),
     )
+
+
+def _part(group: PodGroup, owner: OwnerReference) -> str:
+    """Return the name of the part of a workload that a gang is: its Job in it, or the end of its own name."""
+    maker = group.metadata.controller
+    if maker is not None and maker.name != owner.name:
+        return maker.name.removeprefix(f"{owner.name}-")
+    kind = row_of(maker)
+    return group.metadata.name.rpartition(".")[2] if kind and kind.world else ""
 
 
 def _expected(group: PodGroup, placement: Placement | None) -> str:

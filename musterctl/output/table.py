@@ -1,9 +1,10 @@
 """Tables of the command line, drawn by rich without borders; each column is as wide as its widest cell.
 
-Lines are never wrapped or cut, so a table looks the same on a terminal and in a file.
+Lines are never wrapped or cut. On a terminal that is too narrow, `PrintedTable` prints the last columns below each row.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import accumulate
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from muster.process.logs import harmless
 from musterctl.output.terminal import Console
 
 _GAP = 2
+_COLUMN_GAP = 3
 _WIDE = 1_000_000
 """Width of a terminal on which no line is too long."""
 
@@ -54,14 +56,24 @@ class PrintedTable:
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)
         self._widths: list[int] = []
+        self._beside = len(titles)
+        """Number of columns that fit on the terminal; the others are printed below each row."""
 
     def show(self, rows: list[list[str]]) -> None:
         """Print rows, the first time with headings."""
+        below = [*rows]
         if not self._widths:
             rows = [self._titles, *rows]
+            below = [[""] * len(self._titles), *below]
             self._widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-        for line in drawn(rows, gap=3, widths=self._widths):
+            ends = accumulate(width + _COLUMN_GAP for width in self._widths)
+            self._beside = max(1, sum(end - _COLUMN_GAP <= console().width for end in ends))
+        kept = [row[: self._beside] for row in rows]
+        for line, row in zip(drawn(kept, gap=_COLUMN_GAP, widths=self._widths[: self._beside]), below, strict=True):
             click.echo(line)
+            for title, cell in [*zip(self._titles, row, strict=True)][self._beside :]:
+                if cell not in {"", "-"}:
+                    click.echo(f"    {title.lower()}: {cell}")
 
 
 def show_rows(columns: Sequence[tuple[str, Callable[[Any], str]]], rows: Sequence[Any]) -> None:

@@ -364,3 +364,18 @@ def test_changes() -> None:
     now = rows(RowSources(groups=[group("a", phase="Running", metadata=owner("Job", "a"))]))
     assert [(row.name, row.state) for _, row in difference(before, now)] == [("a", "Starting"), ("b", "Gone")]
     assert difference(now, now) == []
+
+
+def test_two_gangs_of_a_job_set_are_told_apart() -> None:
+    """By their replicated jobs, or what it has made; the only gang of a workload needs no more than its name."""
+    of_set = owner("JobSet", "s", "jobset.x-k8s.io/v1alpha2")
+    made = made_by("Deployment", "d", "apps/v1")
+    groups = [
+        group("podgroup-jobset-s.driver", metadata=of_set),
+        group("podgroup-jobset-s.worker", metadata=of_set),
+        group("podgroup-1", metadata={**owner("ReplicaSet", "d-1", "apps/v1"), **made}),
+        group("podgroup-2", metadata={**owner("ReplicaSet", "d-2", "apps/v1"), **made}),
+        group("podgroup-jobset-alone.worker", metadata=owner("JobSet", "alone", "jobset.x-k8s.io/v1alpha2")),
+    ]
+    titles = {row.title for row in rows(RowSources(groups=groups))}
+    assert titles == {"JobSet s (driver)", "JobSet s (worker)", "Deployment d (1)", "Deployment d (2)", "JobSet alone"}

@@ -1,7 +1,10 @@
 """Tables of the command line are aligned, and no line of them is broken or cut."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from musterctl.output import table as tables
 from musterctl.output.table import PrintedTable, drawn
 
 
@@ -27,4 +30,23 @@ def test_later_rows_stand_below_the_first_ones(capsys: pytest.CaptureFixture[str
         "NAME          STATE",
         "a-long-name   Waiting",
         "b             Running",
+    ]
+
+
+def test_on_a_narrow_terminal_the_last_columns_stand_below_their_row(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their titles; empty ones are left out, and a watch goes on like that."""
+    monkeypatch.setattr(tables, "console", lambda: SimpleNamespace(width=22))
+    table = PrintedTable(["NAME", "STATE", "NODES", "REASON"])
+    table.show([["a-long-name", "Waiting", "-", "no room"], ["b", "Running", "node-0", ""]])
+    table.show([["c", "Running", "node-1", ""]])
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME          STATE",
+        "a-long-name   Waiting",
+        "    reason: no room",
+        "b             Running",
+        "    nodes: node-0",
+        "c             Running",
+        "    nodes: node-1",
     ]
