@@ -206,7 +206,7 @@ def _missing(pod: Pod, gang: str) -> str:
         return reasons.members.no_native_group(group=group)
     owner = pod.metadata.controller
     return reasons.members.no_group(
-        f"of {owner.kind} {owner.name}" if owner and owner.uid and gang.endswith(owner.uid) else gang
+        gang=f"of {owner.kind} {owner.name}" if owner and owner.uid and gang.endswith(owner.uid) else gang
     )
 
 

@@ -7,7 +7,7 @@ from muster.api.grammar import have, many
 other_gates = "it is held by scheduling gates that are not Muster's: {gates}".format
 other_scheduler = "it belongs to the scheduler {name!r}; Muster does not place it".format
 no_gang = "it belongs to no gang and is placed by itself; {why}".format
-no_group = "its PodGroup {} does not exist (yet)".format
+no_group = "its PodGroup {gang} does not exist (yet)".format
 no_native_group = (
     "its PodGroup {group} of scheduling.k8s.io does not exist (yet), or the API server does not serve the kind, as its "
     "feature gate GenericWorkload is off"
