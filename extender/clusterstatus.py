@@ -21,7 +21,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.queuepositions import waiting_by_queue
 from extender.planner.state.access import parents_of
-from extender.planner.state.spareseats import spares_by_queue
+from extender.planner.state.spareentries import spares_by_queue
 from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.nesting import HyperNodeProblem
 from extender.writes import Lane, WriteContext, Writer

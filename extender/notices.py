@@ -51,7 +51,7 @@ class NoticeWriter(Writer):
         for notice in notices:
             self._writes.start(Lane.PODS, "notice", notice.pod.uid, partial(self._write, notice))
         for notice in _of_each_gang(notices):
-            words = reasons.placements.told(notice.pods, notice.evict_at, notice.reason)
+            words = reasons.placements.notified(notice.pods, notice.evict_at, notice.reason)
             self._events.noticed(notice.gang, words, kind=notice.evict_at)
         stays = session.decided(decisions.WithdrawNotice)
         for stay in stays:
@@ -77,7 +77,7 @@ class NoticeWriter(Writer):
             NOTICES.labels(outcome).inc()
 
     def _write(self, decision: decisions.SendNotice) -> None:
-        words = reasons.placements.told(1, decision.evict_at, decision.reason)
+        words = reasons.placements.notified(1, decision.evict_at, decision.reason)
         annotations = {names.EVICT_AT: decision.evict_at, names.EVICT_FOR: decision.queue}
         self._patch(decision.pod, self._condition("True", "Evicting", words), annotations)
 

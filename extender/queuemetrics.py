@@ -8,7 +8,7 @@ from prometheus_client import Gauge
 
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
-from extender.planner.state.spareseats import spare_runs_of
+from extender.planner.state.spareentries import spare_runs_of
 from muster.api.kubernetes.meta import readable_time
 from muster.resources.vector import unit
 

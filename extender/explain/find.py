@@ -213,7 +213,7 @@ def _missing(pod: Pod, gang: str) -> str:
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
     """Return the cause for a pod that has its node, has ended or is being deleted; None for other pods."""
     if record.terminating:
-        return "terminating", reasons.members.told(pod="it", what=deletion(what_if, pod))
+        return "terminating", reasons.members.pod_state(pod="it", what=deletion(what_if, pod))
     if pod.finished:
         why = problem(pod) or failure(pod)
         ended = reasons.members.ended(pod.status.phase, record.node, why.words if why else "")
@@ -224,7 +224,7 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
 def _placed_pod(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
     """Return the cause for a pod that has its node."""
     if silent := silence(what_if, pod):
-        return "lost", reasons.members.told(pod="it", what=silent)
+        return "lost", reasons.members.pod_state(pod="it", what=silent)
     if hindered := problem(pod):
         return "hindered", reasons.members.hindered(node=record.node, why=hindered.words)
     if record.phase == "Running":

@@ -14,7 +14,7 @@ from extender.planner.actions.repair import fault_report
 from extender.planner.actions.spares import Spares
 from extender.planner.state.avoided import entries_of
 from extender.planner.state.gangs import GangView
-from extender.planner.state.spareseats import loans_of, spare_runs_of
+from extender.planner.state.spareentries import borrowed_spares_of, spare_runs_of
 from muster.api.grammar import also
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
@@ -118,7 +118,7 @@ class GangExplainer:
 
     def _spares(self, gang: GangView) -> list[str]:
         """Return the spare slots that the gang has, and those that it borrows from other gangs."""
-        kept, loans = [run for run, _ in spare_runs_of(gang)], loans_of(gang)
+        kept, loans = [run for run, _ in spare_runs_of(gang)], borrowed_spares_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []
         if kept or wanted:

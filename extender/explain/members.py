@@ -149,7 +149,7 @@ def members(what_if: WhatIf, gang: GangView) -> MemberProblems:
     result.hindered = ended[1] if ended else ""
     words = reasons.members
     lines = [
-        words.told(pod=pod.metadata.name, what=text)
+        words.pod_state(pod=pod.metadata.name, what=text)
         for pod in pods
         if (text := deletion(what_if, pod) or silence(what_if, pod))
     ]

@@ -16,7 +16,7 @@ from extender.planner.fairshare.budgets import BudgetUsage, budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.access import parents_of
-from extender.planner.state.spareseats import spares_by_queue
+from extender.planner.state.spareentries import spares_by_queue
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.queuepositions import place_text
 from muster.api.muster.usage import Period

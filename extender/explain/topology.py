@@ -14,7 +14,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import natural
-from extender.planner.state.spareseats import loans_of, spare_runs_of
+from extender.planner.state.spareentries import borrowed_spares_of, spare_runs_of
 from extender.planner.topology.forest import level_text
 from extender.planner.topology.tree import HYPER_NODES, Tree
 from muster.api.grammar import any_of
@@ -255,7 +255,7 @@ def spares_by_node(session: Session) -> dict[str, SparesThere]:
             there.lent += min(run.count, session.away[gang.uid, run.pod_set, run.node])
             there.keepers.append(gang_text(gang))
     for gang in session.snapshot.gangs:
-        for loan in loans_of(gang):
+        for loan in borrowed_spares_of(gang):
             if loan.node in found:
                 found[loan.node].borrowers.append(gang_text(gang))
     return found

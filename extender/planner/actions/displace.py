@@ -21,12 +21,12 @@ from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.spareseats import spare_runs_of
+from extender.planner.state.spareentries import spare_runs_of
 from extender.planner.victims.capacity import helpful
 from extender.planner.victims.disturb import Why, borrows, gives, ignores_marks, may_disturb
 from extender.planner.victims.order import across_queues, by_cost
 from extender.planner.victims.units import EvictableUnit, spare_units
-from muster.api.muster.placement import SpareSeats
+from muster.api.muster.placement import NodeSpares
 from muster.api.muster.reason import NOTHING, Reason
 
 
@@ -186,7 +186,7 @@ class Recall(Evicting):
         with spares_returned(session, gang), own_spares(session, gang).free():
             return super()._try(session, gang, refused=refused)
 
-    def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[SpareSeats]:
+    def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[NodeSpares]:
         """Return the spare slots on nodes that get no member."""
         taken = {session.snapshot.name(operation.column) for operation in operations}
         kept = gang.placement.spec.spares if gang.placement else []

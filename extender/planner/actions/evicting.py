@@ -42,7 +42,7 @@ from extender.planner.victims.units import (
     permitted,
     spare_units,
 )
-from muster.api.muster.placement import SpareSeats
+from muster.api.muster.placement import NodeSpares
 from muster.api.muster.reason import NOTHING, Reason
 from muster.api.volcano.scheduling import NO_ROOM
 
@@ -197,7 +197,7 @@ class Evicting:
 
     def spares_left(
         self, _session: Session, _gang: GangView, _operations: Sequence[Operation]
-    ) -> list[SpareSeats] | None:
+    ) -> list[NodeSpares] | None:
         """Return the gang's spares once its members have these slots; None if they are unchanged."""
         return None
 

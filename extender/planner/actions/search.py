@@ -28,7 +28,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.parts import SlotGroup
-from muster.api.muster.placement import Loan, SpareSeats
+from muster.api.muster.placement import BorrowedSpares, NodeSpares
 
 NO_RANKS: Ranks = MappingProxyType({})
 
@@ -40,9 +40,9 @@ class SlotSearch:
     session: Session
     statement: Statement
     ask: Ask
-    spares: list[SpareSeats] | None = field(default=None, init=False)
+    spares: list[NodeSpares] | None = field(default=None, init=False)
     """The gang's spare slots from now on; None if they are unchanged."""
-    borrows: list[Loan] | None = field(default=None, init=False)
+    borrows: list[BorrowedSpares] | None = field(default=None, init=False)
     """Spare slots of others on which it runs; None means the current ones."""
     grown: Counter[str] = field(default_factory=Counter, init=False)
     """Pod set → slots above the minimum that this cycle gave it."""

@@ -4,7 +4,7 @@ A spare is one node's worth of slots: as many as the gang would have on an empty
 minimum, as members with ranks beyond its last, so that they are in its domain and obey all rules of its pods. If they
 do not fit, or the queue's limits refuse them, the gang starts without them, and gets them when they are free.
 
-From then on they are entries of the ledger (`planner.state.spareseats`), in which no other gang is placed. A lost
+From then on they are entries of the ledger (`planner.state.spareentries`), in which no other gang is placed. A lost
 member may use any free capacity and the gang's own spare slots; a used spare slot is replaced later.
 """
 
@@ -25,11 +25,11 @@ from extender.planner.framework.statement import Statement, counted_free, undone
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from extender.planner.state.spareseats import lent, runs, spare_runs_of
+from extender.planner.state.spareentries import lent, runs, spare_runs_of
 from extender.planner.victims.disturb import borrows
 from extender.planner.victims.units import spares_left, unused_spares
 from muster.api.limits import SPARES
-from muster.api.muster.placement import Loan, SpareSeats
+from muster.api.muster.placement import BorrowedSpares, NodeSpares
 
 SEARCH_INTERVAL_S = 5.0
 """Time after a failed search for spares until the next one for this gang."""
@@ -137,18 +137,18 @@ def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) 
             yield replace(operation, ranks=ranks)
 
 
-def as_spare_runs(session: Session, operations: Sequence[Operation]) -> list[SpareSeats]:
+def as_spare_runs(session: Session, operations: Sequence[Operation]) -> list[NodeSpares]:
     """Return the content of a placement for these spare slots."""
     name = session.snapshot.name
-    return joined([SpareSeats(each.pod_set, name(each.column), len(each.ranks)) for each in operations])
+    return joined([NodeSpares(each.pod_set, name(each.column), len(each.ranks)) for each in operations])
 
 
-def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
+def joined(seats: Sequence[NodeSpares]) -> list[NodeSpares]:
     """Return the spare slots, grouped by pod set and node, of at most the allowed number of nodes."""
     found: dict[tuple[str, str], int] = {}
     for each in seats:
         found[each.pod_set, each.node] = found.get((each.pod_set, each.node), 0) + each.count
-    return [SpareSeats(pod_set, node, count) for (pod_set, node), count in found.items()][: SPARES.value]
+    return [NodeSpares(pod_set, node, count) for (pod_set, node), count in found.items()][: SPARES.value]
 
 
 class SpareSlots:
@@ -156,10 +156,10 @@ class SpareSlots:
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
         self._session = session
-        self._spares: list[tuple[GangView, SpareSeats, int, Amounts]] = []
-        self.left: list[SpareSeats] = []
+        self._spares: list[tuple[GangView, NodeSpares, int, Amounts]] = []
+        self.left: list[NodeSpares] = []
         """The spare slots that were not taken."""
-        self.loans: list[Loan] = []
+        self.loans: list[BorrowedSpares] = []
         """The borrowed spare slots, with the gangs that lend them."""
         for gang in gangs:
             for run, cls, column in unused_spares(session, gang):
@@ -182,19 +182,19 @@ class SpareSlots:
                 count = min(run.count, _fits(free[:, column], row))
                 free[:, column] -= row * count
                 if count:
-                    self.left.append(SpareSeats(run.pod_set, run.node, count))
+                    self.left.append(NodeSpares(run.pod_set, run.node, count))
                 if count < run.count:
-                    self.loans.append(Loan(gang.uid, run.pod_set, run.node, run.count - count))
+                    self.loans.append(BorrowedSpares(gang.uid, run.pod_set, run.node, run.count - count))
             self._session.away.update(lent(self.loans))
 
 
-def after_use(gang: GangView, room: SpareSlots) -> list[SpareSeats]:
+def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
     """Return the gang's spares without those slots that its own members took."""
     kept = gang.placement.spec.spares if gang.placement else []
     return spares_left(kept, (loan for loan in room.loans if loan.lender == gang.uid))
 
 
-def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[SpareSeats] | None:
+def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[NodeSpares] | None:
     """Return the gang's unlent spare slots on these nodes, and the taken ones; None if it has none."""
     kept = after_use(gang, room)
     if not (gang.placement and gang.placement.spec.spares):
@@ -260,9 +260,9 @@ def _countable(pod_set: PodSetView) -> bool:
     return pod_set.cls is not None and pod_set.cls.gpu is None and not pod_set.cls.needs and not pod_set.mixed
 
 
-def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[SpareSeats]:
+def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[NodeSpares]:
     """Return the usable spare slots, with a maximum per pod set."""
-    left, kept = Counter(wanted), list[SpareSeats]()
+    left, kept = Counter(wanted), list[NodeSpares]()
     avoided = session.avoided.get(gang.key, ())
     for run, cls in spare_runs_of(gang):
         column = session.snapshot.index.get(run.node)
@@ -274,11 +274,11 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
         count = min(run.count, left[run.pod_set])
         if count:
             left[run.pod_set] -= count
-            kept.append(SpareSeats(run.pod_set, run.node, count))
+            kept.append(NodeSpares(run.pod_set, run.node, count))
     return kept
 
 
-def _found(session: Session, gang: GangView, lacking: Counter[str], reservations: HeadReservations) -> list[SpareSeats]:
+def _found(session: Session, gang: GangView, lacking: Counter[str], reservations: HeadReservations) -> list[NodeSpares]:
     """Return free capacity for this many more slots by pod set, near the gang's members; the session takes it."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))

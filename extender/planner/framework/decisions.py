@@ -10,7 +10,7 @@ from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
-from muster.api.muster.placement import AvoidedNode, Loan, Notice, PlacementPhase, PodSetPlacement, SpareSeats
+from muster.api.muster.placement import AvoidedNode, BorrowedSpares, NodeSpares, Notice, PlacementPhase, PodSetPlacement
 from muster.api.muster.reason import NOTHING, Reason, reason_of
 from muster.resources.faults import Policy
 
@@ -49,9 +49,9 @@ class Place(Decision):
     victims: Victims = ()
     """Pods that must be gone before the gates of members are lifted; see `MakeRoom`."""
     victims_reason: Reason = NOTHING
-    spares: list[SpareSeats] | None = None
+    spares: list[NodeSpares] | None = None
     """Spare slots of the gang; None means the current ones."""
-    borrows: list[Loan] | None = None
+    borrows: list[BorrowedSpares] | None = None
     """Other gangs' spare slots that members use; None means the current ones."""
     notices: tuple[Notice, ...] = ()
     """Gangs of victims that are notified before they are evicted."""
@@ -76,7 +76,7 @@ class ClosePlacement(Decision, _WithReason):
 class KeepSpares(Decision):
     """Record the spare slots of a running gang."""
 
-    spares: list[SpareSeats]
+    spares: list[NodeSpares]
     missing: int
     """Additional spare slots to find."""
 

@@ -25,7 +25,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.reserved import ReservedRoom
-from extender.planner.state.spareseats import SpareRunKey, lent, loans_of, spare_runs_of
+from extender.planner.state.spareentries import SpareRunKey, borrowed_spares_of, lent, spare_runs_of
 from extender.planner.topology.hypernodes import HyperNodes
 from muster.api.muster.reason import Reason
 from muster.resources.gpus import GpuShare
@@ -77,7 +77,9 @@ class Session(FreeCapacity):
     @cached_property
     def away(self) -> Counter[SpareRunKey]:
         """Lent spare slots, and spare slots that this cycle has given to other gangs or to members of their gang."""
-        return lent(loan for gang in self.snapshot.gangs if gang.placement is not None for loan in loans_of(gang))
+        return lent(
+            loan for gang in self.snapshot.gangs if gang.placement is not None for loan in borrowed_spares_of(gang)
+        )
 
     @cached_property
     def keepers(self) -> list[GangView]:

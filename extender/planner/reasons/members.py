@@ -33,7 +33,7 @@ slot = "{pod_set} {rank} on {node}".format
 stage = "{count} {stage}: {slots}".format
 
 NODE_GONE = "is gone"
-told = "{pod} {what}".format
+pod_state = "{pod} {what}".format
 more_of_this_kind = "and {count} more of this kind".format
 silent = "is on {node}, which {silence}: whether it still runs is not known".format
 

@@ -160,7 +160,7 @@ NOT_NEEDED = "its nodes are no longer needed: it stays"
 STAYS = constant("placement-stays", "the gang for which it was to move no longer needs its nodes")
 
 
-def told(pods: int, at: str, reason: Reason) -> str:
+def notified(pods: int, at: str, reason: Reason) -> str:
     """Pods of the gang have an eviction notice."""
     return f"{many(pods, 'pod')} {be(pods)} to be evicted at {at}, or as soon as the gang has answered: {reason}"
 

@@ -52,13 +52,13 @@ class ScaleUpPreferences:
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
-        self._said: dict[str, dict[str, str]] = {}
+        self._of_queues: dict[str, dict[str, str]] = {}
 
     def of(self, gang: GangView) -> ScaleUpRequest:
         """Return the scale-up request of a gang."""
-        of_queue = self._said.get(gang.queue)
+        of_queue = self._of_queues.get(gang.queue)
         if of_queue is None:
-            of_queue = self._said[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
+            of_queue = self._of_queues[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
         return _read_request(of_queue, _of_workload(gang.group.metadata, gang.pods[0].labels if gang.pods else {}))
 
 

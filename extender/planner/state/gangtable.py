@@ -158,7 +158,7 @@ class GangTable:
         job = new or old or Job()
         planned = planned_job(new) if new is not None else None
         known = put_entry(self.jobs, job.metadata.uid, planned)
-        if planned is not None and known is not None and _said(known) == _said(planned):
+        if planned is not None and known is not None and _parts_of_gang(known) == _parts_of_gang(planned):
             return None if done_slots(known) == done_slots(planned) else self.of_job(job)
         self._templates.forget(job)
         return self.of_job(job)
@@ -255,7 +255,7 @@ class GangTable:
         )
 
 
-def _said(job: Job) -> tuple[object, object]:
+def _parts_of_gang(job: Job) -> tuple[object, object]:
     """Return the parts of a Job that its gang depends on."""
     return job.spec, job.metadata.annotations
 

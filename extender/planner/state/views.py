@@ -26,7 +26,7 @@ from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord, has_same_entry
 from extender.planner.state.podtable import PodTable
-from extender.planner.state.spareseats import SpareEntries
+from extender.planner.state.spareentries import SpareEntries
 from extender.planner.state.tables import Tables
 from extender.planner.state.templates import Templates
 from muster.api.muster.creator import counted_user

@@ -17,7 +17,7 @@ from typing import Literal
 from extender.planner.framework.operations import Chunk, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.spareseats import loans_of
+from extender.planner.state.spareentries import borrowed_spares_of
 from extender.planner.timing import MOST_SLOTS, arrival_s, is_over
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import own_victims
@@ -40,7 +40,7 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
         allowed = not inside
     else:
         allowed = _movable(session, asker, victim)
-    if not allowed or victim.active or loans_of(victim):
+    if not allowed or victim.active or borrowed_spares_of(victim):
         return False
     return _in_queue(session, asker, victim) if inside else _across(session, asker, victim)
 
@@ -52,7 +52,7 @@ def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
 
 def borrows(victim: GangView, lender: GangView) -> bool:
     """Return True if the victim runs on spares of the lender."""
-    return any(loan.lender == lender.uid for loan in loans_of(victim))
+    return any(loan.lender == lender.uid for loan in borrowed_spares_of(victim))
 
 
 def gives(session: Session, asker: GangView, victim: GangView) -> bool:

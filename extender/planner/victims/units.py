@@ -22,9 +22,9 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.guards import own_allowance
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.spareseats import SpareRunOfClass, spare_runs_of
+from extender.planner.state.spareentries import SpareRunOfClass, spare_runs_of
 from extender.planner.topology.requests import Units
-from muster.api.muster.placement import Loan, SpareSeats
+from muster.api.muster.placement import BorrowedSpares, NodeSpares
 
 
 class DisruptionBudgets:
@@ -221,18 +221,18 @@ def spare_units(session: Session, gang: GangView) -> list[EvictableUnit]:
     return found
 
 
-def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats, PodClass, int]]:
+def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[NodeSpares, PodClass, int]]:
     """Yield the unused spare slots of a gang on each known node, with their class and column."""
     for run, cls in spare_runs_of(gang):
         column = session.snapshot.index.get(run.node)
         count = run.count - session.away[gang.uid, run.pod_set, run.node]
         if column is not None and count > 0:
-            yield SpareSeats(run.pod_set, run.node, count), cls, column
+            yield NodeSpares(run.pod_set, run.node, count), cls, column
 
 
 def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
     """Decide KeepSpares for gangs that give up spare slots, with the slots left after this cycle's decisions so far."""
-    given: dict[str, tuple[GangView, list[SpareSeats]]] = {}
+    given: dict[str, tuple[GangView, list[NodeSpares]]] = {}
     for unit in units:
         if unit.spares is not None:
             run = unit.spares[0]
@@ -246,8 +246,8 @@ def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
         session.decide(decisions.KeepSpares(gang, spares_left(kept, gone), missing))
 
 
-def spares_left(kept: Iterable[SpareSeats], gone: Iterable[SpareSeats | Loan]) -> list[SpareSeats]:
+def spares_left(kept: Iterable[NodeSpares], gone: Iterable[NodeSpares | BorrowedSpares]) -> list[NodeSpares]:
     """Return a gang's spare slots, without slots that are given up or lent."""
     less = {(each.pod_set, each.node): each.count for each in gone}
-    left = (SpareSeats(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
+    left = (NodeSpares(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
     return [each for each in left if each.count > 0]

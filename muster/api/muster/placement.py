@@ -55,7 +55,7 @@ class Victim(Wire):
     """Name of its PodGroup."""
 
 
-class SpareSeats(Wire):
+class NodeSpares(Wire):
     """Spare slots on a node, for members that the gang may lose."""
 
     pod_set: str = ""
@@ -66,7 +66,7 @@ class SpareSeats(Wire):
     """Number of members that fit; 1 if left out."""
 
 
-class Loan(Wire):
+class BorrowedSpares(Wire):
     """Spare slots of another gang, on which this gang runs until that one needs them."""
 
     lender: str = ""
@@ -103,9 +103,9 @@ class PlacementSpec(Wire):
     """Time at which the placement is abandoned if the gang is not bound (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)
     """The nodes of each pod set."""
-    spares: list[SpareSeats] = field(default_factory=list)
+    spares: list[NodeSpares] = field(default_factory=list)
     """Spare slots for members that the gang may lose; none of its pods is there."""
-    borrows: list[Loan] = field(default_factory=list)
+    borrows: list[BorrowedSpares] = field(default_factory=list)
     """Spare slots of other gangs that members of this gang use."""
     victims: list[Victim] = field(default_factory=list)
     """Pods that are evicted for this placement, or moved with it; the gang's members stay gated until the capacity is

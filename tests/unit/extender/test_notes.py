@@ -15,7 +15,14 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from muster.api.muster.placement import PLACEMENTS, Loan, Placement, PlacementSpec, PodSetPlacement, SpareSeats
+from muster.api.muster.placement import (
+    PLACEMENTS,
+    BorrowedSpares,
+    NodeSpares,
+    Placement,
+    PlacementSpec,
+    PodSetPlacement,
+)
 from muster.api.muster.placementnotes import PlacementContent, is_noted, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Conflict
@@ -174,8 +181,8 @@ def test_users_read_epoch_and_phase_of_every_placement() -> None:
 
 MORE: dict[str, Callable[[decisions.Place], decisions.Place]] = {
     "victims": lambda place: replace(place, victims=((place.gang, SimpleNamespace()),)),
-    "spares": lambda place: replace(place, spares=[SpareSeats("worker", "node-1", 1)]),
-    "loans": lambda place: replace(place, borrows=[Loan("uid", "worker", "node-1")]),
+    "spares": lambda place: replace(place, spares=[NodeSpares("worker", "node-1", 1)]),
+    "loans": lambda place: replace(place, borrows=[BorrowedSpares("uid", "worker", "node-1")]),
     "no new slot": lambda place: replace(place, new_slots=0),
     "two slots": lambda place: replace(place, new_slots=2),
     "two pod sets": lambda place: replace(place, pod_sets=[*place.pod_sets, PodSetPlacement("other", [])]),

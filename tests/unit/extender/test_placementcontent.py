@@ -26,14 +26,14 @@ from extender.planner.timing import arrival_s
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import (
     AvoidedNode,
-    Loan,
+    BorrowedSpares,
     NodeRun,
+    NodeSpares,
     Notice,
     PlacementPhase,
     PlacementSpec,
     PlacementStatus,
     PodSetPlacement,
-    SpareSeats,
     Victim,
 )
 from muster.api.muster.placementnotes import PlacementContent
@@ -137,7 +137,7 @@ def test_a_new_placement_names_its_victims_and_forgets_what_was_before() -> None
     [place] = of(world.session(world.progress, Allocate(), *world.actions), decisions.Place)
     assert [victim.key for victim, _ in place.victims] == [low] * 2
     before = PlacementContent(
-        PlacementSpec(spares=[SpareSeats("worker", "node-0", 1)], borrows=[Loan("uid", "worker", "node-0")]),
+        PlacementSpec(spares=[NodeSpares("worker", "node-0", 1)], borrows=[BorrowedSpares("uid", "worker", "node-0")]),
         PlacementStatus(started_at="then", expected_at="then", reserved_at="then", attempts=2),
     )
     found = placed(place, before, deadline_s=world.now + 60, remembered=[AvoidedNode(node="n")])

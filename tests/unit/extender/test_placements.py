@@ -17,18 +17,18 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import (
     PLACEMENTS,
     AvoidedNode,
-    Loan,
+    BorrowedSpares,
     NodeRun,
+    NodeSpares,
     Placement,
     PodSetPlacement,
-    SpareSeats,
     Victim,
 )
 from muster.api.muster.pools import labels_of
 from muster.api.muster.reason import reason_of
 
 WHY = reason_of("why")
-SPARES = [SpareSeats("worker", "node-1", 1)]
+SPARES = [NodeSpares("worker", "node-1", 1)]
 AVOIDED = (AvoidedNode(node="node-0", until="2030-01-01T00:00:00Z", failures=1),)
 SLOTS = [PodSetPlacement("worker", [NodeRun("node-0", 1), NodeRun("node-1", 1)])]
 Decide = Callable[[GangView], Any]
@@ -105,7 +105,7 @@ def test_a_placement_of_a_pool_has_its_label_and_tells_of_loans() -> None:
     session = world.session(Allocate())
     [place] = of(session, decisions.Place)
     world.state.pool = "b"
-    loans = [Loan("uid", "worker", "node-0"), Loan("uid", "worker", "node-0")]
+    loans = [BorrowedSpares("uid", "worker", "node-0"), BorrowedSpares("uid", "worker", "node-0")]
     with process_of(world) as process:
         process.committer._placements.place(session, replace(place, borrows=loans))
         [written] = process.api.all(PLACEMENTS)

@@ -7,7 +7,7 @@ from repair_world import RepairWorld, placed
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.queuemetrics import RENEWED_S, QueueMetrics
-from muster.api.muster.placement import Loan
+from muster.api.muster.placement import BorrowedSpares
 
 
 def sample(name: str, **labels: str) -> float | None:
@@ -56,7 +56,7 @@ def test_seats_that_are_kept_for_lost_members_are_told_and_how_many_are_lent() -
     world, metrics = RepairWorld().nodes(3), QueueMetrics()
     keeper = placed(world, "keeper", 1, keeps=("node-1", "node-2"))
     uid = world.state.groups[keeper].metadata.uid
-    placed(world, "borrower", 1, 1, loans=(Loan(lender=uid, pod_set="worker", node="node-1"),))
+    placed(world, "borrower", 1, 1, loans=(BorrowedSpares(lender=uid, pod_set="worker", node="node-1"),))
     world.now += RENEWED_S
     metrics.update(world.session())
     assert [sample("muster_queue_spare_seats", queue="default", what=what) for what in ("kept", "lent")] == [2, 1]

@@ -9,13 +9,13 @@ from extender.planner.actions.repair import SETTLE_S, Repair
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from muster.api.muster.placement import (
-    Loan,
+    BorrowedSpares,
     NodeRun,
+    NodeSpares,
     Placement,
     PlacementSpec,
     PlacementStatus,
     PodSetPlacement,
-    SpareSeats,
 )
 
 XID = {"SysLogsXIDError": "True"}
@@ -68,13 +68,13 @@ class RepairWorld(World):
 
 def placed(
     world: RepairWorld, name: str, members: int, first: int = 0, *, keeps: tuple[str, ...] = (),
-    loans: tuple[Loan, ...] = (), **said: str,
+    loans: tuple[BorrowedSpares, ...] = (), **said: str,
 ) -> str:  # fmt: skip
     """A gang that runs by its placement, with these spares, and these of others."""
     key = world.runs(name, members, first, **said)
     pod_set = PodSetPlacement("worker", [NodeRun(f"node-{first + rank}", 1) for rank in range(members)])
     uid = world.state.groups[key].metadata.uid
-    spares = [SpareSeats("worker", node, 1) for node in keeps]
+    spares = [NodeSpares("worker", node, 1) for node in keeps]
     spec = PlacementSpec(pod_group_uid=uid, pod_sets=[pod_set], spares=spares, borrows=list(loans))
     status = PlacementStatus(phase="Bound", bound=members, started=True)
     world.state.on_placement(None, Placement(metadata=world.meta(name), spec=spec, status=status))

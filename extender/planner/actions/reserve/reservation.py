@@ -86,16 +86,16 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
     return Reservation(at, columns, need, gained, gang, placement.spec.pod_sets, why, written=written)
 
 
-def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | None, bool]:
+def _when(session: Session, recorded: str, predicted: float | None) -> tuple[float | None, bool]:
     """Return the expected beginning, and True if the placement has it precisely enough."""
-    before = readable_time(told)
-    if reckoned is None:
-        return None, not told
-    at = float(ceil(max(reckoned, session.now)))
+    before = readable_time(recorded)
+    if predicted is None:
+        return None, not recorded
+    at = float(ceil(max(predicted, session.now)))
     if before is None:
         return at, False
-    over = before <= session.now and reckoned <= session.now  # it may begin any moment, and is written so
-    return at, over or -1.0 <= at - before <= LATER_S or (reckoned <= session.now < before)
+    over = before <= session.now and predicted <= session.now  # it may begin any moment, and is written so
+    return at, over or -1.0 <= at - before <= LATER_S or (predicted <= session.now < before)
 
 
 def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree | None:

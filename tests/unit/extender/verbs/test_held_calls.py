@@ -15,7 +15,7 @@ from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Loan, node_of, slots_of
+from muster.api.muster.placement import BorrowedSpares, node_of, slots_of
 from muster.api.names import EPOCH, GROUP_NAME, RUNS_ON_SPARE, VOLCANO_QUEUE
 
 pytestmark = pytest.mark.anyio
@@ -202,7 +202,7 @@ async def test_a_binding_says_whose_member_it_is_and_if_it_runs_on_a_spare(spare
     """By which placement; others who count what is bound do not have the extender's state."""
     gang = Gang(1, nodes=1)
     known = gang.world.state.placements[gang.key]
-    gang.world.change(known, spec={"borrows": [Loan("uid", "worker", spare)] if spare else []})
+    gang.world.change(known, spec={"borrows": [BorrowedSpares("uid", "worker", spare)] if spare else []})
     assert await gang.call(gang.pod(0), 0) == ""
     marks = {GROUP_NAME: "a", EPOCH: "1"} | ({RUNS_ON_SPARE: "true"} if spare == "node-000" else {})
     assert gang.bindings.annotations == marks

@@ -11,7 +11,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import SETTLE_S, Repair
 from extender.planner.framework import decisions
 from muster.api import names
-from muster.api.muster.placement import Loan, nodes_of
+from muster.api.muster.placement import BorrowedSpares, nodes_of
 
 POLICIES = ("", "wait", "replace", "restart")
 
@@ -91,7 +91,9 @@ def test_a_borrower_leaves_with_the_members() -> None:
     """Both are victims of one placement, so that the gang does not wait for a grace."""
     world = RepairWorld().nodes(3)
     key = placed(world, "a", 2, keeps=("node-2",), on_node_fault="restart")
-    other = placed(world, "b", 1, 2, loans=(Loan(world.state.groups[key].metadata.uid, "worker", "node-2", 1),))
+    other = placed(
+        world, "b", 1, 2, loans=(BorrowedSpares(world.state.groups[key].metadata.uid, "worker", "node-2", 1),)
+    )
     [place] = of(world.faults("node-1"), decisions.Place)
     assert {(victim.key, pod.name) for victim, pod in place.victims} == {
         (key, "a-worker-0"), (key, "a-worker-1"), (other, "b-worker-0"),
@@ -105,7 +107,7 @@ def test_a_borrower_leaves_though_it_borrows_from_others_too() -> None:
     world = RepairWorld().nodes(5)
     key = placed(world, "a", 2, keeps=("node-3",), on_node_fault="restart")
     uids = [world.state.groups[each].metadata.uid for each in (key, placed(world, "c", 1, 2, keeps=("node-4",)))]
-    loans = tuple(Loan(uid, "worker", node, 1) for uid, node in zip(uids, ("node-3", "node-4"), strict=True))
+    loans = tuple(BorrowedSpares(uid, "worker", node, 1) for uid, node in zip(uids, ("node-3", "node-4"), strict=True))
     other = placed(world, "b", 2, 3, loans=loans)
     [place] = of(world.faults("node-1"), decisions.Place)
     assert {victim.key for victim, _ in place.victims} == {key, other}

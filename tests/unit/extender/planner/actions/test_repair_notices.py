@@ -14,7 +14,7 @@ from extender.planner.framework.session import Session
 from muster.api import names
 from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.meta import format_time, parse_time
-from muster.api.muster.placement import Loan
+from muster.api.muster.placement import BorrowedSpares
 
 NOTICE_S = 300.0
 
@@ -28,7 +28,13 @@ class World(RepairWorld):
         notice = {"on_node_fault": policy, "evict_notice": f"{NOTICE_S:.0f}s"}
         self.key = placed(self, "a", 3, keeps=("node-3",) if guest else (), **notice | said)
         if guest:
-            placed(self, "guest", 1, 3, loans=(Loan(self.state.groups[self.key].metadata.uid, "worker", "node-3", 1),))
+            placed(
+                self,
+                "guest",
+                1,
+                3,
+                loans=(BorrowedSpares(self.state.groups[self.key].metadata.uid, "worker", "node-3", 1),),
+            )
 
     def cycle(self, after: float = 0.0) -> Session:
         """A cycle of what follows placements, of repairs and of withdrawals, so many seconds later."""

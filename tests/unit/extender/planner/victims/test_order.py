@@ -13,7 +13,7 @@ from extender.planner.victims.order import _furthest_first, by_cost
 from extender.planner.victims.units import EvictableUnit
 from muster.api import names
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.placement import SpareSeats
+from muster.api.muster.placement import NodeSpares
 
 
 def unit(
@@ -29,7 +29,7 @@ def unit(
     saved = {} if saved_s is None else {names.CHECKPOINT: f"at={format_time(world.now - saved_s)}"}
     world.change(world.state.groups[key], annotations={**(notes or {}), **saved}, labels=labels or {})
     gang = world.view(key)
-    given = (SpareSeats("worker", "node-0", 1), gang.pods[0].cls) if seats else None
+    given = (NodeSpares("worker", "node-0", 1), gang.pods[0].cls) if seats else None
     none = np.zeros(0, dtype=np.int64)
     return EvictableUnit(gang, () if seats else tuple(gang.pods), rest, none, none, given)
 

@@ -11,10 +11,10 @@ from extender.planner.ledger import EntryKind, Ledger
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podset import PodSetView
-from extender.planner.state.spareseats import MOST_LOANS, SpareEntries, lent, loans_of, spare_runs_of
+from extender.planner.state.spareentries import MOST_BORROWED, SpareEntries, borrowed_spares_of, lent, spare_runs_of
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, SPARES
-from muster.api.muster.placement import Loan, Placement, PlacementSpec, PlacementStatus, SpareSeats
+from muster.api.muster.placement import BorrowedSpares, NodeSpares, Placement, PlacementSpec, PlacementStatus
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
 
 CLASSES = ClassTable()
@@ -28,8 +28,8 @@ def gang(
 ) -> GangView:
     """A gang that keeps these seats and borrows those: pod sets `a` and `b`, of which nobody knows the class of `b`."""
     spec = PlacementSpec(
-        spares=[SpareSeats(pod_set, node, count) for pod_set, node, count in seats],
-        borrows=[Loan(lender, pod_set, node, count) for lender, pod_set, node, count in loans],
+        spares=[NodeSpares(pod_set, node, count) for pod_set, node, count in seats],
+        borrows=[BorrowedSpares(lender, pod_set, node, count) for lender, pod_set, node, count in loans],
     )
     placement = Placement(spec=spec, status=PlacementStatus(phase=phase))  # type: ignore[arg-type]
     taken = dict.fromkeys(range(alive or 1), "n") if phase == "Bound" else {}
@@ -86,8 +86,8 @@ def test_a_gang_that_is_made_again_keeps_its_seats_under_its_new_uid() -> None:
 def test_seats_count_for_as_long_as_the_gang_may_need_them(phase: str, alive: int, count: int) -> None:
     """While it is placed, and while it runs; loans too."""
     found = gang("g", [("a", "n0", 2)], [("x", "a", "n0", 1)], phase=phase, alive=alive)
-    assert (len(spare_runs_of(found)), len(loans_of(found))) == (count, count)
-    assert spare_runs_of(gang("g", [])) == loans_of(gang("g", [])) == []
+    assert (len(spare_runs_of(found)), len(borrowed_spares_of(found))) == (count, count)
+    assert spare_runs_of(gang("g", [])) == borrowed_spares_of(gang("g", [])) == []
 
 
 def test_seats_that_cannot_be_are_none() -> None:
@@ -95,4 +95,6 @@ def test_seats_that_cannot_be_are_none() -> None:
     seats = [("b", "n0", 1), ("c", "n0", 1), ("a", "", 1), ("a", "n0", PODS.value + 1), ("a", "n1", PODS.value)]
     assert [(each.node, each.count, cls) for each, cls in spare_runs_of(gang("g", seats))] == [("n1", PODS.value, CPU)]
     assert len(spare_runs_of(gang("g", [("a", f"n{number}", 1) for number in range(SPARES.value + 1)]))) == SPARES.value
-    assert lent(loans_of(gang("g", [], [("x", "a", "n0", 1)] * (MOST_LOANS + 1)))) == {("x", "a", "n0"): MOST_LOANS}
+    assert lent(borrowed_spares_of(gang("g", [], [("x", "a", "n0", 1)] * (MOST_BORROWED + 1)))) == {
+        ("x", "a", "n0"): MOST_BORROWED
+    }

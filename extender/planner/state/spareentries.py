@@ -13,15 +13,15 @@ from extender.planner.state.amounts import put_entry
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable, PodClass
 from muster.api.limits import PODS, SPARES
-from muster.api.muster.placement import Loan, SpareSeats
+from muster.api.muster.placement import BorrowedSpares, NodeSpares
 from muster.api.names import DEFAULT_QUEUE
 from muster.resources.vector import Vector, add, scale
 
-SpareRunOfClass = tuple[SpareSeats, PodClass]
+SpareRunOfClass = tuple[NodeSpares, PodClass]
 """Spare slots on one node, and the class of the members that fit there."""
 SpareRunKey = tuple[str, str, str]
 """UID of the gang that keeps spare slots, pod set and node."""
-MOST_LOANS = 1_024
+MOST_BORROWED = 1_024
 """Maximum number of borrowed slots that are read per gang; no gang needs more."""
 
 
@@ -44,15 +44,15 @@ def spare_runs_of(gang: GangView) -> list[SpareRunOfClass]:
     return found
 
 
-def loans_of(gang: GangView) -> list[Loan]:
+def borrowed_spares_of(gang: GangView) -> list[BorrowedSpares]:
     """Return the borrowed spare slots on which the gang runs, or will run."""
     placement = gang.placement
     if placement is None or not placement.spec.borrows or not (gang.active or runs(gang)):
         return []
-    return placement.spec.borrows[:MOST_LOANS]
+    return placement.spec.borrows[:MOST_BORROWED]
 
 
-def lent(loans: Iterable[Loan]) -> Counter[SpareRunKey]:
+def lent(loans: Iterable[BorrowedSpares]) -> Counter[SpareRunKey]:
     """Return the number of lent spare slots, by gang, pod set and node."""
     found: Counter[SpareRunKey] = Counter()
     for loan in loans:
@@ -85,13 +85,13 @@ class SpareEntries:
         """UID of a gang that keeps spare slots → its key."""
         self._open: dict[str, list[tuple[str, str, int]]] = {}
         """Key of a gang → holders of its entries."""
-        self._loans: dict[str, list[Loan]] = {}
+        self._loans: dict[str, list[BorrowedSpares]] = {}
         """Key of a borrowing gang → its borrowed slots."""
         self._lent: Counter[SpareRunKey] = Counter()
 
     def follow(self, key: str, gang: GangView | None) -> None:
         """Set the entries to exactly the spare slots of a gang, except lent ones; None: the gang is gone."""
-        loans = loans_of(gang) if gang is not None else []
+        loans = borrowed_spares_of(gang) if gang is not None else []
         before = put_entry(self._loans, key, loans or None) or []
         if loans != before:
             self._lent.subtract(lent(before))
