@@ -1,7 +1,7 @@
 """Holdings of spare slots of gangs, which count in usage and budgets like members. Pure.
 
-The planner counts them in the queue of the gang, on their nodes or lent (`extender.planner.state.spareentries`), as soon
-as the placement is written. Here they count while a member is bound. A slot has the amounts of a member of its pod set.
+The planner counts them in the queue of the gang, on their nodes or lent (`extender.planner.state.spareentries`), once
+the placement is written. Here they count while a member is bound. A slot has the amounts of a member of its pod set.
 """
 
 from typing import Final

@@ -37,7 +37,7 @@ def test_a_selector_selects_by_labels(text: str) -> None:
 @pytest.mark.parametrize("text", MALFORMED)
 def test_a_malformed_selector_is_an_error_that_says_what_is_wrong(text: str) -> None:
     """It never selects everything."""
-    with pytest.raises(ValueError, match=r"no condition|do not match|of no label"):
+    with pytest.raises(ValueError, match=r"not a condition|do not match|of a label"):
         read_selector(text)
 
 
