@@ -101,7 +101,8 @@ async def _events(
 
     with streams.counted(account):
         yield ALIVE
-        shown, seen = await threads.run(account, mark), site.caches.total
+        seen = site.caches.total  # before the mark, which may not have what changes meanwhile
+        shown = await threads.run(account, mark)
         spoke = asked = clock()
         pause_s = POLL_S
         while not site.closing:

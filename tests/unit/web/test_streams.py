@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from anyio import fail_after
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from web_world import Known, Pages, cluster, gang
@@ -11,7 +12,7 @@ from web_world import Known, Pages, cluster, gang
 from web import streams
 from web.slow import Threads
 from web.streams import ALIVE, CHANGED, Streams
-from web.view import Caller
+from web.view import Caller, View
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +70,26 @@ async def test_a_change_is_told_once_and_nothing_else() -> None:
     with pytest.raises(StopAsyncIteration):
         await anext(stream)
     assert counted.open == 0
+
+
+async def test_a_change_beside_the_first_check_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in no mark yet, and the next change may be far."""
+    pages = Pages({"user": Caller(name="ada")})
+    cluster(pages)
+    gang(pages, "a", "one")
+    mark, marks = View.mark, list[object]()
+
+    def slow(view: View, page: str) -> object:
+        marks.append(mark(view, page))
+        if len(marks) == 1:
+            gang(pages, "a", "two")
+        return marks[-1]
+
+    monkeypatch.setattr(View, "mark", slow)
+    _, stream = events(pages, [0.0])
+    assert await anext(stream) == ALIVE  # type: ignore[call-overload]
+    with fail_after(20):
+        assert await anext(stream) == CHANGED  # type: ignore[call-overload]
 
 
 async def test_a_stream_ends_when_its_caller_is_not_known_any_more() -> None:
