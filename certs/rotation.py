@@ -117,8 +117,8 @@ def _why_new_authority(content: Content, now_s: float) -> str:
         return "the present one is not valid at this time"
     if signer.certificate.due_s <= now_s:
         return "the present one has used two thirds of its lifetime"
-    asked = content.coming is None and content.request == "authority"
-    return "it was requested" if asked else ""
+    requested = content.coming is None and content.request == "authority"
+    return "it was requested" if requested else ""
 
 
 def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:

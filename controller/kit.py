@@ -77,7 +77,7 @@ class KindController(KeyController, Generic[T]):
         self._written.note(written)
         return written
 
-    def _asked(self, obj: T) -> tuple[object, ...]:
+    def _relevant_fields(self, obj: T) -> tuple[object, ...]:
         """Return the fields of an object that affect a pass."""
         meta = obj.metadata
         return meta.uid, meta.generation, meta.deletion_timestamp
@@ -86,5 +86,5 @@ class KindController(KeyController, Generic[T]):
         """Queue a deleted object, or one in which a field that affects a pass has changed."""
         self._written.seen(old, new)
         changed = new or old
-        if changed and (old is None or new is None or self._asked(old) != self._asked(new)):
+        if changed and (old is None or new is None or self._relevant_fields(old) != self._relevant_fields(new)):
             self.worker.queue.add(changed.metadata.key)

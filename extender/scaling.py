@@ -74,7 +74,7 @@ class Scaling(Writer):
             "type": "PodScheduled",
             "status": "False",
             "reason": "Unschedulable" if decision.asks else "SchedulingGated",
-            "message": f"{names.SAYS}{decision.message}" if decision.message else GATED,
+            "message": f"{names.MESSAGE_PREFIX}{decision.message}" if decision.message else GATED,
         }
         meta = {"uid": pod.uid, "resourceVersion": pod.resource_version}
         body = {"metadata": meta, "status": {"conditions": [condition]}}

@@ -84,9 +84,9 @@ def _labelled(metadata: str) -> str:
 
 _LABELLED: Final = _labelled("object.metadata")
 _SHARES_GPUS: Final = _any_annotation(names.GPU_SHARE_KEYS)
-ASKS_ITSELF: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHARES_GPUS}"
+ANNOTATED_REQUEST: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHARES_GPUS}"
 """True if the pod has the annotation for a gate, or for a part of a GPU."""
-_NO_GATE: Final = ("asks-for-nothing-itself", f"!({ASKS_ITSELF})")
+_NO_GATE: Final = ("asks-for-nothing-itself", f"!({ANNOTATED_REQUEST})")
 _TIED: Final = f"owner, owner.kind in {list(TIED_OWNERS)}"
 _SCHEDULER: Final = "object.spec.schedulerName"
 _OPEN_SCHEDULERS: Final = ["", names.CLUSTER_SCHEDULER, *sorted(names.SCHEDULERS)]
@@ -116,7 +116,7 @@ def workload_labelled(kind: WorkloadKind) -> str:
 _MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"
 
 
-def _asks(metadata: str) -> str:
+def _has_muster_label(metadata: str) -> str:
     """Return an expression that is true if this metadata has any label of Muster's domain or of a similar one.
 
     Unknown labels, and labels written as annotations, cause warnings.
@@ -126,13 +126,13 @@ def _asks(metadata: str) -> str:
     return f"({labels} || (has({metadata}.annotations) && ({misplaced})))"
 
 
-def _template_asks(path: Path, node: str = "object") -> str:
+def _template_has_muster_label(path: Path, node: str = "object") -> str:
     """Return an expression that is true if a pod template at this path in the object has such a label."""
     if not path:
-        return f"(has({node}.metadata) && {_asks(f'{node}.metadata')})"
+        return f"(has({node}.metadata) && {_has_muster_label(f'{node}.metadata')})"
     if path[0] == "*":
-        return f"{node}.exists(each, {_template_asks(path[1:], 'each')})"
-    return f"(has({node}.{path[0]}) && {_template_asks(path[1:], f'{node}.{path[0]}')})"
+        return f"{node}.exists(each, {_template_has_muster_label(path[1:], 'each')})"
+    return f"(has({node}.{path[0]}) && {_template_has_muster_label(path[1:], f'{node}.{path[0]}')})"
 
 
 def _or_empty(member: str) -> str:
@@ -148,7 +148,7 @@ _CHANGED: Final = (
     f"(!(key in {_OLD_ANNOTATIONS}) || {_OLD_ANNOTATIONS}[key] != {_NEW_ANNOTATIONS}[key]))"
 )
 RELABELLED: Final = (
-    ("asks-for-muster", _asks("object.metadata")),
+    ("asks-for-muster", _has_muster_label("object.metadata")),
     ("labels-change", f"request.operation == 'CREATE' || {_OTHER_LABELS}"),
 )
 """A namespace whose Muster labels may be new."""
@@ -156,7 +156,7 @@ RELABELLED: Final = (
 
 def template_labelled(kind: WorkloadKind) -> str:
     """Return an expression that holds if a pod template of the workload has any label of Muster's domain."""
-    return " || ".join(map(_template_asks, kind.templates))
+    return " || ".join(map(_template_has_muster_label, kind.templates))
 
 
 _USER: Final = "request.userInfo.username"
@@ -173,11 +173,11 @@ OF_NO_CONTROLLER: Final = (
 
 def validated(kind: WorkloadKind) -> Conditions:
     """Return the conditions for workloads to check: a Muster label, possibly in a template, and a relevant change."""
-    asks = " || ".join([_asks("object.metadata"), *(_template_asks(path) for path in kind.templates)])
-    return (("asks-for-muster", asks), ("changes-what-muster-reads", _CHANGED))
+    labelled = " || ".join([_has_muster_label("object.metadata"), *map(_template_has_muster_label, kind.templates)])
+    return (("asks-for-muster", labelled), ("changes-what-muster-reads", _CHANGED))
 
 
-REQUESTS_A_GATE: Final = (("asks-for-muster", ASKS_ITSELF),)
+REQUESTS_A_GATE: Final = (("asks-for-muster", ANNOTATED_REQUEST),)
 """A pod with the annotation for a gate, or for a part of a GPU."""
 _TOPOLOGY: Final = " || ".join(
     f"key.startsWith('{prefix}')"

@@ -20,7 +20,7 @@ class Why(NamedTuple):
     source: str
 
 
-UNSAID = Why("", "")
+NO_REASON = Why("", "")
 
 
 def pointer(*path: Part) -> str:
@@ -48,7 +48,7 @@ class Patch:
         self._document = document
         self._made: set[tuple[Part, ...]] = set()
 
-    def set(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
+    def set(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
         """Set a member, which may exist already."""
         *parent, _ = path
         if parent and not self._exists(tuple(parent)):
@@ -56,7 +56,7 @@ class Patch:
             self._made.add(tuple(parent))
         self._add(path, value, why)
 
-    def append(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
+    def append(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
         """Append an element to a list, which is created if it is missing."""
         if self._exists(path):
             self._add((*path, "-"), value, why)

@@ -64,11 +64,11 @@ class Senders:
             now_s = self._now_s()
             own = self._refilled((peer, user), RESERVE, USER_RATE, now_s)
             left = self._refilled((peer,), BURST, RATE, now_s)
-            asks = left >= 1 + RESERVE - own
-            self._left |= {(peer, user): (max(own - asks, 0.0), now_s), (peer,): (left - asks, now_s)}
+            allowed = left >= 1 + RESERVE - own
+            self._left |= {(peer, user): (max(own - allowed, 0.0), now_s), (peer,): (left - allowed, now_s)}
             while len(self._left) > MOST_REMEMBERED:
                 self._left.popitem(last=False)
-        if not asks:
+        if not allowed:
             message = f"{peer} causes more than {RATE:.0f} look-ups a second, many for {user}; try again in a moment"
             raise TooManyRequests(message, status=429, reason="TooManyRequests", where="review")
 

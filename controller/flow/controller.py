@@ -137,9 +137,9 @@ class JobFlows(KindController[JobFlow]):
                 if job_flow.status.state.phase not in {"Succeed", "Failed"}:
                     self.worker.queue.add(job_flow.metadata.key)
 
-    def _asked(self, obj: JobFlow) -> tuple[object, ...]:
+    def _relevant_fields(self, obj: JobFlow) -> tuple[object, ...]:
         """Include the phase, which decides the deletion of Jobs at the end."""
-        return *super()._asked(obj), obj.status.state.phase
+        return *super()._relevant_fields(obj), obj.status.state.phase
 
     def process(self, key: str) -> None:
         """Run one pass. A terminating JobFlow creates no Jobs; its existing Jobs are deleted with it."""

@@ -64,7 +64,7 @@ class NativeGroupWorker(KeyController):
             self._check_served()
             return
         group = self._groups.get(key)
-        if group is None or not is_gang(group) or not self._served() or self._elsewhere(key):
+        if group is None or not is_gang(group) or not self._served() or self._in_another_group(key):
             return
         try:
             self._publish(key, group)
@@ -74,7 +74,7 @@ class NativeGroupWorker(KeyController):
         except NotFound:  # the kind is no longer served, or the namespace is being deleted
             log.info("gang not published", group=key, why="the API server does not know the kind or the namespace")
 
-    def _elsewhere(self, key: str) -> bool:
+    def _in_another_group(self, key: str) -> bool:
         """Return True if pods of the gang name another native PodGroup, such as Kubernetes' own for a Job."""
         others = (pod.spec.scheduling_group for pod in self._pods.by_index(GROUP_INDEX, key))
         return any(other and other.pod_group_name != key.partition("/")[2] for other in others)

@@ -71,7 +71,7 @@ class ChildSteps:
         self._made = OwnWrites[Job](kit.monotonic_s, BELIEVED_S)
         self._made_initializers = OwnWrites[IndexedJob](kit.monotonic_s, BELIEVED_S)
         self._ensured: dict[str, dict[str, Ensured]] = {}
-        self._asked: dict[str, tuple[float, tuple[str, int, str]]] = {}
+        self._commands: dict[str, tuple[float, tuple[str, int, str]]] = {}
 
     def children(self, train_job: TrainJob, initializers: list[str]) -> Children:
         """Return the objects that exist for the TrainJob."""
@@ -93,7 +93,7 @@ class ChildSteps:
         """Forget a TrainJob that has ended or is gone."""
         with self._lock:
             self._ensured.pop(uid, None)
-            self._asked.pop(uid, None)
+            self._commands.pop(uid, None)
 
     def run_step(self, train_job: TrainJob, step: Step) -> None:
         """Take one step; raise Obstacle if it is blocked."""
@@ -164,9 +164,9 @@ class ChildSteps:
     def _command(self, train_job: TrainJob, step: SendCommand) -> None:
         """Create the Command once for each phase of the Job: it stays until it is carried out."""
         meta = step.job.metadata
-        asked = (step.action, train_job.metadata.generation, step.job.status.state.phase)
-        until, last = self._asked.get(train_job.metadata.uid, (0.0, None))
-        if last == asked and self._monotonic_s() < until:
+        command = (step.action, train_job.metadata.generation, step.job.status.state.phase)
+        until, last = self._commands.get(train_job.metadata.uid, (0.0, None))
+        if last == command and self._monotonic_s() < until:
             return
         name = f"{meta.name}-{step.action.lower()}-{train_job.metadata.generation}"
         target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": meta.name, "uid": meta.uid}
@@ -179,7 +179,7 @@ class ChildSteps:
         }
         with suppress(AlreadyExists):
             self._client.create(COMMANDS, manifest)
-        self._asked[train_job.metadata.uid] = (self._monotonic_s() + BELIEVED_S, asked)
+        self._commands[train_job.metadata.uid] = (self._monotonic_s() + BELIEVED_S, command)
 
     def _ensure(self, train_job: TrainJob, step: Ensure) -> None:
         component, meta = step.component, train_job.metadata

@@ -95,14 +95,14 @@ class TrainJobs(KindController[TrainJob]):
             self._forget(old)
         super()._seen(old, new)
 
-    def _asked(self, obj: TrainJob) -> tuple[object, ...]:
+    def _relevant_fields(self, obj: TrainJob) -> tuple[object, ...]:
         """Return the annotations, conditions and counts.
 
         Reports of trainers and the messages of conditions are excluded: a refusal with a different message each time
         would cause endless immediate retries.
         """
         held = [(each.type, each.status, each.reason) for each in obj.status.conditions]
-        return *super()._asked(obj), obj.metadata.annotations, held, obj.status.jobs_status
+        return *super()._relevant_fields(obj), obj.metadata.annotations, held, obj.status.jobs_status
 
     def _child_seen(self, old: Object | None, new: Object | None) -> None:
         """Queue the TrainJob of an object that has changed, if it has one."""

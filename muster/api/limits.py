@@ -53,13 +53,13 @@ TEMPLATE_JOBS: Final = Limit("Jobs listed by a JobTemplate", 1_000, "Jobs")
 """The list is for people, and is written whole for each Job more."""
 RESOURCES: Final = Limit("resource names per pod", 64, "resource names")
 """Nodes offer about ten; each name costs a check of every node."""
-TOPOLOGY_WISHES: Final = Limit("topology constraints per pod set", 64, "different constraints")
+TOPOLOGY_CONSTRAINTS: Final = Limit("topology constraints per pod set", 64, "different constraints")
 """Each different constraint is searched separately; the ReplicatedJobs of a JobSet are pods of one pod set."""
 SUB_GROUPS: Final = Limit("sub-groups by labels", 1_024, "sub-groups")
 """A domain is searched for each; partitions of a Job's task are not counted, because they are equally large."""
 TEMPLATE_BYTES: Final = Limit("bytes of a template for planning", 65_536, "bytes")
 """Labels, annotations, selectors, affinity and requests of usual pods are one or two thousand."""
-SUB_GROUP_LOOKS: Final = Limit("checks of pods for sub-groups", 200_000, "checks")
+SUB_GROUP_CHECKS: Final = Limit("checks of pods for sub-groups", 200_000, "checks")
 """A pod is checked once for each condition and label key of each policy that may concern it."""
 TERMS: Final = Limit("affinity terms per pod", 64, "terms")
 """Each is compared with pods of other shapes; usual pods have one to three."""

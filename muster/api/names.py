@@ -121,7 +121,7 @@ TRAIN_JOB = f"{DOMAIN}/train-job"  # label of an object that was made for the Tr
 TRAIN_JOB_SPEC = f"{DOMAIN}/train-job-spec"  # annotation: hash of the TrainJob's fields that determine its pods
 RESUMED_AT = f"{DOMAIN}/resumed-at"  # annotation of a TrainJob's Job: time of its last resumption
 DELETE_AFTER = f"{DOMAIN}/delete-after"  # annotation: seconds after the TrainJob's end until its Job is deleted
-SAYS = "Muster: "  # prefix of messages that Muster writes into conditions of pods
+MESSAGE_PREFIX = "Muster: "  # prefix of messages that Muster writes into conditions of pods
 
 # Marker resources: a shared scheduler asks Muster only about pods that request them. A resource may stand in one entry
 # of an extender only, and there are two entries (filter and bind).
@@ -157,9 +157,9 @@ DEFAULT_QUEUE = "default"
 GROUP_NAME = "scheduling.k8s.io/group-name"
 COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 GPU_FRACTION = "gpu-fraction"  # KAI-Scheduler's: a part of one GPU, "0.5"
-GPU_MEMORY_ASKED = "gpu-memory"  # KAI-Scheduler's: memory of one GPU, in MiB
+GPU_SHARE_MEMORY = "gpu-memory"  # KAI-Scheduler's: memory of one GPU, in MiB
 GPU_NUM_DEVICES = "gpu-fraction-num-devices"  # KAI-Scheduler's: the same part of each of so many GPUs
-GPU_SHARE_KEYS = (GPU_FRACTION, GPU_MEMORY_ASKED, GPU_NUM_DEVICES)
+GPU_SHARE_KEYS = (GPU_FRACTION, GPU_SHARE_MEMORY, GPU_NUM_DEVICES)
 REVIEWED_FOR = frozenset({QUEUE_ALLOCATION_GATE, *GPU_SHARE_KEYS})  # annotations: the pod is reviewed for itself
 GPU_CONTAINER = "gpu-fraction-container-name"  # KAI-Scheduler's: the container that uses it, else the first
 GPU_PRODUCT = "nvidia.com/gpu.product"  # the same discovery's: with MIG devices as GPUs its name has "-MIG-"

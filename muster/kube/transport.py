@@ -69,7 +69,7 @@ class Transport:
         self.timeout_s = timeout_s
         self._config = config
         self._on_warning = on_warning
-        self._heard: tuple[str, float] | None = None
+        self._clock: tuple[str, float] | None = None
         self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
         self._proxy, self._to_proxy = _proxy(config.proxy)
         if config.server.startswith("http:"):  # the proxy reads the request itself
@@ -81,11 +81,11 @@ class Transport:
 
     def server_time_s(self) -> float | None:
         """Return the API server's clock, in seconds since the epoch, give or take one; None before any answer."""
-        if self._heard is None:
+        if self._clock is None:
             return None
-        date, heard_at = self._heard
+        date, received_at = self._clock
         try:
-            return parsedate_to_datetime(date).timestamp() + time.monotonic() - heard_at
+            return parsedate_to_datetime(date).timestamp() + time.monotonic() - received_at
         except (ValueError, OverflowError):
             return None
 
@@ -105,7 +105,7 @@ class Transport:
         """Send one request and return the response body; raises an `APIError`."""
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
         limit_s = self.timeout_s if timeout_s is None else timeout_s
-        async with self._slots, _asking(f"{method} {path}", verb or method.lower(), resource, limit_s) as asked:
+        async with self._slots, _sending(f"{method} {path}", verb or method.lower(), resource, limit_s) as asked:
             answer = await self._send(method, path, query, headers, body)
             async with answer:
                 asked.code = answer.status
@@ -120,7 +120,7 @@ class Transport:
 
         Reading it raises TimeoutError if no data arrives for `silence_s`.
         """
-        async with _asking(f"GET {path}", "watch", resource, self.timeout_s) as asked:
+        async with _sending(f"GET {path}", "watch", resource, self.timeout_s) as asked:
             answer = await self._send("GET", path, query, {}, silence_s=silence_s)
             asked.code = answer.status
             try:
@@ -186,7 +186,7 @@ class Transport:
         """Record the server's clock and warnings, and raise the error of a refusal."""
         headers = answer.headers
         if date := headers.get("Date"):
-            self._heard = (date, time.monotonic())
+            self._clock = (date, time.monotonic())
         if self._on_warning:
             for text in warnings_of(headers.getall("Warning", ())):
                 self._on_warning(text)
@@ -263,7 +263,7 @@ def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _SentRequest:
     """One request, for its metrics; `code` is the status of the response, once there is one."""
 
     where: str
@@ -271,19 +271,19 @@ class _Asked:
 
 
 @asynccontextmanager
-async def _asking(where: str, verb: str, resource: str, timeout_s: float) -> AsyncIterator[_Asked]:
+async def _sending(where: str, verb: str, resource: str, timeout_s: float) -> AsyncIterator[_SentRequest]:
     """Limit a request's time, count it, and raise `Unreachable` for each failure of the connection."""
     started = time.perf_counter()
-    asked = _Asked(where)
+    sent = _SentRequest(where)
     try:
         async with asyncio.timeout(timeout_s):
-            yield asked
+            yield sent
     except BROKEN as error:
-        asked.code = 0
+        sent.code = 0
         message = f"no answer from the API server: {sentence(error, timeout_s)}"
         raise Unreachable(message, reason=type(error).__name__, where=where) from error
     finally:
-        _requests(verb, resource, asked.code).inc()
+        _requests(verb, resource, sent.code).inc()
         _seconds(verb, resource).observe(time.perf_counter() - started)
 
 

@@ -52,7 +52,7 @@ class ServerTLS:
         self._lock = threading.Lock()
         self._stamp: tuple[tuple[int, int, int] | None, ...] = ()
         self._shown: _Shown | None = None
-        self.context = _context(asks=files.client_ca is not None)
+        self.context = _context(requires_certificates=files.client_ca is not None)
         self.context.sni_callback = self._take_up
 
     def read_files(self) -> None:
@@ -98,18 +98,18 @@ def send_end(tls: ServerTLS) -> None:
     ).set_function(tls.ends_s)
 
 
-def _context(*, asks: bool) -> ssl.SSLContext:
-    """Return a context without a certificate; with `asks`, clients must show one."""
+def _context(*, requires_certificates: bool) -> ssl.SSLContext:
+    """Return a context without a certificate; with `requires_certificates`, clients must show one."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3 if asks else ssl.TLSVersion.TLSv1_2
-    if asks:
+    context.minimum_version = ssl.TLSVersion.TLSv1_3 if requires_certificates else ssl.TLSVersion.TLSv1_2
+    if requires_certificates:
         context.num_tickets = 0
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
 def _load_context(files: Files) -> _Shown:
-    context = _context(asks=files.client_ca is not None)
+    context = _context(requires_certificates=files.client_ca is not None)
     try:
         # Without a password OpenSSL would prompt for the password of an encrypted key.
         context.load_cert_chain(files.cert, files.key, password="")

@@ -60,14 +60,14 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
     memory = requests.get(names.VOLCANO_GPU_MEMORY, 0)
     if memory > 0:
         return GpuShare(memory=memory, by_resource=True)
-    if names.GPU_FRACTION in annotations or names.GPU_MEMORY_ASKED in annotations:
+    if names.GPU_FRACTION in annotations or names.GPU_SHARE_MEMORY in annotations:
         errors = list(_read_errors(annotations))
         if errors:
             raise ValueError("; ".join(str(error) for error in errors))
         devices = int(annotations.get(names.GPU_NUM_DEVICES, "1"))
         if names.GPU_FRACTION in annotations:
             return GpuShare(portion=_portion(annotations[names.GPU_FRACTION]), devices=devices)
-        return GpuShare(memory=_memory(annotations[names.GPU_MEMORY_ASKED]), devices=devices)
+        return GpuShare(memory=_memory(annotations[names.GPU_SHARE_MEMORY]), devices=devices)
     return None
 
 
@@ -78,7 +78,7 @@ def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[s
         wanted = (
             {names.GPU_FRACTION: format_portion(share.portion)}
             if share.portion
-            else {names.GPU_MEMORY_ASKED: str(share.memory)}
+            else {names.GPU_SHARE_MEMORY: str(share.memory)}
         )
         wanted |= {names.GPU_NUM_DEVICES: str(share.devices)} if share.devices > 1 else {}
     if not wanted and ASKING.isdisjoint(annotations):
@@ -89,7 +89,7 @@ def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[s
 def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
     """Yield the mistakes of a pod or template that requests parts of GPUs; paths are as users see them."""
     yield from _read_errors(annotations, path)
-    asked = [name for name in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED) if name in annotations]
+    asked = [name for name in (names.GPU_FRACTION, names.GPU_SHARE_MEMORY) if name in annotations]
     try:
         requests = pod_requests(spec)
     except ValueError:
@@ -112,7 +112,7 @@ def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_
 
 
 def _read_errors(annotations: Mapping[str, str], path: str = "metadata.annotations") -> Iterator[FieldError]:
-    fraction, memory = annotations.get(names.GPU_FRACTION), annotations.get(names.GPU_MEMORY_ASKED)
+    fraction, memory = annotations.get(names.GPU_FRACTION), annotations.get(names.GPU_SHARE_MEMORY)
     if fraction is not None and (not _FRACTION.fullmatch(fraction) or not _portion(fraction)):
         message = 'must be more than 0 and less than 1, with three digits at most, as in "0.5"; ask for whole GPUs by '
         yield FieldError(f"{path}[{names.GPU_FRACTION}]", f"{message}limits of {GPU}", fraction)
@@ -120,18 +120,18 @@ def _read_errors(annotations: Mapping[str, str], path: str = "metadata.annotatio
         try:
             amount = _memory(memory)
         except ValueError as error:
-            yield FieldError(f"{path}[{names.GPU_MEMORY_ASKED}]", str(error), memory)
+            yield FieldError(f"{path}[{names.GPU_SHARE_MEMORY}]", str(error), memory)
         else:
-            yield from GPU_MEMORY.exceeded(f"{path}[{names.GPU_MEMORY_ASKED}]", amount)
+            yield from GPU_MEMORY.exceeded(f"{path}[{names.GPU_SHARE_MEMORY}]", amount)
     if fraction is not None and memory is not None:
         yield FieldError(
-            f"{path}[{names.GPU_MEMORY_ASKED}]", f"must not be set together with {names.GPU_FRACTION}", memory
+            f"{path}[{names.GPU_SHARE_MEMORY}]", f"must not be set together with {names.GPU_FRACTION}", memory
         )
     devices = annotations.get(names.GPU_NUM_DEVICES)
     if devices is None:
         return
     if fraction is None and memory is None:
-        message = f"needs {names.GPU_FRACTION} or {names.GPU_MEMORY_ASKED}, which say how much of each device"
+        message = f"needs {names.GPU_FRACTION} or {names.GPU_SHARE_MEMORY}, which say how much of each device"
         yield FieldError(f"{path}[{names.GPU_NUM_DEVICES}]", message, devices)
     if not _COUNT.fullmatch(devices):
         yield FieldError(f"{path}[{names.GPU_NUM_DEVICES}]", "must be a whole number of at least 1", devices)

@@ -15,7 +15,7 @@ from muster.api.ranges import ranges
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
 from muster.workloads.evicted_jobs import forgiving, unforgiven
-from muster.workloads.job_scheduling import asked_level, asked_minimum, contradictions, native, parallelism
+from muster.workloads.job_scheduling import contradictions, native, parallelism, requested_level, requested_minimum
 from muster.workloads.kind import Admission, GangRules, Ranks, Verbs, WorkloadKind, again
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
@@ -163,8 +163,8 @@ BATCH_JOB = WorkloadKind(
     gang=GangRules(
         at_once=_at_once,
         left=_left,
-        minimum=asked_minimum,
-        level=asked_level,
+        minimum=requested_minimum,
+        level=requested_level,
         wants_none=lambda job: job.spec.suspend or job.spec.parallelism == 0,
         is_over=lambda job: holds(job.status.get("conditions", []), "Complete", "Failed"),
         failure=_failure,

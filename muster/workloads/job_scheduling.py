@@ -31,7 +31,7 @@ def parallelism(job: IndexedJob) -> int:
     return 1 if job.spec.parallelism is None else job.spec.parallelism
 
 
-def asked_minimum(job: IndexedJob) -> int | None:
+def requested_minimum(job: IndexedJob) -> int | None:
     """Return how many pods must start together by the Job's `spec.scheduling`: 1 if it is `basic`; None without it.
 
     If it is left out, the Job controller uses the parallelism.
@@ -43,7 +43,7 @@ def asked_minimum(job: IndexedJob) -> int | None:
     return 1 if gang is None else gang.min_count or parallelism(job)
 
 
-def asked_level(job: IndexedJob) -> str:
+def requested_level(job: IndexedJob) -> str:
     """Return the node label by which the pods must be together, by the Job's `spec.scheduling`; empty without it."""
     constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
     return next((each.key for each in constraints.topology), "") if constraints else ""
@@ -71,7 +71,7 @@ def contradictions(workload: JSON, together: Mapping[Place, str]) -> Iterator[Fi
     """Refuse each label or annotation of a batch Job that contradicts its `spec.scheduling`."""
     job = msgspec.convert(workload, IndexedJob)
     template = msgspec.convert(job.spec.template.get("metadata") or {}, ObjectMeta)
-    minimum = asked_minimum(job)
+    minimum = requested_minimum(job)
     if minimum is None or names.opted_out(template.labels):
         return
     yield from _other_minimum(job, template, minimum)
@@ -111,7 +111,7 @@ def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Itera
 
 
 def _other_topology(job: IndexedJob, template: ObjectMeta) -> Iterator[FieldError]:
-    key = asked_level(job)
+    key = requested_level(job)
     if not key:
         return
     for path, meta in (("", job.metadata), (_TEMPLATE, template)):

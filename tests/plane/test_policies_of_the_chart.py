@@ -126,7 +126,7 @@ CHARGES: dict[str, dict[str, Any]] = {
     "a queue by Volcano's label": {"labels": {names.QUEUE_NAME: "theirs"}},
     "a smaller part": {"annotations": {names.GPU_FRACTION: "0.01"}},
     "no part": {"annotations": {names.GPU_FRACTION: None}},
-    "a part that cannot be read": {"annotations": {names.GPU_MEMORY_ASKED: ""}},
+    "a part that cannot be read": {"annotations": {names.GPU_SHARE_MEMORY: ""}},
     "another device": {"annotations": {names.GPU_DEVICES_CHOSEN: "2"}},
     "a gang": {"annotations": {names.GROUP_NAME: "other"}},
     "a slot": {"annotations": {names.TASK_SPEC: "worker", names.TASK_INDEX: "7"}},

@@ -19,7 +19,7 @@ from muster.api import names
 from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
 from webhook.objects.canonical import canonical, same
-from webhook.patch import UNSAID, Part, Patch, Why
+from webhook.patch import NO_REASON, Part, Patch, Why
 
 _ALWAYS = ("spec", "minAvailable")
 """A Job without it would be a gang that may start in part."""
@@ -39,12 +39,12 @@ class Reapply(Patch):
         self._old = old
         self._unchanged: dict[int, bool] = {}
 
-    def set(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
+    def set(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
         """Set a member if creation also filled it in."""
         if self._fills_in(path):
             super().set(*path, value=value, why=why)
 
-    def append(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
+    def append(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
         """Add an element if creation also filled in the list."""
         if self._fills_in(path):
             super().append(*path, value=value, why=why)

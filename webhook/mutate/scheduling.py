@@ -100,7 +100,7 @@ def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
 def share_gpus(review: PodReview) -> None:
     """Add the variables to the container that uses the GPUs: the one named by an annotation, or else the first one."""
     annotations = review.meta.annotations
-    asked = next((key for key in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED) if key in annotations), "")
+    asked = next((key for key in (names.GPU_FRACTION, names.GPU_SHARE_MEMORY) if key in annotations), "")
     if not asked or not is_musters(review.scheduler):
         return
     wanted = annotations.get(names.GPU_CONTAINER)

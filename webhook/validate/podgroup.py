@@ -39,7 +39,7 @@ from webhook.validate.pod import check_annotations
 from webhook.validate.trials import missing_class
 
 _SYSTEM = "system-"
-_ANEW = "or create its workload again, or ask an administrator (`kubectl auth can-i charge placements.muster.dev -A`)"
+_REMEDY = "or create its workload again, or ask an administrator (`kubectl auth can-i charge placements.muster.dev -A`)"
 _CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
 """The right to decide about charges; with it an administrator can move gangs that have their nodes."""
 
@@ -174,7 +174,7 @@ def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[Fie
             if _queue(group) != _queue(old):
                 out = "" if group.metadata.controller else "be left out, or "  # an operator may depend on it
                 message = f"must {out}stay in queue {_queue(old)}, which has admitted the gang with that; "
-            yield FieldError(path, message + _ANEW, quantity, "Forbidden")
+            yield FieldError(path, message + _REMEDY, quantity, "Forbidden")
 
 
 def _queue(group: scheduling.PodGroup) -> str:

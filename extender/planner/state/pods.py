@@ -165,7 +165,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
     elsewhere = placed_by is not None and placed_by != pool
     gang, scheduled = "" if elsewhere else gang_of(pod), status.condition("PodScheduled")
     unschedulable = scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable"
-    in_our_words = scheduled is not None and scheduled.message.startswith(names.SAYS)
+    in_our_words = scheduled is not None and scheduled.message.startswith(names.MESSAGE_PREFIX)
     return PodRecord(
         uid=meta.uid,
         namespace=intern(meta.namespace),
@@ -198,7 +198,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         pin=pin_of(meta),
         refused=unschedulable and not in_our_words,
         asks=unschedulable and in_our_words,
-        says=scheduled.message.removeprefix(names.SAYS) if scheduled and in_our_words else "",
+        says=scheduled.message.removeprefix(names.MESSAGE_PREFIX) if scheduled and in_our_words else "",
         trouble=_trouble(scheduled),
         evictable=safetoevict.recorded_value(annotations),
         evictable_by_us=names.SAFE_TO_EVICT in annotations,

@@ -21,7 +21,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.queries import requirements
-from muster.api.limits import SUB_GROUP_LOOKS, SUB_GROUPS, TOPOLOGY_WISHES, LimitError
+from muster.api.limits import SUB_GROUP_CHECKS, SUB_GROUPS, TOPOLOGY_CONSTRAINTS, LimitError
 from muster.api.volcano.scheduling import SubGroupPolicy
 from muster.resources.topology import NOTHING, Nearness, PodTopology, Slices, of_gang, of_network
 
@@ -138,8 +138,10 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
     if len(requests) <= 1:
         alone = next(iter(requests), otherwise)
         return [RequestKind(pod_set.name, alone, None, _layers(pod_set, partitions, alone.slices))]
-    if len(requests) > TOPOLOGY_WISHES.value:
-        words = reasons.exclusions.too_many_wishes(pod_set=pod_set.name, count=len(requests), limit=TOPOLOGY_WISHES)
+    if len(requests) > TOPOLOGY_CONSTRAINTS.value:
+        words = reasons.exclusions.too_many_wishes(
+            pod_set=pod_set.name, count=len(requests), limit=TOPOLOGY_CONSTRAINTS
+        )
         raise LimitError(words)
     ranks: dict[PodTopology, list[int]] = {}
     for rank in range(pod_set.replicas):
@@ -165,7 +167,7 @@ def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator
     The cost is proportional to the result, not to policies times pods, since one user chooses both numbers. Raises
     LimitError for too much work: many policies demand no label, or a label that all pods have.
     """
-    left = SUB_GROUP_LOOKS.value
+    left = SUB_GROUP_CHECKS.value
     by_label: defaultdict[tuple[str, str], list[PodRecord]] = defaultdict(list)
     for pod in pods:
         for label in pod.labels.items():
@@ -177,7 +179,7 @@ def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator
         candidates = min((by_label.get(label, []) for label in labels), key=len, default=pods)
         left -= len(candidates) * (len(wanted) + len(policy.match_label_keys) + 1)
         if left < 0:
-            raise LimitError(reasons.exclusions.too_many_looks(limit=SUB_GROUP_LOOKS))
+            raise LimitError(reasons.exclusions.too_many_looks(limit=SUB_GROUP_CHECKS))
         found: dict[tuple[str, ...], dict[str, set[int]]] = {}
         for pod in candidates:
             if pod.slot is not None and all(requirement.holds(pod.labels) for requirement in wanted):

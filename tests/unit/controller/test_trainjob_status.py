@@ -221,6 +221,6 @@ def test_other_words_of_an_obstacle_lead_to_no_pass() -> None:
         return msgspec.convert({"spec": {"runtimeRef": {"name": "r"}}, "status": {"conditions": [said]}}, TrainJob)
 
     nobody: Any = None
-    asked = TrainJobs(Kit(nobody, nobody), SharedCaches(nobody))._asked
+    asked = TrainJobs(Kit(nobody, nobody), SharedCaches(nobody))._relevant_fields
     assert asked(blocked('pods "a-x7k2p" is forbidden')) == asked(blocked('pods "a-9qm4z" is forbidden'))
     assert asked(blocked("no")) != asked(blocked("no", reason="Other"))

@@ -117,8 +117,8 @@ def test_a_request_is_made_of_the_pods_as_they_are_and_goes_with_its_templates(p
 
 
 @pytest.mark.parametrize(("asks", "message", "said"), [
-    (True, "no room", ("Unschedulable", f"{names.SAYS}no room")),
-    (False, "no room", ("SchedulingGated", f"{names.SAYS}no room")),
+    (True, "no room", ("Unschedulable", f"{names.MESSAGE_PREFIX}no room")),
+    (False, "no room", ("SchedulingGated", f"{names.MESSAGE_PREFIX}no room")),
     (False, "", ("SchedulingGated", GATED)),
 ])  # fmt: skip
 def test_pods_say_what_autoscalers_read(process: Process, message: str, said: tuple[str, str], *, asks: bool) -> None:

@@ -31,7 +31,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     names.KUEUE_UNCONSTRAINED: ("true", "x"),
     names.TOPOLOGY: ("default", "No Name"),
     names.GPU_FRACTION: ("0.5", "2"),
-    names.GPU_MEMORY_ASKED: ("2Gi", "x"),
+    names.GPU_SHARE_MEMORY: ("2Gi", "x"),
     names.SPARES: ("1", "worker=1", "x"),
     names.BORROWS: ("true", "x"),
     names.EVICT_NOTICE: ("300s", "x"),

@@ -7,7 +7,7 @@ import pytest
 from webhook_world import FRAMEWORK, JSON, lookups
 
 from webhook.app import routes
-from webhook.conditions import ASKS_ITSELF, IN_A_NATIVE_GROUP, in_a_group, quoted
+from webhook.conditions import ANNOTATED_REQUEST, IN_A_NATIVE_GROUP, in_a_group, quoted
 from webhook.config import ResourceGroup
 from webhook.registration import configurations
 
@@ -119,7 +119,7 @@ def test_a_pod_is_sent_once(
     None does if it shall be left alone; one whose Job was reviewed is changed only for its own labels.
     """
     pod = {**framework, **queue, **managed, **reviewed}
-    known = {ASKS_ITSELF: held, IN_A_NATIVE_GROUP: native} | ({in_a_group(groups): grouped} if groups else {})
+    known = {ANNOTATED_REQUEST: held, IN_A_NATIVE_GROUP: native} | ({in_a_group(groups): grouped} if groups else {})
     mutating, _ = configurations(url="https://x", ca_bundle=b"", groups=groups)
     taken = [
         each["name"]

@@ -26,7 +26,7 @@ LIES: Mapping[str, JSON] = {
     "a queue by Volcano's label": {"labels": {names.QUEUE: "mine", names.QUEUE_NAME: "theirs"}},
     "no queue": {"labels": {}},
     "a smaller part": {"annotations": {**ASKED["annotations"], names.GPU_FRACTION: "0.01"}},
-    "a smaller part by memory": {"annotations": {names.GPU_MEMORY_ASKED: "1", names.GPU_DEVICES_CHOSEN: "0"}},
+    "a smaller part by memory": {"annotations": {names.GPU_SHARE_MEMORY: "1", names.GPU_DEVICES_CHOSEN: "0"}},
     "no part": {"annotations": {names.GPU_DEVICES_CHOSEN: "0"}},
     "a part that cannot be read": {"annotations": {**ASKED["annotations"], names.GPU_FRACTION: "much"}},
     "parts of more devices": {"annotations": {**ASKED["annotations"], names.GPU_NUM_DEVICES: "8"}},

@@ -52,8 +52,8 @@ SAID: Mapping[str, tuple[JSON, JSON]] = {
         {"extended_claim": "ns/made"},
     ),
     "refused": ({"status": unschedulable("0/3 nodes are available")}, {"refused": True}),
-    "asks for nodes": ({"status": unschedulable(names.SAYS + "no room")}, {"asks": True, "says": "no room"}),
-    "our words, out of date": ({"status": unschedulable(names.SAYS + "no room", "Unknown")}, {"says": "no room"}),
+    "asks for nodes": ({"status": unschedulable(names.MESSAGE_PREFIX + "no room")}, {"asks": True, "says": "no room"}),
+    "out of date": ({"status": unschedulable(names.MESSAGE_PREFIX + "no room", "Unknown")}, {"says": "no room"}),
     "a part of a GPU": (
         {"metadata": {"annotations": {names.GPU_FRACTION: "0.5", names.GPU_DEVICES_CHOSEN: "1"}},
          "spec": {"schedulerName": names.SCHEDULER}},
