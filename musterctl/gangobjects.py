@@ -43,8 +43,9 @@ def read(client: Client, namespace: str | None) -> RowSources:
     )
 
 
-def with_plain_jobs(client: Client, namespace: str | None, objects: RowSources) -> RowSources:
-    """Return the objects with Jobs of Kubernetes, which may have no gang, and the reasons why pods are missing."""
+def read_all(client: Client, namespace: str | None) -> RowSources:
+    """Return what `read` does, Jobs of Kubernetes, which may have no gang, and the reasons why pods are missing."""
+    objects = read(client, namespace)
     with suppress(Forbidden, NotFound):
         objects.plain_jobs = _listed(client, INDEXED_JOBS, namespace, objects.versions)
     objects.namespaces = (may_list(client, NAMESPACES) or []) if namespace is None else _namespace(client, namespace)

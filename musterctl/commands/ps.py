@@ -18,7 +18,7 @@ from muster.kube.errors import APIError, Forbidden, Gone, NotFound
 from musterctl import completion
 from musterctl.chart.roles import VIEW_CLUSTER
 from musterctl.cluster import Where, connect_in, namespace_in
-from musterctl.gangobjects import read, read_cluster, unread, with_plain_jobs
+from musterctl.gangobjects import read_all, read_cluster, unread
 from musterctl.options import (
     all_namespaces_option,
     namespace_option,
@@ -101,7 +101,7 @@ def ps(
 def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
     """Print a list, and with `watch` each change."""
     printing = printer(shown)
-    objects = with_plain_jobs(client, shown.namespace, read(client, shown.namespace))
+    objects = read_all(client, shown.namespace)
     if missing := unread(objects):
         click.echo(f"you may not list {' and '.join(missing)} here: counts, nodes or kinds may be missing", err=True)
     found, note = rows(objects), ""
@@ -137,7 +137,7 @@ def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[
     while True:
         wait_for_news(client, shown.namespace, objects.versions)
         time.sleep(_READ_EVERY_S)  # what happens at the same time is shown at once
-        objects = with_plain_jobs(client, shown.namespace, read(client, shown.namespace))
+        objects = read_all(client, shown.namespace)
         now = rows(objects)
         yield [row for old, row in difference(before, now) if shown.has(row) or (old and shown.has(old))]
         before = now

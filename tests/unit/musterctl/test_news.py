@@ -108,7 +108,7 @@ def test_changes_are_gangs_that_are_another_than_before(monkeypatch: pytest.Monk
     ]
     slept: list[float] = []
     monkeypatch.setattr(ps, "wait_for_news", lambda _, *asked: slept.append(asked == ("ns", versions)))
-    monkeypatch.setattr(ps, "read", lambda *_: looks.pop(0))
+    monkeypatch.setattr(ps, "read_all", lambda *_: looks.pop(0))
     monkeypatch.setattr(ps.time, "sleep", slept.append)
     found = ps.changes(cast("Client", None), Shown("ns", "table"), looks.pop(0))
     told = [[(row.name, row.state) for row in next(found)] for _ in range(3)]
