@@ -20,7 +20,7 @@ from muster.api.kubernetes.core import PODS, Pod
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano import scheduling
 from muster.kube.client import Client
-from muster.kube.errors import Forbidden, NotFound
+from muster.kube.errors import Forbidden, NotFound, Unreachable
 from muster.workloads.table import group_name
 from musterctl import completion
 from musterctl.cluster import JSON, Where, connect_in, existing, failing_as, name_of, only_name
@@ -125,12 +125,15 @@ def pod_of(
 def wait_for_start(client: Client, made: Pod) -> Pod:
     """Return the pod once its container has started; print each new reason for waiting."""
     shown = ""
-    while (pod := _current(client, made)).status.phase == "Pending":
-        if (why := waiting_text(client, pod)) != shown:
-            click.echo(f"{pod.metadata.name}: {why}", err=True)
-            shown = why
+    while True:
+        with suppress(Unreachable):  # its queue position does not depend on this connection
+            pod = _current(client, made)
+            if pod.status.phase != "Pending":
+                return pod
+            if (why := waiting_text(client, pod)) != shown:
+                click.echo(f"{pod.metadata.name}: {why}", err=True)
+                shown = why
         time.sleep(POLL_S)
-    return pod
 
 
 def waiting_text(client: Client, pod: Pod) -> str:
@@ -146,10 +149,13 @@ def waiting_text(client: Client, pod: Pod) -> str:
 
 def exit_code(client: Client, made: Pod, most_s: float) -> int:
     """Return the exit code of the command, which has ended, or is to end within this time."""
-    pod, until = _current(client, made), time.monotonic() + most_s
-    while pod.status.phase == "Running" and time.monotonic() < until:
+    pod, until = made, time.monotonic() + most_s
+    while True:
+        with suppress(Unreachable):
+            pod = _current(client, made)
+        if pod.status.phase in {"Succeeded", "Failed"} or time.monotonic() >= until:
+            break
         time.sleep(POLL_S)
-        pod = _current(client, made)
     ended = next((each.state.terminated for each in pod.status.container_statuses if each.name == _MAIN), None)
     if ended is None or pod.status.reason:
         why = f"{pod.status.reason}: {pod.status.message}" if pod.status.reason else "the connection was lost"

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.errors import NotFound
+from muster.kube.errors import NotFound, Unreachable
 from musterctl.app import main
 from musterctl.commands import run
 from musterctl.output.listing import INTERRUPTED
@@ -106,6 +106,13 @@ def test_while_it_waits_the_reason_is_on_the_screen(runs: Runs) -> None:
     result, _ = runs(states=[WAITS, WAITS, RUNS, ended(3)])
     assert result.stderr == "p: Waiting: queue default is full\n"
     assert result.exit_code == 3
+
+
+def test_an_api_server_that_restarts_ends_nothing(runs: Runs) -> None:
+    """The pod keeps its place in the queue, and what it has done."""
+    lost = Unreachable("no answer from the API server")
+    result, _ = runs(states=[WAITS, lost, WAITS, RUNS, lost, RUNS, lost, ended(3)])
+    assert (result.exit_code, result.stderr) == (3, "p: Waiting: queue default is full\n")
 
 
 @pytest.mark.parametrize(("states", "code", "words"), [
