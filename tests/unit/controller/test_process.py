@@ -191,7 +191,7 @@ def test_what_it_cannot_start_with_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(Client, "load", load if wrong == "kubeconfig" else lambda *_, **__: None)
     with capture_logs() as logs:
         assert main.main([f"--settings={file}"]) == 2
-    why = {"kubeconfig": "there is no kubeconfig", "shipped": "none is no folder"}[wrong]
+    why = {"kubeconfig": "there is no kubeconfig", "shipped": "none is not a folder"}[wrong]
     assert [each["event"] for each in logs if why in each.get("why", "")] == ["cannot start"]
 
 
