@@ -27,8 +27,8 @@ from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, MADE_OF
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
+from muster.kube.memorylimit import MemoryLimit
 from muster.kube.reflector import Reflector
 from muster.kube.store import Indexer, ObjectStore
 from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME

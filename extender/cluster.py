@@ -29,9 +29,9 @@ from muster.api.muster.node_faults import DEFAULT_RULES, FaultRules
 from muster.api.muster.pools import DEFAULT_POOL, selector_of
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.budget import MemoryLimit, weight_of
 from muster.kube.client import Client
 from muster.kube.loop import runs_on
+from muster.kube.memorylimit import MemoryLimit, weight_of
 from muster.kube.optional import OptionalReflector
 from muster.kube.readable import not_ready
 from muster.kube.reflector import Reflector

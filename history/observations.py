@@ -19,8 +19,8 @@ from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
+from muster.kube.memorylimit import MemoryLimit
 from muster.kube.offers import NodeOffers
 from muster.kube.readable import not_ready
 from muster.kube.reflector import Reflector

@@ -24,8 +24,8 @@ from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GR
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
+from muster.kube.memorylimit import MemoryLimit
 from muster.kube.optional import OptionalReflector
 from muster.kube.readable import not_ready
 from muster.kube.reflector import Reflector

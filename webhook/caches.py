@@ -21,10 +21,10 @@ from muster.api.kubernetes.core import NAMESPACES, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import QUEUES, Queue
-from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
 from muster.kube.codec import decoder
 from muster.kube.errors import NotFound
+from muster.kube.memorylimit import MemoryLimit
 from muster.kube.reflector import Reflector
 from muster.kube.served import Served
 from muster.kube.store import ObjectStore, text_of

@@ -29,7 +29,7 @@ from muster.api.muster.pools import is_musters, pool_of_scheduler
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE, Vector
-from muster.workloads.charges import asks
+from muster.workloads.charges import placed_by_muster
 from muster.workloads.table import TIED_OWNERS, gang_of, slot_of
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
@@ -122,7 +122,7 @@ def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]
     """Return the amounts and the share of GPUs of a pod, cached by version."""
     if record is not None and record.resource_version == pod.metadata.resource_version:
         return record.cls.asked, record.cls.gpu
-    return asked_of(pod.spec, pod.metadata.annotations if asks(pod.spec) else None)
+    return asked_of(pod.spec, pod.metadata.annotations if placed_by_muster(pod.spec) else None)
 
 
 def _gpus_fit(

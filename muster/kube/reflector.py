@@ -23,10 +23,10 @@ from prometheus_client import Counter
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
-from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
+from muster.kube.memorylimit import MemoryLimit
 from muster.kube.readable import Readable
 from muster.kube.reads import Selectors
 from muster.kube.store import Handler, Mirror, ObjectStore

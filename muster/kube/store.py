@@ -9,8 +9,8 @@ import structlog
 from prometheus_client import Counter
 
 from muster.api.kubernetes.meta import Object
-from muster.kube.budget import MemoryLimit
 from muster.kube.codec import UNDECODABLE, Identity, decoder, leave_out
+from muster.kube.memorylimit import MemoryLimit
 
 T = TypeVar("T", bound=Object)
 

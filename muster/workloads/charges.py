@@ -14,7 +14,7 @@ from muster.workloads.table import gang_of
 
 def charged_queue(pod: Pod) -> str | None:
     """Return the queue that a pod names; None if it is not charged. The queue of its PodGroup takes precedence."""
-    return named_queue(pod) or names.DEFAULT_QUEUE if asks(pod.spec) else None
+    return named_queue(pod) or names.DEFAULT_QUEUE if placed_by_muster(pod.spec) else None
 
 
 def named_queue(pod: Pod) -> str:
@@ -43,7 +43,7 @@ def own_queue(meta: ObjectMeta) -> str:
     )
 
 
-def asks(spec: PodSpec) -> bool:
+def placed_by_muster(spec: PodSpec) -> bool:
     """Return True if kube-scheduler asks Muster about the pod: by its scheduler's name, or by the pod's markers."""
     return is_musters(spec.scheduler_name) or marked(spec)
 

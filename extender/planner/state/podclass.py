@@ -35,7 +35,7 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.pods import requests_on_node
 from muster.resources.vector import GPU, WHOLE, Vector, add
-from muster.workloads.charges import asks
+from muster.workloads.charges import placed_by_muster
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -119,7 +119,7 @@ class ClassTable:
             labels=meta.labels,
             pod_name=meta.name,
             pin=pin_of(meta),
-            annotations=meta.annotations if asks(pod.spec) else None,
+            annotations=meta.annotations if placed_by_muster(pod.spec) else None,
             taken=requests_on_node(pod) if pod.spec.node_name else None,
             demands=demands_of(pod),
         )

@@ -17,7 +17,7 @@ from muster.api.kubernetes.meta import LabelSelectorRequirement, ObjectMeta
 from muster.resources.gpus import ASKING, GpuShare, share_of
 from muster.resources.pods import amounts_on_node, pod_requests
 from muster.resources.vector import GPU, Vector
-from muster.workloads.charges import asks
+from muster.workloads.charges import placed_by_muster
 from muster.workloads.table import gang_of
 
 MOST_KEY_BYTES = 16 * 1024
@@ -53,7 +53,7 @@ def pin_of(meta: ObjectMeta) -> str:
 
 def demands_of(pod: Pod) -> PodTerms:
     """Return which terms of a pod count."""
-    if asks(pod.spec) or gang_of(pod) is not None:
+    if placed_by_muster(pod.spec) or gang_of(pod) is not None:
         return PodTerms.ALL
     return PodTerms.RULES if pod.spec.node_name else PodTerms.NONE
 
@@ -82,7 +82,7 @@ def raw_key(pod: Pod) -> bytes | None:
         spec.topology_spread_constraints,
         (meta.namespace, meta.labels, demanding.value) if demanding else None,
         claims_of(spec, meta.namespace, meta.name) if spec.volumes else None,
-        [(name, meta.annotations[name]) for name in sorted(asking)] if asking and asks(spec) else None,
+        [(name, meta.annotations[name]) for name in sorted(asking)] if asking and placed_by_muster(spec) else None,
     )
     try:
         key = msgspec.msgpack.encode(parts)

@@ -19,9 +19,9 @@ from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.batch import JOBS, Job, JobSpec, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube import readable
-from muster.kube.budget import weight_of
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig
+from muster.kube.memorylimit import weight_of
 from muster.kube.reflector import Reflector
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube import reflector as reflectors
-from muster.kube.budget import MemoryLimit, weight_of
+from muster.kube.memorylimit import MemoryLimit, weight_of
 from muster.kube.reflector import Reflector
 from muster.kube.store import Mirror, ObjectStore
 
