@@ -153,6 +153,7 @@ LEADER_WORKER_SET = WorkloadKind(
     templates=_TEMPLATES,
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, recommended_as="a LeaderWorkerSet"),
+    gang=GangRules(),  # without a framework a StatefulSet of it is a gang, with labels and annotations of the set
     # A group without pods has been scaled away, or is about to be created again.
     world=FrameworkWorld(_world, GangRules(wants_none=lambda _workload: True)),
     admission=Admission(mistakes=_mistakes),

@@ -16,22 +16,23 @@ CRDS: Resource[JSON] = Resource(
 NAME = f"{JOBSETS.plural}.{GROUP}"
 
 
-def install(client: Client, wait_for: Callable[..., Any]) -> None:
-    """The kind, with any content, and a status of its own."""
+def install(client: Client, wait_for: Callable[..., Any], kind: Resource[JSON] = JOBSETS) -> None:
+    """The kind, or another one, with any content, and a status of its own."""
+    name = f"{kind.plural}.{kind.group}"
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": VERSION, "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
+    version = {"name": kind.version, "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
     spec = {
-        "group": GROUP,
+        "group": kind.group,
         "scope": "Namespaced",
-        "names": {"plural": JOBSETS.plural, "kind": JOBSETS.kind},
+        "names": {"plural": kind.plural, "kind": kind.kind},
         "versions": [version],
     }
     # The API server wants a reason for groups of its own project.
     notes = {"api-approved.kubernetes.io": "unapproved, for a test"}
-    client.create(CRDS, {"metadata": {"name": NAME, "annotations": notes}, "spec": spec})
+    client.create(CRDS, {"metadata": {"name": name, "annotations": notes}, "spec": spec})
 
     def established() -> bool:
-        conditions = (client.get(CRDS, NAME).get("status") or {}).get("conditions") or []  # null at first
+        conditions = (client.get(CRDS, name).get("status") or {}).get("conditions") or []  # null at first
         return any((each["type"], each["status"]) == ("Established", "True") for each in conditions)
 
     wait_for(established)
