@@ -156,7 +156,9 @@ def test_explain_does_not_contradict_itself(
     client.create(QUEUES, {"metadata": {"name": namespace}, "spec": {"capability": {GPU: "8"}}})
     try:
         client.create(RAW_JOBS, with_gpus(plain("low", 8)), namespace)
-        wait_for(lambda: running("low") == 8, PATIENCE_S, "all to run")
+        client.create(JOBS, volcano("volc"), namespace)
+        client.create(TRAIN_JOBS, train_job("fit", nodes=2), namespace)
+        wait_for(lambda: [*map(running, ("low", "volc", "fit"))] == [8, 2, 2], PATIENCE_S, "all to run")
         events = client.list(EVENTS, namespace)
         assert [each.message for each in events if each.type == "Warning"] == []
         urgent = with_gpus(plain("urgent", 8))
