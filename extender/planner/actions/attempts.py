@@ -4,9 +4,9 @@ A failed search is repeated only after a change that may concern it, or when the
 it if a node that its pods may use has gained capacity or possible victims. Changes of queues and of disruption budgets
 concern all.
 
-Each queue begins with its first waiting gang. If more gangs wait than a cycle can search for, the next search is for
-the user whose last failed search is longest ago, and for the gang of that user likewise. Queues are chosen in the same
-way. The memory is bounded by `MOST_REMEMBERED`; the oldest entry is dropped.
+Each queue begins with its first waiting gang. If more gangs wait than a cycle can search for, the user whose last
+failed search is longest ago comes first. That user's gangs, and the queues, are chosen in the same way. The memory is
+bounded by `MOST_REMEMBERED`; the oldest entry is dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence

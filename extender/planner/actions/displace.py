@@ -131,7 +131,7 @@ class Reclaim(Evicting):
 class SparesAlone(Evicting):
     """Mix-in of an evicting action that uses only other gangs' spare slots; it precedes that action's class.
 
-    If the first gang of a queue finds no solution, the queue's other gangs are skipped: they would use spare slots that
+    If the first gang of a queue finds no solution, the queue's other gangs are skipped. They would use spare slots that
     the first one may need in addition to evictions.
     """
 
