@@ -157,6 +157,12 @@ class Plane:
         self._await(state.KWOK, "nodes are known", lambda: install.unknown_nodes(client), report)
         self._await(state.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
 
+    def mend(self) -> None:
+        """Start parts that have died in order, and wait for all of them; install nothing."""
+        with self.alone():
+            self._start((state.ETCD, state.API_SERVER), lambda _: None)
+            self._start(state.ALL, lambda _: None)
+
     def restart(self, name: str) -> None:
         """Start or restart a part, and wait until it is ready."""
         part = self.part(name)
