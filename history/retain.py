@@ -1,7 +1,7 @@
 """Limits of the store by age and size: old data is dropped for all namespaces, excess data by equal shares.
 
 Every namespace has an equal share. Its size is estimated in the database from the characters of each row and a fixed
-cost per row including indexes. It only has to be fair between namespaces.
+cost per row including indexes. The estimate need not be exact, only equally exact for all namespaces.
 """
 
 import heapq

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _OTHER: Final = "--scheduler-config names another"
 BUILT_IN_SUSPECTS: Final = "nodes are suspect by the list of this version"
-DEFAULT_TIMING: Final = "the planner's default timing counts"
+DEFAULT_TIMING: Final = "the planner's default timing is used"
 
 
 def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedConfig | Forbidden]:
@@ -46,7 +46,9 @@ def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
     installation cannot use the configuration.
     """
     if isinstance(published, Forbidden):
-        click.echo(f"Note: the default configuration of the planner counts, as {published.message}; {_OTHER}", err=True)
+        click.echo(
+            f"Note: the planner's default configuration is used, because {published.message}; {_OTHER}", err=True
+        )
         return ""
     text = (published.text if published else "") or ""
     if not published or not text:

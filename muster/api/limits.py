@@ -106,7 +106,7 @@ SELECTOR_TERMS: Final = Limit("conditions of a label selector", 64, "conditions"
 TIERS: Final = Limit("tiers", 16, "tiers")
 """No network has more levels, and Kueue's topologies have as many; each costs a number per node."""
 PLACES: Final = Limit("HyperNodes of a node", 64, "HyperNodes")
-"""One per tier makes sense; a pattern that matches too much must not fill the memory."""
+"""A node needs one per tier; the limit protects memory against patterns that match too many nodes."""
 LIMIT_WINDOWS: Final = Limit("time windows of a queue", 32, "windows")
 """Each is checked in every cycle; a week has fourteen days and nights."""
 DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")

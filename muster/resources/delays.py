@@ -7,8 +7,8 @@ JOB_BACK_OFF_MOST_S: Final = 600.0
 
 It waits 10 s after the first of a Job's pods that failed since one succeeded, and twice as long for each further one.
 Disrupted pods count even if a podFailurePolicy ignores them (pkg/controller/job/backoff_utils.go, in 1.37 as before).
-Pods that lost the Job controller's finalizer before they failed do not count; the extender removes it before an
-eviction. The Job controller keeps the number only in memory.
+Pods that lost the Job controller's finalizer before they failed do not count: the extender removes it from evicted
+pods. The Job controller keeps the number only in memory.
 """
 _MOST_DOUBLINGS: Final = 60
 """Limits the exponent, because a status may have any number; every delay reaches its maximum earlier."""

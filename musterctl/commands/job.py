@@ -193,7 +193,9 @@ def refuse_with_files(ctx: click.Context, names: Collection[str]) -> None:
     if ctx.params["command"]:
         given.append("-- COMMAND")
     if given:
-        raise click.UsageError(f"a manifest (-f) has it all: leave out {', '.join(given)}, or change the manifest")
+        raise click.UsageError(
+            f"a manifest (-f) defines the whole object: omit {', '.join(given)}, or change the manifest"
+        )
 
 
 def from_options(

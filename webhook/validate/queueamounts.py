@@ -22,7 +22,7 @@ CAPABILITY = "spec.capability"
 DESERVED = "spec.deserved"
 GUARANTEE = "spec.guarantee.resource"
 _PREFIXES = ("hugepages-", "attachable-volumes-")
-"""Prefixes of further node resource names without a domain in Kubernetes."""
+"""Prefixes of Kubernetes' other resource names of nodes that have no domain."""
 Amounts = dict[str, dict[str, int]]
 """Field path → resource → amount."""
 

@@ -32,7 +32,7 @@ JSON = dict[str, Any]
 
 
 class Create(NamedTuple):
-    """Create this Job, of either kind."""
+    """Step that creates this Job: a Volcano Job or a batch/v1 Job."""
 
     manifest: JSON
 

@@ -99,7 +99,7 @@ class Reclaim(Evicting):
         return _reclaimable(self, session, asker)
 
     def why_not(self, session: Session, gang: GangView) -> Reason:
-        """Return the rule that keeps from a gang what its queue deserves; empty if it has that, or would have more."""
+        """Return the rule that prevents reclaim for a gang whose queue is below its deserved amount; else empty."""
         amounts = session.amounts(session.ask(gang))
         state = session.hooks.reclaim_standing.call(gang, amounts)
         if state is None or not state.owed:

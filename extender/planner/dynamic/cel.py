@@ -38,7 +38,9 @@ _ACCESS = re2.compile(
 _PLAIN = re2.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
 _DEVICE = re2.compile(r"\bdevice\b")
 Mention = tuple[str, str | None, str | None]
-"""`attributes` or `capacity`; the domain, or None for all domains; the name, or None for all names in the domain."""
+"""A reference to a device in an expression: `attributes` or `capacity`, the domain (None: all), and the name (None:
+all).
+"""
 
 
 class UnsupportedError(ValueError):

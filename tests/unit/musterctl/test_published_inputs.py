@@ -67,7 +67,7 @@ def test_a_snapshot_without_timing_says_so(tmp_path: Path, capsys: pytest.Captur
     dump.inputs = {}
     file.write_bytes(save(dump))
     assert ClusterReader(Where(), snapshot=file)().own_inputs == PublishedInputs()
-    assert f"the planner's default timing counts, as {file} has no other" in capsys.readouterr().err
+    assert f"the planner's default timing is used, as {file} has no other" in capsys.readouterr().err
 
 
 def test_the_page_plans_with_what_is_published() -> None:

@@ -76,7 +76,7 @@ def test_the_configuration_that_runs(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err == ""
     assert config_of(REFUSED, "") == ""
     assert capsys.readouterr().err == (
-        "Note: the default configuration of the planner counts, as you may not get configmaps; "
+        "Note: the planner's default configuration is used, because you may not get configmaps; "
         "--scheduler-config names another\n"
     )
     with pytest.raises(click.ClickException) as caught:

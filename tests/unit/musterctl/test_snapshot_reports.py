@@ -153,7 +153,7 @@ def test_a_cluster_is_read_as_its_snapshot(cluster: Any, snapshot: Path, command
     assert told.stdout == muster(snapshot, *command.split()).stdout
     assert told.stderr.splitlines() == [
         f"Note: {what}, as the extender has not published another (ConfigMap muster-planner)"
-        for what in ("nodes are suspect by the list of this version", "the planner's default timing counts")
+        for what in ("nodes are suspect by the list of this version", "the planner's default timing is used")
     ]
 
 
