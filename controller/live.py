@@ -57,6 +57,12 @@ def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
     return True
 
 
+def patch_object(client: Client, resource: Resource[Known], meta: ObjectMeta, patch: Mapping[str, Any]) -> Known:
+    """Merge a patch into the object with this UID; return it. NotFound if it was deleted, Conflict if replaced."""
+    body = {**patch, "metadata": {**patch.get("metadata", {}), "uid": meta.uid}}
+    return client.merge_patch(resource, meta.name, body, meta.namespace or None)
+
+
 def write_status(client: Client, resource: Resource[Known], known: Known, patch: Mapping[str, Any]) -> Known:
     """Write this merge patch of the status; return the object. Conflict if it has changed or was replaced."""
     meta = known.metadata

@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from controller.caches import GROUP_INDEX, SharedCaches
 from controller.kit import KeyController, Kit
-from controller.live import find_or_make, owned_by, write_status
+from controller.live import find_or_make, owned_by, patch_object, write_status
 from muster.api import names
 from muster.api.kubernetes.meta import format_time
 from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GROUPS, SCHEDULED, NativePodGroup
@@ -98,8 +98,7 @@ class NativeGroupWorker(KeyController):
             return  # another owner's; or an earlier gang's, which is deleted after that gang's pods
         if known.spec.scheduling_policy != wanted.spec.scheduling_policy:
             spec = {"schedulingPolicy": to_builtins(wanted.spec.scheduling_policy)}
-            body = {"metadata": {"uid": meta.uid}, "spec": spec}
-            known = self._client.merge_patch(NATIVE_POD_GROUPS, meta.name, body, meta.namespace)
+            known = patch_object(self._client, NATIVE_POD_GROUPS, meta, {"spec": spec})
         if group.status.phase == "Running" and not _initially_scheduled(known):
             self._report(known)
 

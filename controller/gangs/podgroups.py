@@ -5,13 +5,12 @@ pods change, the owner is read, and the PodGroup is created, changed, completed 
 """
 
 from contextlib import suppress
-from typing import Any
 
 from msgspec import structs
 
 from controller.caches import ENDED_INDEX, GROUP_INDEX, NAMED_INDEX, NATIVE_INDEX, SharedCaches, named_keys
 from controller.kit import KeyController, Kit
-from controller.live import controller_of, delete, find_or_make, get_or_none, owned_by
+from controller.live import controller_of, delete, find_or_make, get_or_none, owned_by, patch_object
 from muster.api import names
 from muster.api.grammar import many
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
@@ -137,9 +136,8 @@ class PodGroups(KeyController):
 
     def _name(self, pod: Pod, group: str) -> None:
         """Write the annotation that makes the pod a member of this gang; it takes precedence over the label."""
-        patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
         with suppress(NotFound):
-            self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
+            patch_object(self._client, PODS, pod.metadata, {"metadata": {"annotations": {names.GROUP_NAME: group}}})
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
         """Update the group. If its queue may not change, write the other fields and raise the refusal."""
@@ -148,17 +146,12 @@ class PodGroups(KeyController):
         patch = update(group, wanted)
         try:
             if patch:
-                self._patch(group, patch)
+                patch_object(self._client, POD_GROUPS, group.metadata, patch)
         except Refused:
             rest = update(group, in_the_queue_of(group, wanted))
             if rest and rest != patch:
-                self._patch(group, rest)
+                patch_object(self._client, POD_GROUPS, group.metadata, rest)
             raise
-
-    def _patch(self, group: PodGroup, patch: dict[str, Any]) -> None:
-        meta = group.metadata
-        body = {**patch, "metadata": {**patch.get("metadata", {}), "uid": meta.uid}}
-        self._client.merge_patch(POD_GROUPS, meta.name, body, meta.namespace)
 
     def _create(self, wanted: PodGroup) -> PodGroup:
         with SPANS.around(workload_of(wanted.metadata), "create the PodGroup"):
@@ -215,7 +208,9 @@ class PodGroups(KeyController):
     def _complete(self, group: PodGroup, ending: str) -> None:
         """Write the end of a gang, for all programs that report it; `ending` is the reason for its failure."""
         if (group.status.phase, group.status.ending) != ("Completed", ending):
-            self._patch(group, {"status": {"phase": "Completed", "ending": ending or None}})
+            patch_object(
+                self._client, POD_GROUPS, group.metadata, {"status": {"phase": "Completed", "ending": ending or None}}
+            )
 
     def _ended(self, key: str, phase: str) -> int:
         """Return the number of pods of a gang that still exist and have ended so."""

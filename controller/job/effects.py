@@ -17,7 +17,7 @@ from prometheus_client import Counter
 
 from controller.job.expectations import Expectations
 from controller.job.fair_pool import FairPool
-from controller.live import delete, exists, get_or_none, owned_by, owner_text
+from controller.live import delete, exists, get_or_none, owned_by, owner_text, patch_object
 from muster.api import names
 from muster.api.grammar import and_more
 from muster.api.kubernetes.core import PODS, Pod
@@ -225,9 +225,8 @@ class PodEffects:
 
     def _mark(self, meta: ObjectMeta) -> bool:
         """Mark the pod as intentionally deleted; return False if it no longer exists."""
-        patch = {"metadata": {"uid": meta.uid, "annotations": {names.OUT_OF_SYNC: "true"}}}
         try:
-            self._client.merge_patch(PODS, meta.name, patch, meta.namespace)
+            patch_object(self._client, PODS, meta, {"metadata": {"annotations": {names.OUT_OF_SYNC: "true"}}})
         except (NotFound, Conflict):
             if exists(self._client, PODS, meta):
                 raise

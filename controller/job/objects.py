@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from certs import ssh
 from controller.job.expectations import Expectations
 from controller.job.rules.sync import not_counted_yet
-from controller.live import delete, find_or_make, get_or_none, owned_by, owner_text
+from controller.live import delete, find_or_make, get_or_none, owned_by, owner_text, patch_object
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod, PriorityClass
 from muster.api.kubernetes.meta import Object
@@ -181,10 +181,7 @@ class Groups:
 
     def _updated(self, found: PodGroup, wanted: PodGroup) -> PodGroup:
         patch = update(found, wanted)
-        if not patch:
-            return found
-        patch["metadata"] = {**patch.get("metadata", {}), "uid": found.metadata.uid}
-        return self._client.merge_patch(POD_GROUPS, found.metadata.name, patch, found.metadata.namespace)
+        return patch_object(self._client, POD_GROUPS, found.metadata, patch) if patch else found
 
 
 def _is_of(group: PodGroup, job: Job) -> bool:

@@ -11,7 +11,7 @@ import structlog
 from certs import ssh
 from controller.caches import JOB_INDEX, OwnWrites, SharedCaches
 from controller.kit import Kit
-from controller.live import delete, find_or_make, get_or_none, owned_by
+from controller.live import delete, find_or_make, get_or_none, owned_by, patch_object
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, fingerprint
 from controller.trainjob.rules.steps import Clear, Create, Delete, Ensure, PatchJob, SendCommand, Step, Suspend
@@ -103,9 +103,8 @@ class ChildSteps:
             case Ensure():
                 self._ensure(train_job, step)
             case Suspend():
-                meta = step.job.metadata
-                patch = {"metadata": {"uid": meta.uid}, "spec": {"suspend": step.suspend}}
-                self._made_initializers.note(self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
+                patch = {"spec": {"suspend": step.suspend}}
+                self._made_initializers.note(patch_object(self._client, INDEXED_JOBS, step.job.metadata, patch))
             case SendCommand():
                 self._command(train_job, step)
             case Clear():
