@@ -189,8 +189,7 @@ class Recall(Evicting):
     def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[NodeSpares]:
         """Return the spare slots on nodes that get no member."""
         taken = {session.snapshot.name(operation.column) for operation in operations}
-        kept = gang.placement.spec.spares if gang.placement else []
-        return [run for run in kept if run.node not in taken]
+        return [run for run in gang.spares if run.node not in taken]
 
 
 def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[EvictableUnit]:

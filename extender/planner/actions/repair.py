@@ -243,12 +243,12 @@ def _place(
         session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason))
         return True
     runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
-    victims = (*((gang, pod) for pod in going), *borrowers)
-    notices = notices_for(session, gang, tuple((gang, pod) for pod in going)) if notified else ()
+    own = tuple((gang, pod) for pod in going)
+    notices = notices_for(session, gang, own) if notified else ()
     until = latest_end(notices)
     session.decide(
         decisions.Place(
-            gang, runs, epoch, len(going), victims, reason, spares=spares, notices=notices, waits_until=until
+            gang, runs, epoch, len(going), (*own, *borrowers), reason, spares=spares, notices=notices, waits_until=until
         )
     )
     if not notices:  # otherwise they are notified after the placement is written

@@ -97,7 +97,7 @@ class Spares:
         if gang.taken < gang.floor.min_member:
             return False
         wanted = {name: len(ranks) for name, ranks in self.ranks(session, gang).items()}
-        before = list(gang.placement.spec.spares) if gang.placement else []
+        before = gang.spares
         kept = _still_there(session, gang, wanted)
         lacking = Counter(wanted)
         for each in kept:
@@ -190,17 +190,15 @@ class SpareSlots:
 
 def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
     """Return the gang's spares without those slots that its own members took."""
-    kept = gang.placement.spec.spares if gang.placement else []
-    return spares_left(kept, (loan for loan in room.loans if loan.lender == gang.uid))
+    return spares_left(gang.spares, (loan for loan in room.loans if loan.lender == gang.uid))
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[NodeSpares] | None:
     """Return the gang's unlent spare slots on these nodes, and the taken ones; None if it has none."""
-    kept = after_use(gang, room)
-    if not (gang.placement and gang.placement.spec.spares):
+    if not gang.spares:
         return None
     unused = {(each.pod_set, each.node) for each in room.left}
-    return [each for each in kept if each.node not in nodes or (each.pod_set, each.node) in unused]
+    return [each for each in after_use(gang, room) if each.node not in nodes or (each.pod_set, each.node) in unused]
 
 
 def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
@@ -242,10 +240,7 @@ def _fits(free: Amounts, row: Amounts) -> int:
 
 def _is_due(gang: GangView) -> bool:
     """Return True for a running gang that keeps spare slots, or should."""
-    placement = gang.placement
-    if placement is None or gang.active or not runs(gang):
-        return False
-    return bool(placement.spec.spares or gang.spares_asked)
+    return not gang.active and gang.placement is not None and runs(gang) and bool(gang.spares or gang.spares_asked)
 
 
 def _members(pod_set: PodSetView) -> int:

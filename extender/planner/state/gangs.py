@@ -21,7 +21,7 @@ from muster.api.muster.checkpoint import NoticeAnswer, answer_of
 from muster.api.muster.creator import counted_user
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native, subject
-from muster.api.muster.placement import Placement, StartedWith, slots_of
+from muster.api.muster.placement import NodeSpares, Placement, StartedWith, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
 from muster.resources.spares import spares_of
@@ -161,6 +161,11 @@ class GangView:
     def spares_asked(self) -> Mapping[str, int]:
         """Pod set ("": the largest one) → requested spare slots, as a number of nodes. Empty for most gangs."""
         return spares_of(self.options)
+
+    @property
+    def spares(self) -> list[NodeSpares]:
+        """The spare slots in its placement."""
+        return self.placement.spec.spares if self.placement else []
 
     @cached_property
     def world_ended(self) -> bool:

@@ -240,7 +240,7 @@ def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
             session.away[unit.gang.uid, run.pod_set, run.node] += run.count
     for gang, gone in given.values():
         before = next((each for each in session.decided(decisions.KeepSpares) if each.gang is gang), None)
-        kept = before.spares if before else gang.placement.spec.spares if gang.placement else []
+        kept = before.spares if before else gang.spares
         session.withdraw(gang, decisions.KeepSpares)
         missing = (before.missing if before else 0) + sum(each.count for each in gone)
         session.decide(decisions.KeepSpares(gang, spares_left(kept, gone), missing))
