@@ -97,7 +97,7 @@ def test_the_class_and_the_times_of_a_job() -> None:
     assert (made["spec"]["priorityClassName"], pods["activeDeadlineSeconds"]) == ("high", 5400)
     assert "priorityClassName" not in pods
     assert "is not a duration" in refused("x", "--image=i", "--time=soon")
-    assert "leave out --priority, --time, or" in refused("-f", "-", "--priority=p", "--time=1h", stdin=JOB)
+    assert "omit --priority, --time, or" in refused("-f", "-", "--priority=p", "--time=1h", stdin=JOB)
 
 
 def test_options_say_nothing_about_a_manifest() -> None:

@@ -41,9 +41,9 @@ def test_what_is_published_counts(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(("told", "note"), [
-    (None, "timing counts in pool b, as the extender has not published another (ConfigMap muster-planner-b)"),
+    (None, "timing is used in pool b, as the extender has not published another (ConfigMap muster-planner-b)"),
     (PublishedConfig(data=None), "as the extender has not published another"),
-    (Forbidden("you may not get configmaps"), "timing counts in pool b, as you may not get configmaps"),
+    (Forbidden("you may not get configmaps"), "timing is used in pool b, as you may not get configmaps"),
     (PublishedConfig(data={TIMING: '{"faultStop":7}'}), "in ConfigMap muster-planner-b faultStop is 7 (Expected"),
     (PublishedConfig(data={TIMING: "{}", MEMORY: "{"}), "muster-planner-b memory.json cannot be read"),
 ])  # fmt: skip
