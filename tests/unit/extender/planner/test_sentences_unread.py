@@ -19,8 +19,9 @@ READS = frozenset({
 RENDERING = ("extender/planner/reasons/",)
 OF_OTHERS = frozenset({
     ("extender/planner/state/pods.py", "scheduled.message"),  # the mark of Muster's own writes in pods
+    ("gangs/plainjobs.py", "each.message"),  # Events of kube-controller-manager about pods that it cannot create
 })  # fmt: skip
-"""What is no reason: it tells only whose a condition is."""
+"""What is no reason of Muster's."""
 
 
 def read_in(text: str) -> Iterator[str]:

@@ -133,7 +133,7 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
     assert [line.partition(": no effect: ")[::2] for line in report_of(DIFFERENT).lines() if "no effect" in line] == [
         ("actions: shuffle", "pods are only evicted if a gang starts on the freed capacity"),
         ("tiers[0].plugins[0].arguments.ancestorReclaimLevel", "reclaim compares the branches below a common ancestor"),
-        ("tiers[0].plugins[0].enableHierarchy", "queues with a parent always count in it"),
+        ("tiers[0].plugins[0].enableHierarchy", "queues always count towards their parents"),
         ("tiers[0].plugins[3].enablePredicate", "requirements of pods and gangs hold under every configuration"),
         (
             "tiers[0].plugins[4]: tdm",
