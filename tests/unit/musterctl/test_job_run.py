@@ -106,8 +106,8 @@ def test_options_say_nothing_about_a_manifest() -> None:
     message = refused("-f", "-", *options, "--", "sleep", stdin=JOB)
     names = "--image, --replicas, --min, --queue, --requests, --limits, -- COMMAND"
     assert f"leave out {names}, or change the manifest" in message
-    assert "leave out --replicas, or" in refused("-f", "-", "--replicas=1", stdin=JOB)
-    assert "leave out -- COMMAND, or" in refused("-f", "-", "--", "sleep", stdin=JOB)
+    assert "omit --replicas, or" in refused("-f", "-", "--replicas=1", stdin=JOB)
+    assert "omit -- COMMAND, or" in refused("-f", "-", "--", "sleep", stdin=JOB)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a?b", "A", "pod/a"])
