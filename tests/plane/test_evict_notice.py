@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from gang_jobs import RECOVERY_S, runs
+from planes import Muster
 from priorities import client_of, gang, placement_of
 from test_trainjob_reports import PATH, report, token
 from train_jobs import TrainStory, train_job
@@ -89,9 +90,19 @@ def asked(client: Client, namespace: str, wait_for: WaitFor, notice: str = LONG)
     return until
 
 
-def test_a_gang_that_answers_goes_at_once(client: Client, namespace: str, wait_for: WaitFor) -> None:
+def reasons(muster: Muster, namespace: str) -> dict[str, str]:
+    """What `muster ps` says of each gang."""
+    found = json.loads(muster("ps", f"--namespace={namespace}", "-o", "json"))["gangs"]
+    return {each["name"]: each["reason"] for each in found}
+
+
+def test_a_gang_that_answers_goes_at_once(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
     """It is told for whom, why and until when; its checkpoint stands in what its owner reads."""
     until = asked(client, namespace, wait_for)
+    assert reasons(muster, namespace) == {
+        "low": f"leaves at {until[11:]} for Job high (preempt)",
+        "high": f"waits until Job low leaves, at {until[11:]} at the latest",
+    }
     [first, *_] = pods_of(client, namespace, "low")
     assert first.metadata.annotations[names.EVICT_FOR] == "default"
     why = "preempted by Job high of priority 1000 in queue default"
