@@ -1,4 +1,4 @@
-"""The recorder: one thread that turns observations of objects into rows, in batches of one transaction.
+"""The recorder: one thread that writes rows for observations of objects, in batches of one transaction.
 
 The progress of reading is part of each transaction, so a kill at any moment loses nothing. The next recorder reads the
 changes since then that the API server still has, compares the store's live objects with the existing ones, and records

@@ -187,7 +187,7 @@ def visible(scope: Scope, table: Table) -> list[ColumnElement[bool]]:
 
 
 def of_keys(table: Table, keys: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition for ended runs by their UIDs, or holdings by those of their pods, or of runs for spares."""
+    """Return the condition for ended runs by UID, or for holdings by UID of their pod (spare slots: of their run)."""
     mine: ColumnElement[bool] = RUNS.c.uid.in_(keys)
     if table is HOLDINGS:
         mine = HOLDINGS.c.pod.in_(keys) | (HOLDINGS.c.run.in_(keys) & (HOLDINGS.c.node == ""))

@@ -1,4 +1,4 @@
-"""Look-ups of handlers: the objects that decisions depend on, besides the reviewed one.
+"""Look-ups of handlers: the objects that decisions depend on, in addition to the reviewed one.
 
 A failed look-up raises APIError, and the object is refused unless its handler has a reason to admit it: handlers never
 guess. `caches.ClusterLookups` implements these protocols for a cluster, and `offline.lookups` for documents.

@@ -270,7 +270,7 @@ class TrainJobs(KindController[TrainJob]):
         return ""
 
     def _after_the_end(self, train_job: TrainJob) -> None:
-        """Delete what is left of a TrainJob that has ended, now or later."""
+        """Delete the remaining objects of a TrainJob that has ended, now or later."""
         self._forget(train_job)
         left_s = self._cleanup.delete_left(train_job)
         if left_s is not None:

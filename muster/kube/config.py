@@ -32,7 +32,8 @@ log = structlog.get_logger(__name__)
 _DEFAULT = "~/.kube/config"
 _TOKEN = "BearerToken"  # noqa: S105 - the package's name for the header
 _RENEWED = frozenset({"tokenFile", "auth-provider"})
-"""Credentials that may change, so the configuration is reloaded; the package itself renews those of exec plugins."""
+"""Credentials that may change, so the configuration is reloaded; the package itself renews credentials of exec plugins.
+"""
 _CREDENTIALS = frozenset({"token", "exec"}) | _RENEWED
 _loading = threading.Lock()
 """The package stores certificates in files that all loads of a kubeconfig share."""

@@ -87,7 +87,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._request = self.loop.call_later(REQUEST_S, self.drop, "request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuse a header that is too long or has too many fields; the parser turns the error into status 400."""
+        """Refuse a header that is too long or has too many fields; the parser answers the error with status 400."""
         super().on_header(name, value)
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > HEADER_BYTES or len(self.headers) > HEADER_FIELDS:

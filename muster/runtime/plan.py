@@ -175,9 +175,9 @@ KeyKind = Literal["ed25519", "ecdsa"]
 class Component:
     """One object, ready to apply (by server-side apply).
 
-    Components of a lower `stage` must be done (Jobs complete, other objects applied) before those of the next stage.
-    `once`: create it if there is none, and never change it again. `keys`: an SSH Secret without its data, because this
-    package makes no random numbers; `certs.ssh` fills them in.
+    Components of a lower `stage` must be done (Jobs complete, other objects applied) before components of the next
+    stage. `once`: create it if there is none, and never change it again. `keys`: an SSH Secret without its data,
+    because this package makes no random numbers; `certs.ssh` fills them in.
     """
 
     manifest: Mapping[str, Any]

@@ -1,6 +1,6 @@
 """Settings of a workload: the same few names, in annotations or in fields of a TrainJob and its runtime.
 
-Plugins read a setting by its key; its path goes into errors, its source into provenance.
+Plugins read a setting by its key; errors contain its path, and provenance its source.
 """
 
 from collections.abc import Mapping

@@ -154,7 +154,7 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
 def top(*, resource: str, watch: bool, output: str, read: ClusterReader) -> None:
     """Shows usage and share of every queue, and its waiting gangs.
 
-    The amounts of a queue include those of its descendants. If you may not list the whole cluster, the command shows
+    The amounts of a queue include its descendants' amounts. If you may not list the whole cluster, the command shows
     the statuses of Queues, or the positions of your own gangs in them.
     """
     again(lambda: _show_top(resource, output, read), watch=watch)

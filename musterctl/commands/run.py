@@ -31,7 +31,7 @@ from musterctl.output.listing import INTERRUPTED
 
 POLL_S = 1.0
 _END_S = 10.0
-"""Maximum time to wait for the end of the pod after that of its terminal."""
+"""Maximum time to wait for the end of the pod after its terminal has ended."""
 _MAIN = "main"
 
 
@@ -62,9 +62,9 @@ def run(
 ) -> None:
     """Runs COMMAND in a pod that waits in a queue.
 
-    COMMAND, by default a shell, gets this terminal; without a terminal, its output is printed. The exit code is that of
-    COMMAND. While the pod waits, the reason is shown on standard error. The pod is deleted in the end, also after
-    Ctrl-C.
+    COMMAND, by default a shell, gets this terminal; without a terminal, its output is printed. The exit code is the
+    exit code of COMMAND. While the pod waits, the reason is shown on standard error. The pod is deleted in the end,
+    also after Ctrl-C.
     """
     terminal = on_terminal()
     kubectl = _kubectl(where) if terminal else ""
@@ -175,5 +175,5 @@ def _current(client: Client, made: Pod) -> Pod:
 
 
 def _kubectl(where: Where) -> str:
-    """Return the kubectl on the PATH, else that of the plane."""
+    """Return the kubectl on the PATH, else the plane's kubectl."""
     return shutil.which("kubectl") or str(existing(where.plane or only_name()).kubectl_program())

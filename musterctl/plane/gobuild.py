@@ -61,7 +61,7 @@ class Recipe:
 
 
 def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
-    """Build all programs into the folder and show the progress; Go's other output goes to the log.
+    """Build all programs into the folder and show the progress; Go's other output is written to the log.
 
     A single command compiles shared packages once, and packages in parallel.
     """

@@ -76,7 +76,7 @@ def attempt_of(request: ProvisioningRequest) -> int:
 
 
 def provisioned(request: ProvisioningRequest) -> bool:
-    """Return True if the request's condition says Provisioned: the nodes exist or are on their way."""
+    """Return True if the request's condition Provisioned is True: the nodes exist or are being created."""
     return any(each.type == "Provisioned" and each.status == "True" for each in request.status.conditions)
 
 

@@ -1,4 +1,4 @@
-"""Objects that the planner only looks up by name: quotas, budgets, topologies and volumes."""
+"""Objects that the planner only finds by name: quotas, budgets, topologies and volumes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -105,7 +105,7 @@ def test_options_say_nothing_about_a_manifest() -> None:
     options = ("--image=i", "--replicas=1", "--min=1", "--queue=default", "--requests=cpu=1", "--limits=cpu=1")
     message = refused("-f", "-", *options, "--", "sleep", stdin=JOB)
     names = "--image, --replicas, --min, --queue, --requests, --limits, -- COMMAND"
-    assert f"leave out {names}, or change the manifest" in message
+    assert f"omit {names}, or change the manifest" in message
     assert "omit --replicas, or" in refused("-f", "-", "--replicas=1", stdin=JOB)
     assert "omit -- COMMAND, or" in refused("-f", "-", "--", "sleep", stdin=JOB)
 
