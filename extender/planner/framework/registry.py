@@ -11,6 +11,7 @@ from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take_snapshot
 from extender.planner.state.state import PlannerState
+from muster.resources.runtime import parse_duration_s
 
 PLUGIN_GROUP = "muster.extender.plugins"
 ACTION_GROUP = "muster.extender.actions"
@@ -155,6 +156,22 @@ def number(plugin: str, arguments: Mapping[str, Any], name: str, default: float)
     if not isfinite(result) or result < 0:
         raise ValueError(f"plugin {plugin!r}: {name} is {value!r}; it must be a number that is not negative")
     return result
+
+
+def duration_s(
+    plugin: str,
+    arguments: Mapping[str, Any],
+    name: str,
+    default_s: float,
+    parse: Callable[[str], float] = parse_duration_s,
+) -> float:
+    """Return an argument that is a duration, in seconds; ValueError for anything else."""
+    if name not in arguments:
+        return default_s
+    try:
+        return parse(str(arguments[name]))
+    except ValueError as error:
+        raise ValueError(f"plugin {plugin!r}: {name}: {error}") from error
 
 
 def _installed(group: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from extender.planner import reasons
 from extender.planner.framework.answers import ADMITTED, EnqueueVote
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.ordering import by_key
-from extender.planner.framework.registry import PlainPlugin, number, refuse_arguments
+from extender.planner.framework.registry import PlainPlugin, duration_s, number, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts, row_along
@@ -140,8 +140,8 @@ class Sla(PlainPlugin):
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         refuse_arguments(self.name, arguments, (WAITING_TIME,))
-        text = arguments.get(WAITING_TIME)
-        self._waiting_s = None if text is None else parse_duration_s(str(text))
+        given = arguments.get(WAITING_TIME) is not None
+        self._waiting_s = duration_s(self.name, arguments, WAITING_TIME, 0.0) if given else None
 
     def on_session_open(self, session: Session) -> None:
         """Register the order and the vote."""

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, get_args
 from extender.planner.framework.answers import ReservationMode, ReservationRules
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.ordering import by_key
-from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
+from extender.planner.framework.registry import OwnArgument, PlainPlugin, duration_s, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.names import TASK_PRIORITY
-from muster.resources.runtime import parse_duration_s
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
@@ -139,17 +138,10 @@ class Reservations(PlainPlugin):
             raise ValueError(f"plugin 'reservations': mode is {mode!r}; it must be one of {', '.join(_MODES)}")
         if not isinstance(heads, int) or isinstance(heads, bool) or not 0 <= heads <= _MOST_HEADS:
             raise ValueError(f"plugin 'reservations': heads is {heads!r}; it must be a number from 0 to {_MOST_HEADS}")
-        patience_s = _duration_s(arguments, "patience", rules.patience_s)
-        expiry_s = _duration_s(arguments, "expiry", rules.expiry_s)
+        patience_s = duration_s(self.name, arguments, "patience", rules.patience_s)
+        expiry_s = duration_s(self.name, arguments, "expiry", rules.expiry_s)
         self._rules = ReservationRules(mode=mode, patience_s=patience_s, expiry_s=expiry_s, heads=heads)
 
     def on_session_open(self, session: Session) -> None:
         """Register the rules."""
         session.hooks.reservation_rules.add(lambda: self._rules)
-
-
-def _duration_s(arguments: Mapping[str, Any], key: str, default_s: float) -> float:
-    try:
-        return parse_duration_s(str(arguments.get(key, f"{default_s:.0f}s")))
-    except ValueError as error:
-        raise ValueError(f"plugin 'reservations': {key}: {error}") from error

@@ -27,11 +27,10 @@ from extender.planner.fairshare.tree import Shares
 from extender.planner.framework.answers import QueueRefusal, ReclaimState, StatusAmounts
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
-from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
+from extender.planner.framework.registry import OwnArgument, PlainPlugin, duration_s, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
-from muster.resources.runtime import parse_duration_s
 from muster.resources.vector import Vector, add, scale
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
@@ -66,10 +65,7 @@ class Proportion(PlainPlugin):
             raise ValueError(f"plugin 'proportion': {MULTIPLIER} is {self.multiplier}; it must be 1 or more")
         self.usage: UsageMeans | None = None
         if HALF_LIFE in arguments:
-            try:
-                half_life_s = parse_duration_s(str(arguments[HALF_LIFE]))
-            except ValueError as error:
-                raise ValueError(f"plugin 'proportion': {HALF_LIFE}: {error}") from None
+            half_life_s = duration_s(self.name, arguments, HALF_LIFE, 0.0)
             if half_life_s <= 0:
                 raise ValueError(f"plugin 'proportion': {HALF_LIFE} is {half_life_s:g} s; it must be more than 0")
             self.usage = UsageMeans(half_life_s)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from extender.planner.framework.operations import Scenario
-from extender.planner.framework.registry import PlainPlugin, refuse_arguments
+from extender.planner.framework.registry import PlainPlugin, duration_s, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import of_the_system
@@ -33,8 +33,8 @@ class MinRuntime(PlainPlugin):
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         refuse_arguments(self.name, arguments, _ARGUMENTS)
-        self._preempt_s = _seconds(arguments, "defaultPreemptMinRuntime")
-        self._reclaim_s = _seconds(arguments, "defaultReclaimMinRuntime")
+        self._preempt_s = duration_s(self.name, arguments, "defaultPreemptMinRuntime", 0.0, parse_days_s)
+        self._reclaim_s = duration_s(self.name, arguments, "defaultReclaimMinRuntime", 0.0, parse_days_s)
         self._method = arguments.get("reclaimResolveMethod", "lca")
         if self._method not in _METHODS:
             raise ValueError(f"reclaimResolveMethod is {self._method!r}; valid: {', '.join(_METHODS)}")
@@ -85,14 +85,6 @@ def _from(chain: list[Queue], annotation: str, default_s: float) -> float:
             with suppress(ValueError):
                 return parse_days_s(queue.metadata.annotations[annotation])
     return default_s
-
-
-def _seconds(arguments: Mapping[str, Any], name: str) -> float:
-    text = arguments.get(name, "0s")
-    try:
-        return parse_days_s(str(text))
-    except ValueError as error:
-        raise ValueError(f"{name} is {text!r}, and must be a duration such as 10m, 1h30m or 2d12h") from error
 
 
 class Conformance(PlainPlugin):

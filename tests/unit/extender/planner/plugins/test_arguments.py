@@ -45,8 +45,8 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "minruntime": [
         ({"reclaimResolveMethod": "x"}, "reclaimResolveMethod is 'x'; valid: lca, queue"),
-        ({"defaultPreemptMinRuntime": "soon"}, "defaultPreemptMinRuntime is 'soon', and must be a duration"),
-        ({"defaultReclaimMinRuntime": ""}, "defaultReclaimMinRuntime is '', and must be a duration such as 10m"),
+        ({"defaultPreemptMinRuntime": "soon"}, "defaultPreemptMinRuntime: 'soon' is not a duration"),
+        ({"defaultReclaimMinRuntime": ""}, "defaultReclaimMinRuntime: '' is not a duration"),
     ],
     "nodeplacement": [({"gpu": "binpak"}, "gpu is 'binpak'; valid: binpack, spread"), ({"tpu": "spread"}, "cpu, gpu")],
     "reservations": [
