@@ -23,7 +23,8 @@ from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, INDEXED_JOBS, PODS, IndexedJob
 from muster.api.kubernetes.meta import Object, ObjectMeta, readable_time
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
-from muster.kube.errors import AlreadyExists, Forbidden, NotFound
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore
 from muster.volcano.tasks import reference
@@ -115,6 +116,12 @@ class ChildSteps:
                 self._made.note(self._client.json_patch(JOBS, meta.name, step.operations, meta.namespace))
             case Delete():
                 self.delete(step.job, step.why)
+
+    def fail_gang(self, group: PodGroup, why: str) -> None:
+        """Write into the gang of a JobSet's pods that the TrainJob has failed: some of the pods may have succeeded."""
+        body = {"metadata": {"uid": group.metadata.uid}, "status": {"ending": why}}
+        with suppress(NotFound, Conflict):
+            self._client.merge_patch(POD_GROUPS, group.metadata.name, body, group.metadata.namespace)
 
     def delete(self, job: Job | IndexedJob | JobSet, why: str) -> None:
         """Delete a Job or JobSet; it stays until its pods are gone."""

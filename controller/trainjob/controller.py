@@ -168,6 +168,8 @@ class TrainJobs(KindController[TrainJob]):
         if end:
             kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"
             self._recorder.event(train_job, kind, end.reason, end.message)
+            if end.type == "Failed" and children.group:
+                self._steps.fail_gang(children.group, end.message)
             return train_job
         if left_s is not None:
             self.worker.queue.add_after(train_job.metadata.key, left_s)

@@ -486,6 +486,20 @@ def test_a_job_set_in_place_of_a_job(ends: str, condition: str, events: list[str
     assert (world.conditions, world.told()) == ([condition], events)
 
 
+def test_the_gang_of_a_failed_job_set_has_failed() -> None:
+    """Also if one of its pods has succeeded: lists, explanation and history read it from the PodGroup."""
+    world = World(target="JobSet")
+    world.submit()
+    world.show_job_set({})
+    [group] = world.api.all(POD_GROUPS)
+    assert group.status.ending == ""
+    held = {"type": "Failed", "status": "True", "reason": "FailedJobs", "message": "why", "lastTransitionTime": NOW}
+    world.show_job_set({"conditions": [held]})
+    world.acts()
+    [group] = world.api.all(POD_GROUPS)
+    assert group.status.ending == "why"
+
+
 def test_one_of_another_controller_is_left_alone() -> None:
     """As is one that is being deleted."""
     assert World().submit(managedBy="kueue.x-k8s.io/multikueue") == []
