@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from cachetools import TTLCache, cachedmethod
@@ -23,7 +23,6 @@ from msgspec import field
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes import admission, core, meta, reviews
 from muster.api.kubernetes.devices import DeviceClaim
-from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.kube.claims import read_claim
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NamespaceEnds, NotFound
@@ -31,6 +30,7 @@ from muster.resources.accelerators import Claims
 from webhook import review
 from webhook.senders import count_question
 
+T = TypeVar("T")
 _PODS_REMEMBERED_S = 20.0
 _RIGHTS_REMEMBERED_S = 5.0
 _CLAIMS_REMEMBERED_S = 5.0
@@ -96,18 +96,16 @@ class Services:
 
         APIError if unknown.
         """
-        count_question()
-        try:
-            return self._client.get(_SERVICES, name, namespace, timeout_s=review.time_left()).spec.cluster_ip
-        except NotFound:
-            return None
+        found = read_live(self._client, _SERVICES, name, namespace)
+        return found.spec.cluster_ip if found else None
 
 
-def read_placement(client: Client, name: str, namespace: str) -> Placement | None:
-    """Return the placement of a gang, or None if it has none; APIError if this is unknown."""
+def read_live(client: Client, resource: Resource[T], name: str, namespace: str = "") -> T | None:
+    """Return the current object from the API server, or None if it does not exist; APIError if this is not known."""
+    timeout_s = review.time_left()
     count_question()
     try:
-        return client.get(PLACEMENTS, name, namespace, timeout_s=review.time_left())
+        return client.get(resource, name, namespace or None, timeout_s=timeout_s)
     except NotFound:
         return None
 

@@ -20,20 +20,18 @@ from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAIN
 from muster.api.kubernetes.core import NAMESPACES, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.codec import decoder
-from muster.kube.errors import NotFound
 from muster.kube.memorylimit import MemoryLimit
 from muster.kube.reflector import Reflector
 from muster.kube.served import Served
 from muster.kube.store import ObjectStore, text_of
 from muster.volcano.access import parent_names
 from muster.workloads.table import CONTROLLERS, gang_rules
-from webhook import review
-from webhook.apiserver import DeviceClaims, DryRuns, Rights, Services, read_placement
+from webhook.apiserver import DeviceClaims, DryRuns, Rights, Services, read_live
 from webhook.lookup import Lookups, Runtime
-from webhook.senders import count_question
 
 T = TypeVar("T", bound=Object)
 _RECENT_S = 1.0
@@ -73,12 +71,7 @@ class Cached(Generic[T]):
 
     def live(self, name: str, namespace: str = "") -> T | None:
         """Return the current object from the API server."""
-        timeout_s = review.time_left()
-        count_question()
-        try:
-            return self._client.get(self._resource, name, namespace or None, timeout_s=timeout_s)
-        except NotFound:
-            return None
+        return read_live(self._client, self._resource, name, namespace)
 
 
 class QueueLookup(Cached[Queue]):
@@ -173,7 +166,7 @@ class ClusterLookups:
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
         dry_runs, rights, services = DryRuns(client), Rights(client), Services(client)
         served = Served(client, NATIVE_POD_GROUPS) if native else None
-        claims, placements = DeviceClaims(client).claims_in, partial(read_placement, client)
+        claims, placements = DeviceClaims(client).claims_in, partial(read_live, client, PLACEMENTS)
         self.lookups = Lookups(
             queues, owners, namespaces, runtimes, dry_runs, rights, services, claims, placements, served
         )

@@ -77,10 +77,7 @@ class TrainJobs(KindController[TrainJob]):
         self._cleanup = Cleanup(kit, self._steps)
         self._runtimes = RuntimeFinder(kit.client, kit.recorder, self._steps.maps.store, target)
         self._compiled: dict[str, tuple[tuple[int, str, str], Compiled]] = {}
-        self.reflectors |= {
-            "jobs of trainjobs": self._steps.initializers,
-            "configmaps of trainjobs": self._steps.maps,
-        }
+        self.reflectors |= {"jobs of trainjobs": self._steps.initializers, "configmaps of trainjobs": self._steps.maps}
         self.handlers += [
             (self._steps.initializers, self._child_seen),
             (self._steps.maps, self._child_seen),

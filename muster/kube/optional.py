@@ -35,10 +35,7 @@ class OptionalReflector:
         self._handler = handler
         self._longest_delay_s = longest_delay_s
         self._definition = Reflector(
-            client,
-            DEFINITIONS,
-            field_selector=f"metadata.name={resource.full_name}",
-            longest_delay_s=longest_delay_s,
+            client, DEFINITIONS, field_selector=f"metadata.name={resource.full_name}", longest_delay_s=longest_delay_s
         )
         self._definition.add_handler(self._seen)
         self._version: str | None = None

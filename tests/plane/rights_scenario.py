@@ -54,7 +54,7 @@ from musterctl.chart import roles
 from musterctl.plane.plane import Plane
 from musterctl.plane.rights import token_file
 from musterctl.plane.state import CONTROLLER, CONTROLLER_MANAGER, WEBHOOK
-from webhook.apiserver import read_placement
+from webhook.apiserver import read_live
 from webhook.caches import NamespaceLookup
 
 JSON = dict[str, Any]
@@ -363,7 +363,7 @@ def runtimes_and_namespaces(s: Scenario) -> None:
     webhook = Client.load(s.plane.commandlines.kubeconfig(WEBHOOK), user_agent="muster-webhook")
     with closing(webhook):  # its own look-up, with a cache that is behind for certain
         assert NamespaceLookup(webhook).metadata(s.namespace, with_queue=True).labels
-        assert read_placement(webhook, "nobodys", s.namespace) is None
+        assert read_live(webhook, PLACEMENTS, "nobodys", s.namespace) is None
     assert s.used("webhook", "get", "namespaces")
     s.until(lambda: s.used("webhook", "get", "placements", "muster.dev"), "the placement to be looked for")
 

@@ -23,13 +23,7 @@ from webhook.lookup import QueueTreeView
 from webhook.objects.names import too_long_label
 from webhook.review import Handler, ReviewVerdict, decode
 from webhook.senders import listed
-from webhook.validate.queueamounts import (
-    check_neighbours,
-    check_own,
-    quantities_of,
-    read_amounts,
-    unknown_resources,
-)
+from webhook.validate.queueamounts import check_neighbours, check_own, quantities_of, read_amounts, unknown_resources
 from webhook.validate.queuekeys import check_keys, forgotten_budget
 
 LARGEST_DEPTH = 5
