@@ -119,9 +119,8 @@ class ChildSteps:
 
     def fail_gang(self, group: PodGroup, why: str) -> None:
         """Write into the gang of a JobSet's pods that the TrainJob has failed: some of the pods may have succeeded."""
-        body = {"metadata": {"uid": group.metadata.uid}, "status": {"ending": why}}
         with suppress(NotFound, Conflict):
-            self._client.merge_patch(POD_GROUPS, group.metadata.name, body, group.metadata.namespace)
+            patch_object(self._client, POD_GROUPS, group.metadata, {"status": {"ending": why}})
 
     def delete(self, job: Job | IndexedJob | JobSet, why: str) -> None:
         """Delete a Job or JobSet; it stays until its pods are gone."""
