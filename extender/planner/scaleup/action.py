@@ -17,7 +17,7 @@ from extender.planner.framework.session import Session
 from extender.planner.reasons.shortages import Shortage, Wanted
 from extender.planner.scaleup.limits import ExistingNodes, ScaleUpAttempts, refusal
 from extender.planner.scaleup.podwrites import EvictionAnnotations, PodConditions, WaitingMessage
-from extender.planner.scaleup.preferences import NO_REQUEST, ScaleUpPreferences, ScaleUpRequest
+from extender.planner.scaleup.preferences import NO_SCALE_UP, ScaleUpPreference, ScaleUpPreferences
 from extender.planner.scaleup.requests import (
     MAX_POD_SETS,
     answer_to,
@@ -105,28 +105,28 @@ class AskForNodes:
 
     def _ask(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
         """Let one gang ask in the way that it requests; return False if it does not ask."""
-        wish, wanted = results.preferences.of(gang), session.ask(gang).nodes
-        if note := _hindrance(session, gang, wanted, wish, results):
+        preference, wanted = results.preferences.of(gang), session.ask(gang).nodes
+        if note := _hindrance(session, gang, wanted, preference, results):
             if note == _NODES_EXIST:  # the nodes added for this gang do not hold all of it
                 self._attempts.give_up(gang.uid, session.now)
             results.notes[gang.uid] = note
             return False
         session.admit(gang)  # autoscalers see pods, so they must exist
-        if wish.mode == "condition":
+        if preference.mode == "condition":
             if gang.started or gang.has_pods:
                 results.asks[gang.uid] = wanted
             return True
-        return _request(session, gang, wanted, wish, results)
+        return _request(session, gang, wanted, preference, results)
 
     def _rests(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
         """Return True if the gang's last request failed and its pause is not over."""
         tried = self._attempts.of(gang.uid)
         if tried.since is None and session.now >= tried.rests_until:
             return False
-        wish = results.preferences.of(gang)
-        if tried.since is not None and session.now - tried.since >= wish.timeout_s:
+        preference = results.preferences.of(gang)
+        if tried.since is not None and session.now - tried.since >= preference.timeout_s:
             self._attempts.give_up(gang.uid, session.now)
-        if session.now >= tried.rests_until or wish.mode != "condition":
+        if session.now >= tried.rests_until or preference.mode != "condition":
             return False
         again_s = pause_s(tried.failures)
         results.notes[gang.uid] = reasons.scaleup.IN_VAIN, reasons.scaleup.in_vain(pause_s=again_s)
@@ -134,14 +134,14 @@ class AskForNodes:
 
 
 def _hindrance(
-    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, results: _CycleResults
+    session: Session, gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, results: _CycleResults
 ) -> Note | None:
     """Return a note with the reason why the gang cannot ask; None if it can."""
-    if why := wish.complaint or refusal(session, gang, wanted):
+    if why := preference.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
-    if _known(session, gang, wanted, wish) is None and results.existing.hold(gang, wanted):
+    if _known(session, gang, wanted, preference) is None and results.existing.hold(gang, wanted):
         return _NODES_EXIST
-    if wish.mode != "provisioning-request":
+    if preference.mode != "provisioning-request":
         return None
     session.provisioning_wanted = True
     if session.inputs.provisioning_served is False:
@@ -153,12 +153,12 @@ def _hindrance(
 
 
 def _request(
-    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, results: _CycleResults
+    session: Session, gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, results: _CycleResults
 ) -> bool:
     """Create or follow a gang's ProvisioningRequest; return False while the gang waits before its next request."""
-    known, attempt = _known(session, gang, wanted, wish), 1
+    known, attempt = _known(session, gang, wanted, preference), 1
     if known is not None:
-        reason, words, again_at = answer_to(known, timeout_s=wish.timeout_s, now=session.now)
+        reason, words, again_at = answer_to(known, timeout_s=preference.timeout_s, now=session.now)
         results.notes[gang.uid] = reason, words
         if again_at is None or session.now < again_at:
             results.needed.add(gang.uid)
@@ -169,19 +169,19 @@ def _request(
         results.needed.add(gang.uid)
     if session.inputs.provisioning_served is None or not (gang.started or gang.has_pods):
         return True
-    if request := new_request(gang, wanted, wish, attempt):
+    if request := new_request(gang, wanted, preference, attempt):
         session.decide(request)
     return True
 
 
 def _known(
-    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest
+    session: Session, gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference
 ) -> ProvisioningRequest | None:
     """Return the gang's request if it matches the current demand."""
     known = session.inputs.provisioning.get(gang.uid)
-    if known is None or wish.mode != "provisioning-request":
+    if known is None or preference.mode != "provisioning-request":
         return None
-    return known if known.metadata.name == name_of(gang, wanted, wish, attempt_of(known)) else None
+    return known if known.metadata.name == name_of(gang, wanted, preference, attempt_of(known)) else None
 
 
 def _waiting(session: Session) -> dict[str, Unschedulable]:
@@ -191,7 +191,7 @@ def _waiting(session: Session) -> dict[str, Unschedulable]:
     return {each.gang.uid: each for each in waits if each.gang.uid not in placed and not each.gang.active}
 
 
-def _candidates(waits: Iterable[Unschedulable], wishes: ScaleUpPreferences) -> dict[str, list[list[GangView]]]:
+def _candidates(waits: Iterable[Unschedulable], preferences: ScaleUpPreferences) -> dict[str, list[list[GangView]]]:
     """Return, by queue and kind of shortage, the first gangs that lack nodes and want to ask, in order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for decision in waits:
@@ -199,7 +199,7 @@ def _candidates(waits: Iterable[Unschedulable], wishes: ScaleUpPreferences) -> d
         if decision.shortage is None or not _lacks_nodes(gang, decision.shortage):
             continue
         kind = (gang.queue, decision.shortage.kind)
-        if len(found.get(kind, ())) < MOST_CHECKED and wishes.of(gang) != NO_REQUEST:
+        if len(found.get(kind, ())) < MOST_CHECKED and preferences.of(gang) != NO_SCALE_UP:
             found.setdefault(kind, []).append(gang)
     queues: dict[str, list[list[GangView]]] = {}
     for (queue, _), gangs in found.items():

@@ -31,7 +31,7 @@ EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleUpRequest:
+class ScaleUpPreference:
     """The form of a gang's request for nodes."""
 
     mode: Mode = "none"
@@ -43,7 +43,7 @@ class ScaleUpRequest:
     """Sentence about an invalid annotation, which makes the mode `none`."""
 
 
-NO_REQUEST = ScaleUpRequest()
+NO_SCALE_UP = ScaleUpPreference()
 """The request of gangs that do not ask."""
 
 
@@ -54,7 +54,7 @@ class ScaleUpPreferences:
         self._queues = queues
         self._of_queues: dict[str, dict[str, str]] = {}
 
-    def of(self, gang: GangView) -> ScaleUpRequest:
+    def of(self, gang: GangView) -> ScaleUpPreference:
         """Return the scale-up request of a gang."""
         of_queue = self._of_queues.get(gang.queue)
         if of_queue is None:
@@ -101,23 +101,25 @@ def _of_workload(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _read_request(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpRequest:
+def _read_request(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpPreference:
     mode = {**of_queue, **own}.get(names.SCALE_UP, "none")
     if mode not in MODES:
-        return ScaleUpRequest(complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES)))
+        return ScaleUpPreference(
+            complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES))
+        )
     if mode == "none":
-        return NO_REQUEST
+        return NO_SCALE_UP
     for key in (names.SCALE_UP_CLASS, names.SCALE_UP_PARAMETERS):
         if own.get(key, "") not in {"", of_queue.get(key)}:
-            return ScaleUpRequest(complaint=reasons.scaleup.not_of_queue(key=key))
+            return ScaleUpPreference(complaint=reasons.scaleup.not_of_queue(key=key))
     try:
         parameters = _parameters(of_queue.get(names.SCALE_UP_PARAMETERS, ""))
         longest_s = _timeout_s(of_queue, DEFAULT_TIMEOUT_S)
         timeout_s = min(longest_s, _timeout_s(own, longest_s))
         of_class = _class(of_queue.get(names.SCALE_UP_CLASS))
     except ValueError as error:
-        return ScaleUpRequest(complaint=str(error))
-    return ScaleUpRequest(cast("Mode", mode), of_class, parameters, timeout_s)
+        return ScaleUpPreference(complaint=str(error))
+    return ScaleUpPreference(cast("Mode", mode), of_class, parameters, timeout_s)
 
 
 def _parameters(text: str) -> tuple[tuple[str, str], ...]:

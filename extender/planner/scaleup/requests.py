@@ -12,7 +12,7 @@ from typing import NamedTuple
 from extender.planner import reasons
 from extender.planner.framework.decisions import RequestNodes
 from extender.planner.scaleup.podwrites import gated_pods
-from extender.planner.scaleup.preferences import ScaleUpRequest
+from extender.planner.scaleup.preferences import ScaleUpPreference
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
@@ -87,7 +87,9 @@ def consumption(request: ProvisioningRequest | None) -> dict[str, str]:
     return {names.CONSUMED_REQUEST: request.metadata.name, names.CONSUMED_CLASS: request.spec.provisioning_class_name}
 
 
-def new_request(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, attempt: int) -> RequestNodes | None:
+def new_request(
+    gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, attempt: int
+) -> RequestNodes | None:
     """Return the request to create; None while a pod set has no pod that can serve as its template."""
     samples = {pod.slot.pod_set: pod for pod in reversed(gated_pods(gang)) if pod.slot is not None}
     asked = {name: count for name, count in wanted.items() if count}
@@ -95,18 +97,23 @@ def new_request(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest,
         return None
     pods = tuple((name, count, samples[name]) for name, count in asked.items())
     return RequestNodes(
-        gang, name_of(gang, wanted, wish, attempt), attempt, wish.provisioning_class, wish.parameters, pods
+        gang,
+        name_of(gang, wanted, preference, attempt),
+        attempt,
+        preference.provisioning_class,
+        preference.parameters,
+        pods,
     )
 
 
-def name_of(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, attempt: int) -> str:
+def name_of(gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, attempt: int) -> str:
     """Return the name of a gang's request, which changes with the demand."""
     shapes = [
         [each.name, wanted[each.name], each.cls.shape.hex() if each.cls else ""]
         for each in gang.pod_sets
         if wanted[each.name]
     ]
-    what = repr([gang.uid, shapes, wish.provisioning_class, wish.parameters])
+    what = repr([gang.uid, shapes, preference.provisioning_class, preference.parameters])
     digest = hashlib.sha256(what.encode()).hexdigest()[:8]
     return f"{gang.group.metadata.name[:_GROUP_CHARS]}-{digest}-{attempt}"
 

@@ -9,8 +9,8 @@ from extender_world import NOW, World, request_of
 from extender.planner.scaleup.preferences import (
     DEFAULT_CLASS,
     DEFAULT_TIMEOUT_S,
+    ScaleUpPreference,
     ScaleUpPreferences,
-    ScaleUpRequest,
     safe_to_evict,
 )
 from extender.planner.scaleup.requests import BACK_OFF_S, MAX_REQUEST_DELAY_S, answer_to, consumption
@@ -96,7 +96,7 @@ def queues(**said: tuple[str, dict[str, str]]) -> dict[str, Queue]:
     }
 
 
-def wish(said: dict[str, Queue], **metadata: Any) -> ScaleUpRequest:
+def wish(said: dict[str, Queue], **metadata: Any) -> ScaleUpPreference:
     """The wish of a gang in queue `a`."""
     world = World()
     group = world.state.groups[world.gang("g", {"w": (1, {"cpu": 1})}, queue="a")]
@@ -123,11 +123,11 @@ def test_a_workload_wins_over_its_queue(metadata: dict[str, dict[str, str]]) -> 
 
 
 @pytest.mark.parametrize(("more", "expected"), [
-    ({}, ScaleUpRequest("provisioning-request", DEFAULT_CLASS, (), DEFAULT_TIMEOUT_S)),
+    ({}, ScaleUpPreference("provisioning-request", DEFAULT_CLASS, (), DEFAULT_TIMEOUT_S)),
     ({SCALE_UP_CLASS: "check", SCALE_UP_PARAMETERS: "b=2, a=1,", SCALE_UP_TIMEOUT: "5m"},
-     ScaleUpRequest("provisioning-request", "check", (("a", "1"), ("b", "2")), 300.0)),
+     ScaleUpPreference("provisioning-request", "check", (("a", "1"), ("b", "2")), 300.0)),
 ])  # fmt: skip
-def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: ScaleUpRequest) -> None:
+def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: ScaleUpPreference) -> None:
     """Class, parameters and time."""
     assert wish(queues(a=("", REQUEST | more))) == expected
 
