@@ -31,9 +31,6 @@ from webhook import review
 from webhook.senders import count_question
 
 T = TypeVar("T")
-_PODS_REMEMBERED_S = 20.0
-_RIGHTS_REMEMBERED_S = 5.0
-_CLAIMS_REMEMBERED_S = 5.0
 _MAX_REMEMBERED = 1024
 
 
@@ -45,13 +42,21 @@ def _spec_key(_: object, spec: reviews.SubjectAccessReviewSpec) -> bytes:
     return msgspec.json.encode(spec, order="sorted")
 
 
-class DryRuns:
-    """Checks of pods by a server-side dry run of their creation. Thread-safe."""
+class _Remembering:
+    """Queries whose results are kept for some seconds. Thread-safe."""
+
+    _kept_s = 5.0
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._lock = threading.Lock()
-        self._admitted = TTLCache[bytes, None, float](_MAX_REMEMBERED, _PODS_REMEMBERED_S, monotonic_s)
+        self._known = TTLCache[Any, Any, float](_MAX_REMEMBERED, self._kept_s, monotonic_s)
+
+
+class DryRuns(_Remembering):
+    """Checks of pods by a server-side dry run of their creation."""
+
+    _kept_s = 20.0
 
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
         """Return the API server's refusal of this pod, or None; raises APIError if the call failed.
@@ -66,7 +71,7 @@ class DryRuns:
             return refusal
         return None
 
-    @cachedmethod(attrgetter("_admitted"), _pod_key, attrgetter("_lock"))
+    @cachedmethod(attrgetter("_known"), _pod_key, attrgetter("_lock"))
     def _create(self, pod: Mapping[str, Any], namespace: str) -> None:
         count_question()
         self._client.create(core.PODS, pod, namespace, dry_run=True, timeout_s=review.time_left())
@@ -114,18 +119,8 @@ def _entry_key(_: object, namespace: str, entry: core.PodResourceClaim) -> tuple
     return namespace, entry.resource_claim_name or "", entry.resource_claim_template_name or ""
 
 
-class DeviceClaims:
-    """Device requests of pods' claims, cached for a few seconds because the pods of a gang share a template.
-
-    Thread-safe.
-    """
-
-    def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
-        self._lock = threading.Lock()
-        self._known = TTLCache[tuple[str, ...], DeviceClaim | None, float](
-            _MAX_REMEMBERED, _CLAIMS_REMEMBERED_S, monotonic_s
-        )
+class DeviceClaims(_Remembering):
+    """Device requests of pods' claims; the pods of a gang share a template."""
 
     def claims_in(self, namespace: str) -> Claims:
         """Return a function that looks up the requests of this namespace's claims.
@@ -140,13 +135,8 @@ class DeviceClaims:
         return read_claim(self._client, namespace, entry, timeout_s=review.time_left())
 
 
-class Rights:
-    """The rights of users, from the API server's authorizers. Thread-safe."""
-
-    def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
-        self._lock = threading.Lock()
-        self._known = TTLCache[bytes, bool, float](_MAX_REMEMBERED, _RIGHTS_REMEMBERED_S, monotonic_s)
+class Rights(_Remembering):
+    """The rights of users, from the API server's authorizers."""
 
     def allows(self, user: admission.UserInfo, action: reviews.ResourceAttributes) -> bool:
         """Return True if the user may perform the action; raises APIError if this cannot be determined.
