@@ -99,7 +99,8 @@ class Evictor(Writer):
         except NotFound:
             pass
         except APIError as error:  # the pod is gone all the same, and comes back later
-            log.warning("an evicted pod counts as failed", pod=f"{pod.namespace}/{pod.name}", error=str(error))
+            name = f"{pod.namespace}/{pod.name}"
+            log.warning("an evicted pod counts as failed", pod=name, uid=pod.uid, error=str(error))
 
 
 class EvictionWriter(Evictor):
