@@ -28,8 +28,8 @@ class CertificatePair:
     def save(self, folder: Path, name: str = "tls") -> None:
         """Write `<name>.key` (readable by the owner only), then `<name>.crt`; readers never see incomplete files."""
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / f"{name}.key", self.key_pem, mode=0o600)
-        _write(folder / f"{name}.crt", self.cert_pem, mode=0o644)
+        _write_file(folder / f"{name}.key", self.key_pem, mode=0o600)
+        _write_file(folder / f"{name}.crt", self.cert_pem, mode=0o644)
 
 
 class Authority:
@@ -106,7 +106,7 @@ class Authority:
         return _pair(builder.sign(self._key, hashes.SHA256()), key)
 
 
-def _write(file: Path, content: bytes, *, mode: int) -> None:
+def _write_file(file: Path, content: bytes, *, mode: int) -> None:
     """Replace the file atomically; it has the right mode from the start."""
     new = file.with_name(f".{file.name}.new")
     new.unlink(missing_ok=True)

@@ -116,7 +116,7 @@ class Keeper(KeyController):
         if synced and self._secret.store.get(f"{self._namespace}/{self._options.secret}") is None:
             bundles = _bundles(self._found())
             try:
-                self._write(None, None, bundles, self._see(None, bundles))
+                self._write_certificates(None, None, bundles, self._see(None, bundles))
             except APIError as error:
                 log.info("the leader creates the first certificates", why=str(error))
 
@@ -146,7 +146,7 @@ class Keeper(KeyController):
         failure: APIError | None = None
         if self._options.issuer == "own":
             trusted = [self._trust(kind, found, content, at) for kind, found in configurations if content]
-            written = self._write(secret, content, bundles, at)
+            written = self._write_certificates(secret, content, bundles, at)
             failure = next((each for each in trusted if isinstance(each, APIError)), None)
             if failure is None and (written or any(trusted)):
                 self.worker.queue.add_after(_KEY, _SOON_S)  # usually a cache event is earlier
@@ -219,7 +219,7 @@ class Keeper(KeyController):
             log.info("caBundles written", configuration=f"{kind.kind} {name}", webhooks=len(changed))
         return bool(changed)
 
-    def _write(
+    def _write_certificates(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, at: Situation
     ) -> bool:
         """Take all steps that can be taken now, in one write; False if there were none."""

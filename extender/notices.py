@@ -49,7 +49,7 @@ class NoticeWriter(Writer):
         """Start the writes of a cycle, and record Events at the workloads of the gangs."""
         notices = session.decided(decisions.SendNotice)
         for notice in notices:
-            self._writes.start(Lane.PODS, "notice", notice.pod.uid, partial(self._write, notice))
+            self._writes.start(Lane.PODS, "notice", notice.pod.uid, partial(self._write_notice, notice))
         for notice in _of_each_gang(notices):
             words = reasons.placements.notified(notice.pods, notice.evict_at, notice.reason)
             self._events.noticed(notice.gang, words, kind=notice.evict_at)
@@ -76,7 +76,7 @@ class NoticeWriter(Writer):
             self._counted[gang_uid, about] = None
             NOTICES.labels(outcome).inc()
 
-    def _write(self, decision: decisions.SendNotice) -> None:
+    def _write_notice(self, decision: decisions.SendNotice) -> None:
         words = reasons.placements.notified(1, decision.evict_at, decision.reason)
         annotations = {names.EVICT_AT: decision.evict_at, names.EVICT_FOR: decision.queue}
         self._patch(decision.pod, self._condition("True", "Evicting", words), annotations)

@@ -53,7 +53,7 @@ class QueuePositionWriter(Writer):
         ]
         due.sort(key=lambda each: self._written.get(each[0].uid, (None, -inf))[1])
         for gang, position in due[:MAX_AT_ONCE]:
-            self._writes.start(Lane.WORDS, "standing", gang.key, partial(self._write, gang, position))
+            self._writes.start(Lane.WORDS, "standing", gang.key, partial(self._write_position, gang, position))
 
     def _is_due(self, gang: GangView, wanted: QueuePosition, now: float) -> bool:
         status = gang.group.status
@@ -62,7 +62,7 @@ class QueuePositionWriter(Writer):
         written, at = self._written.get(gang.uid, (None, -inf))
         return now - at >= (AGAIN_S if written == wanted else WRITE_EVERY_S)
 
-    def _write(self, gang: GangView, position: QueuePosition) -> None:
+    def _write_position(self, gang: GangView, position: QueuePosition) -> None:
         self._written[gang.uid] = position, self._monotonic_s()
         group, place, start = gang.group, position.place or None, position.expected_start
         body = {"metadata": {"uid": group.metadata.uid}, "status": {"place": place, "expectedStart": start}}

@@ -166,7 +166,7 @@ class JobFlows(KindController[JobFlow]):
                 self.worker.queue.add_after(key, FIRST_S)
                 self._make_due(job_flow, due(job_flow, jobs), foreign)
                 return
-            job_flow = self._write(job_flow, status_of(job_flow, jobs, frozenset(there), now))
+            job_flow = self._write_flow_status(job_flow, status_of(job_flow, jobs, frozenset(there), now))
             for job in ended.values():  # those alone: others may have ended meanwhile
                 self._ended.get(key, {}).pop(job.metadata.name, None)
             if job_flow.status.state.phase == "Succeed" and job_flow.spec.job_retain_policy == "delete":
@@ -192,7 +192,7 @@ class JobFlows(KindController[JobFlow]):
                 (own if owned_by(job.metadata, job_flow.metadata.uid) else foreign)[flow.name] = job
         return own, foreign
 
-    def _write(self, job_flow: JobFlow, status: JobFlowStatus) -> JobFlow:
+    def _write_flow_status(self, job_flow: JobFlow, status: JobFlowStatus) -> JobFlow:
         """Write the status if it differs; return the JobFlow. Conflict if it has changed."""
         written = self.patched(job_flow, difference(job_flow.status, status))
         before, after = job_flow.status.state.phase, status.state.phase

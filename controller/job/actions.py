@@ -84,7 +84,7 @@ class Actions:
         status = job.status
         for target in snapshot.targets.values():
             status = policies.restarting(status, target)
-        job = self._write(job, status, snapshot)
+        job = self._write_job_status(job, status, snapshot)
         snapshot.targets.clear()
         return job
 
@@ -168,7 +168,7 @@ class Actions:
             status = self._entered(job, cell, action, request, target, snapshot)
             if request.command_uid:
                 status = notes.commanded(status, request.command_uid)
-            job = self._write(job, status, snapshot)
+            job = self._write_job_status(job, status, snapshot)
             if cell.effect is not PodEffect.SYNC:
                 snapshot.targets.clear()  # the phase that is entered covers them
         if cell.effect is not PodEffect.SYNC:
@@ -200,7 +200,7 @@ class Actions:
             status = policies.restarting(status, target)
         return status
 
-    def _write(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
+    def _write_job_status(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
         """Write the status with the counters for the time when its pods are being deleted; return the Job."""
         if statuses.only_counters(job.status, status):
             return job

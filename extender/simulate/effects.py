@@ -58,7 +58,7 @@ class SimulatedEffects:
     def _placement(self, key: str) -> Placement | None:
         return self._cluster.world.state.placement_of(key)
 
-    def _write(self, known: Placement, wanted: PlacementContent) -> None:
+    def _write_placement(self, known: Placement, wanted: PlacementContent) -> None:
         """Change a placement as the writer's patch would."""
         self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
@@ -70,7 +70,7 @@ class SimulatedEffects:
         """Change the placement of a gang, if it has one."""
         known = self._placement(key)
         if known is not None:
-            self._write(known, change(known))
+            self._write_placement(known, change(known))
 
     def _close(self, session: Session) -> None:
         for close in session.decided(decisions.ClosePlacement):
@@ -110,7 +110,7 @@ class SimulatedEffects:
             self._change(unreserve.gang.key, partial(content.unreserved, unreserve))
         for reserve in session.decided(decisions.Reserve):
             known = self._placement(reserve.gang.key) or _new(reserve.gang)
-            self._write(known, content.reserved(reserve, PlacementContent.content_of(known)))
+            self._write_placement(known, content.reserved(reserve, PlacementContent.content_of(known)))
 
     def _enqueue(self, session: Session) -> None:
         for enqueue in session.decided(decisions.AdmitGang):

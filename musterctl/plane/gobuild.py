@@ -217,16 +217,16 @@ class Screen:
     def show(self, progress: Progress) -> None:
         """Show the progress; without a terminal, only at each new step."""
         if self._in_place:
-            self._write(f"\r{progress.text}\x1b[K")
+            self._write_log(f"\r{progress.text}\x1b[K")
         elif progress.step != self._step:
-            self._write(f"{progress.text}\n")
+            self._write_log(f"{progress.text}\n")
         self._step = progress.step
 
     def end(self) -> None:
         """Finish the line."""
         if self._in_place and self._step is not None:
-            self._write("\n")
+            self._write_log("\n")
 
-    def _write(self, text: str) -> None:
+    def _write_log(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()

@@ -98,7 +98,7 @@ class SpareEntries:
             self._lent.update(lent(loans))
             self._lent = +self._lent
             for lender in {loan.lender for loan in (*before, *loans)}:
-                self._write(self._key_of.get(lender, ""))
+                self._write_entries(self._key_of.get(lender, ""))
         runs, known = (spare_runs_of(gang) if gang is not None else []), self._kept.get(key, ("", []))
         if (gang is not None and (gang.uid, runs) == known) or not (runs or known[1]):
             return
@@ -107,9 +107,9 @@ class SpareEntries:
         if gang is not None and runs:
             self._kept[key] = gang.uid, runs
             self._key_of[gang.uid] = key
-        self._write(key)
+        self._write_entries(key)
 
-    def _write(self, key: str) -> None:
+    def _write_entries(self, key: str) -> None:
         """Write the entries of a gang again."""
         for holder in self._open.pop(key, ()):
             self._ledger.close(holder)
