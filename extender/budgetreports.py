@@ -22,9 +22,7 @@ RATIO: Final = Gauge(
     ["queue", "resource", "period"],
 )
 KNOWN: Final = Gauge(
-    "muster_queue_budget_known",
-    "1 while the usage for a budget is known and up to date, else 0",
-    ["queue"],
+    "muster_queue_budget_known", "1 while the usage for a budget is known and up to date, else 0", ["queue"]
 )
 NEAR: Final = 0.8
 """Used part of a budget at which a warning is sent."""

@@ -107,10 +107,7 @@ class EvictionWriter(Evictor):
     """Writer of the decisions MakeRoom and Evict. `close` ends a placement."""
 
     def __init__(
-        self,
-        context: WriteContext,
-        notices: NoticeWriter,
-        close: Callable[[Session, decisions.ClosePlacement], None],
+        self, context: WriteContext, notices: NoticeWriter, close: Callable[[Session, decisions.ClosePlacement], None]
     ) -> None:
         super().__init__(context, notices)
         self._close = close

@@ -17,12 +17,7 @@ from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.asker import FULL_QUEUE, Asker, refused_by
 from extender.planner.actions.attempts import Key, VictimSearches
 from extender.planner.actions.ending import EndingInOrder, in_queue_order, needs_leaving, room_of_leaving
-from extender.planner.actions.makeroom import (
-    disruption_budgets,
-    evict_at_once,
-    failed_to_evict,
-    leaving_pods,
-)
+from extender.planner.actions.makeroom import disruption_budgets, evict_at_once, failed_to_evict, leaving_pods
 from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.framework import decisions
@@ -35,13 +30,7 @@ from extender.planner.victims.capacity import domains_of, helpful, needs_of
 from extender.planner.victims.disturb import Why, ignores_marks, may_disturb
 from extender.planner.victims.notices import latest_end, notices_for
 from extender.planner.victims.solver import Search, solve
-from extender.planner.victims.units import (
-    Catalogue,
-    EvictableUnit,
-    decide_given,
-    permitted,
-    spare_units,
-)
+from extender.planner.victims.units import Catalogue, EvictableUnit, decide_given, permitted, spare_units
 from muster.api.muster.placement import NodeSpares
 from muster.api.muster.reason import NOTHING, Reason
 from muster.api.volcano.scheduling import NO_ROOM

@@ -108,8 +108,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
         arguments=_plain("strict enablePreferredOrder"),
     ),
     "usage": KnownPlugin(
-        without=_NO_METRICS,
-        arguments=_plain("thresholds usage.weight cpu.weight memory.weight estimator usage.*"),
+        without=_NO_METRICS, arguments=_plain("thresholds usage.weight cpu.weight memory.weight estimator usage.*")
     ),
     "rescheduling": KnownPlugin(without=_NO_METRICS, arguments=_plain("interval metricsPeriod strategies")),
     "tdm": KnownPlugin(
@@ -120,8 +119,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
     "pdb": KnownPlugin(without="PodDisruptionBudgets always apply, because pods are evicted through the Eviction API"),
     "resourcequota": KnownPlugin(differs="quotas with scopes apply to some pods only, and are left to the API server"),
     "extender": KnownPlugin(
-        without="write a plugin in Python instead (docs/writing-plugins.md)",
-        arguments=_plain("extender.*"),
+        without="write a plugin in Python instead (docs/writing-plugins.md)", arguments=_plain("extender.*")
     ),
 }
 

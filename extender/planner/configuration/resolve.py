@@ -154,9 +154,7 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
         found.actions.insert(0, ENQUEUE)
         found.votes = False
         report.differs(
-            "actions",
-            ENQUEUE,
-            "it always runs first, and calls no plugin: pods are created only for admitted gangs",
+            "actions", ENQUEUE, "it always runs first, and calls no plugin: pods are created only for admitted gangs"
         )
 
 

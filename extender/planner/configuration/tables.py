@@ -7,15 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from extender.planner.configuration.known import (
-    ACTION_ARGUMENTS,
-    ACTIONS,
-    METRICS,
-    SECTIONS,
-    SWITCHES,
-    USAGE_DB,
-    Name,
-)
+from extender.planner.configuration.known import ACTION_ARGUMENTS, ACTIONS, METRICS, SECTIONS, SWITCHES, USAGE_DB, Name
 from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.hooks import HOOKS, Hooks

@@ -34,7 +34,7 @@ class DynamicResources(PlainPlugin):
             "false",
             "`true` if Muster's own kube-scheduler has the gates `GenericWorkload` and `DRAWorkloadResourceClaims` on, "
             "by which it gives pods the claim that was made for their PodGroup (docs/native-podgroups.md)",
-        ),
+        )
     }
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:

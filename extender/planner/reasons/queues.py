@@ -34,8 +34,7 @@ not_growing = Sentence(
 )
 not_for_namespace = Sentence("queue-not-for-namespace", "namespace {namespace} may not use queue {queue!r}: {why}")
 of_other_pool = Sentence(
-    "queue-of-other-pool",
-    "{why}: a gang has the nodes of one pool; create its workload again in a queue of its pool",
+    "queue-of-other-pool", "{why}: a gang has the nodes of one pool; create its workload again in a queue of its pool"
 )
 behind = Sentence(
     "queue-behind", "queue {queue!r} starts its gangs strictly in order, and {head} before it waits for room"

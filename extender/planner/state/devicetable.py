@@ -22,12 +22,7 @@ from extender.planner.dynamic.pools import DeviceId
 from extender.planner.state.amounts import discard, put_entry, put_member
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
-from muster.api.kubernetes.devices import (
-    MOST_PODS,
-    ResourceClaim,
-    ResourceClaimSpec,
-    ResourceClaimTemplate,
-)
+from muster.api.kubernetes.devices import MOST_PODS, ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.resources.vector import Vector
 from muster.workloads.charges import marked

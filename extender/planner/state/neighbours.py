@@ -8,15 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from extender.planner import reasons
-from extender.planner.state.queries import (
-    Labels,
-    Mark,
-    Marks,
-    PodSelector,
-    Query,
-    QueryTable,
-    requirements,
-)
+from extender.planner.state.queries import Labels, Mark, Marks, PodSelector, Query, QueryTable, requirements
 from muster.api.kubernetes.constraints import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from muster.api.kubernetes.core import PodSpec
 from muster.api.limits import CONDITIONS, TERMS, LimitError

@@ -85,10 +85,7 @@ class PlannerState(Views):
         placement = self.placement_of(record.gang) if record.gang and not record.gated else None
         if placement is None or record.slot is None or placement.status.phase not in ACTIVE:
             return False
-        return (record.epoch, record.pin) == (
-            placement.spec.epoch,
-            node_of_slot(placement, record.slot),
-        )
+        return (record.epoch, record.pin) == (placement.spec.epoch, node_of_slot(placement, record.slot))
 
     def on_pod_written(self, new: Pod) -> None:
         """Update a pod that Muster wrote, unless the watch has reported its deletion since."""
