@@ -83,10 +83,14 @@ def watched(shared_plane: Plane, wait_for: Callable[..., Any]) -> Iterator[Plane
         for name, gpus in (("runs", 0), ("waits", MORE_THAN_A_NODE_HAS)):
             admin.create(JOBS, asks_for(gpus, name), NAMESPACE)
         wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.running == 1)
-        wait_for(
-            lambda: any(
-                group.why_waiting and group.metadata.name.startswith("waits-")
-                for group in admin.list(POD_GROUPS, NAMESPACE)
+        wait_for(  # then `ps` reads the Events about pods that cannot be created, too
+            lambda: (
+                {"moves", "waits"}
+                <= {
+                    each.metadata.name.partition("-")[0]
+                    for each in admin.list(POD_GROUPS, NAMESPACE)
+                    if each.why_waiting
+                }
             )
         )
         yield shared_plane
@@ -212,7 +216,7 @@ def test_a_command_needs_these_rights_and_no_others(
     wanted = {*rights} - {UPDATE_JOBS, WHOLE}
     if WHOLE in rights:
         absent = (TOPOLOGIES, PROVISIONING_REQUESTS)  # other projects' kinds
-        wanted = {f"list {each.full_name}" for each in READ if each not in absent}
+        wanted = {f"list {name}" for name, each in READ.items() if each not in absent}
     wait_for(lambda: used(watched, name, since) >= wanted, what=f"{sorted(wanted)}")
     if WHOLE not in rights:
         assert used(watched, name, since) == wanted
