@@ -55,9 +55,9 @@ def evictions(
 def _of_members(pods: Mapping[tuple[str, str], Sequence[Pod]]) -> Iterator[tuple[str, EvictionText]]:
     """Yield the texts of gangs whose members have a notice."""
     for (namespace, name), members in pods.items():
-        told = [each.metadata.annotations for each in members if not each.metadata.deletion_timestamp]
+        annotations = [each.metadata.annotations for each in members if not each.metadata.deletion_timestamp]
         notices = sorted(
-            (each[names.EVICT_AT], each.get(names.EVICT_FOR, "")) for each in told if names.EVICT_AT in each
+            (each[names.EVICT_AT], each.get(names.EVICT_FOR, "")) for each in annotations if names.EVICT_AT in each
         )
         if notices:
             at, queue = notices[0]

@@ -143,10 +143,10 @@ def _runtimes(objects: Sequence[JSON], connect: Callable[[], Client | None], nam
         return
     with closing(client):
         for each in train_jobs:
-            asked = mapping(value_at(each, ("spec", "runtimeRef")))
-            own = asked.get("kind") == TRAINING_RUNTIMES.kind
+            reference = mapping(value_at(each, ("spec", "runtimeRef")))
+            own = reference.get("kind") == TRAINING_RUNTIMES.kind
             resource: Resource[Any] = TRAINING_RUNTIMES if own else CLUSTER_TRAINING_RUNTIMES
             space = mapping(each.get("metadata")).get("namespace") or namespace
             with suppress(NotFound, Forbidden):
-                runtime = client.get(resource, str(asked.get("name")), space if own else None)
+                runtime = client.get(resource, str(reference.get("name")), space if own else None)
                 yield {**msgspec.to_builtins(runtime), "apiVersion": resource.api_version, "kind": resource.kind}
