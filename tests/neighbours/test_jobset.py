@@ -219,8 +219,7 @@ def test_processes_that_are_killed(scene: Scene, plane: Plane, neighbours: Neigh
         for part in ("extender", "controller"):
             plane.part(part).kill()
         neighbours.restart("jobset")
-        for part in ("extender", "controller"):
-            plane.restart(part)
+        plane.mend()
 
     with scene.cordoned(1):
         scene.create(JOB_SETS, job_set("train", replicated("node", 3, jobs=2), failurePolicy={"maxRestarts": 1}))
