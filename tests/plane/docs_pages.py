@@ -131,8 +131,8 @@ PAGES: Final[dict[str, Page]] = {
             "muster queue create research",
         ),
         words={
-            "job|gang|pod NAME [-n NS]": "job eval -n default",
-            "job|gang|pod NAME": "job eval",
+            "[job|gang|pod] NAME [-n NS]": "eval -n default",
+            "explain NAME": "explain eval",
             "pod NAME": "pod llama-70b-worker-2",
             "config check FILE": "config check planning.yaml",
             "queue open NAME": "queue open default",

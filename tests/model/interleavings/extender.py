@@ -233,11 +233,11 @@ class ExtenderProcess(Process):
             if isinstance(action, TrackPlacements):
                 action._checks.clear()
             if isinstance(action, AskForNodes):
-                for bucket in (action._voices._asks, action._voices._sentences, action._evictions._bucket):
+                for bucket in (action._conditions._asks, action._conditions._sentences, action._evictions._bucket):
                     bucket.fill(self.now_s)
                 if self._forgetful:
                     action._evictions._settled = {}
-                    action._voices._heard = {}
+                    action._conditions._written = {}
             if self._forgetful:
                 forget(action)
 
