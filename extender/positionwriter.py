@@ -28,7 +28,7 @@ MAX_AT_ONCE = 40
 
 
 class QueuePositionWriter(Writer):
-    """Writer of queue positions, for users who may not list the cluster and compute them themselves."""
+    """Writer of queue positions, for users who may not list the cluster and so cannot compute them."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)

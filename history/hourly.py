@@ -18,7 +18,7 @@ OF_GANG: Final = 200
 OF_NAMESPACE: Final = 10_000
 """Maximum number of one namespace's events in an hour: enough for a thousand gangs, and some 10 MB."""
 ROWS_OF_NAMESPACE: Final = 50_000
-"""Rows of one namespace's gangs, runs and members in an hour, beyond which deleted ones are summed: some 25 MB."""
+"""Hourly limit of a namespace's rows; beyond the limit, rows of deleted objects are aggregated. Some 25 MB."""
 COUNTED: Final = 200
 """Gangs of one namespace whose events beyond the limits are counted in an hour, so that a tenant fills no memory."""
 _KEPT_LONGER: Final = frozenset({What.STARTED, What.ENDED})

@@ -236,7 +236,7 @@ class RowChanges(msgspec.Struct):
     happenings: list[GangEventRow] = []
     gaps: list[OutageRow] = []
     summed: set[str] = set()
-    """Keys of rows of deleted objects that are to be summed after they were written."""
+    """Keys of rows of deleted objects to aggregate after they were written."""
 
     def __bool__(self) -> bool:
         return bool(self.gangs or self.runs or self.holdings or self.happenings or self.gaps or self.summed)

@@ -252,11 +252,11 @@ class HistoryRecorder:
             return
 
     def _sum(self, changes: RowChanges) -> None:
-        """Sum rows of deleted objects of namespaces with too many rows; if that fails, they stay until they are old."""
+        """Aggregate deleted objects' rows in namespaces with too many rows; after a failure, they stay until expiry."""
         try:
             fold_rows(self._store, changes.summed)
         except StoreError as error:
-            log.warning("rows beyond the hourly limit are not summed", why=str(error))
+            log.warning("rows beyond the hourly limit are not aggregated", why=str(error))
 
     def _count_events(self, changes: RowChanges) -> None:
         for each in changes.happenings:

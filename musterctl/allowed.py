@@ -43,7 +43,7 @@ def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
 
 
 def reports_for(read: ClusterReader) -> list[QueueReport]:
-    """Return the reports of queues; for users who may not list the cluster, made from the statuses of Queues.
+    """Return the reports of queues, made from Queue statuses for users who may not list the cluster.
 
     Raises Forbidden if the user may not list queues either.
     """

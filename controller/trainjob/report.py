@@ -2,7 +2,7 @@
 
 Every replica of the controller answers, leader or not: a report is a review of its token and one write. Kubeflow's SDK
 calls it with `update_trainjob_status`: `TrainerReports` gives each container that trains the variables, the token and
-the certificate for that, by the SDK's names. The token is valid for this TrainJob's status and nothing else.
+the certificate for this call, under the SDK's names. The token is valid for this TrainJob's status and nothing else.
 """
 
 import asyncio

@@ -192,7 +192,7 @@ def message_of(placement: Placement, reader: Viewer) -> Reason:
 def notice_text(session: Session, gang: GangView, reader: Viewer) -> str:
     """Return the eviction notice of a gang as text; empty if it has none.
 
-    A reader who may not see the other gang still sees the time on the gang's own pods.
+    If the snapshot lacks the gang that gets the nodes, the annotations of this gang's own pods give the time.
     """
     for asker in session.snapshot.gangs:
         placement = awaiting_placement(asker)

@@ -101,16 +101,16 @@ class Ledger:
         self.nodes = NodeTable(lambda: ((entry.node, entry.cls) for entry in self.entries.values()))
         self.queues = QueueUse(queues)
         self.placed: Counter[str] = Counter()
-        """Key of a gang → its placed slots; no zeros."""
+        """Maps the key of a gang → number of its placed slots; no zeros."""
         self.claim_users: Counter[str] = Counter()
-        """Key of a volume claim → pods on nodes that use it."""
+        """Maps the key of a volume claim → number of pods on nodes that use the claim."""
         self.device_users: dict[str, dict[str, Counter[ClaimUse]]] = {}
-        """Key of a claim to devices that pods name → queue → the queue's pods on nodes and placed slots that use it."""
+        """Maps the key of a claim to devices → queue → the pods on nodes and the placed slots that use the claim."""
         self.shared_users: dict[str, Counter[str]] = {}
-        """Key of a shared claim to devices that has none yet → node → pods there that use it."""
+        """Maps the key of a shared claim without devices yet → node → number of pods there that use the claim."""
         self.reserved = ReservedRooms()
         self.left_behind: set[str] = set()
-        """Keys of gangs whose PodGroup is gone, and that still hold something: their queue is the last one they had."""
+        """Keys of gangs without a PodGroup whose entries remain; the entries still count for the gang's last queue."""
         self.assumed: dict[Hashable, None] = {}
         """Holders whose writes are not answered yet."""
         self._classes = classes

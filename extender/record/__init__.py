@@ -1,4 +1,4 @@
-"""Recordings of the planner's inputs: changes from the reflectors, its own writes, and the resulting decisions.
+"""Recordings of the planner's inputs: changes from the reflectors, the extender's own writes, and decisions.
 
 A recording is a folder of compressed files. Each file begins with all objects known at that time, so that old files can
 be deleted. `lines` is the format, `hook` collects changes on the extender's loop, `recorder` writes them in a thread of

@@ -27,7 +27,7 @@ class Head(RecordLine, tag="head"):
 
     format: str
     version: str = ""
-    """Version of the Muster that recorded."""
+    """Version of Muster that wrote the recording."""
     session: str = ""
     """Identifier of one run of the process; the planner's memory does not survive a restart."""
     number: int = 0

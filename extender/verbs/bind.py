@@ -248,7 +248,7 @@ class Bind:
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> VerbReason | None:
-        """Return the reason against a binding after the wait, such as another placement than before."""
+        """Return the reason against a binding after the wait, such as a new placement."""
         placement = self._cluster.state.placement_of(key)
         over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
         return VerbReason.PLACEMENT_OVER if over else self._objection(args)

@@ -1,8 +1,8 @@
 """The way of a gang through the processes as an OpenTelemetry trace; off by default.
 
-The id of a trace and of its first span are digests of the workload's UID. Every process computes them, so nothing must
-be passed on in objects or calls. Spans are recorded afterwards, with their times, in the places that observe metrics. A
-process has one recorder, `SPANS`.
+The id of a trace and of its first span are digests of the workload's UID. Every process computes the same ids, so
+objects and calls need not carry them. Spans are recorded afterwards, with their times, in the places that observe
+metrics. A process has one recorder, `SPANS`.
 
 Muster does not require OpenTelemetry: `pip install 'muster[tracing]'`, or an image with requirements-tracing.lock, adds
 it.

@@ -100,7 +100,7 @@ def amount_text(resource: str, amount: int) -> str:
 
 
 def vector_text(vector: Mapping[str, int]) -> str:
-    """Return the requests of one pod: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`, without the one of `pods`."""
+    """Return the requests of one pod as text: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`; `pods` is omitted."""
     names = sorted((name for name, amount in vector.items() if amount and name != PODS), key=_rank)
     parts = [f"{amount_text(name, vector[name])} {name}" for name in names]
     return ", ".join(parts) or "nothing"

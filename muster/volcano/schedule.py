@@ -1,9 +1,9 @@
 """Schedules of CronJobs: the times that five fields name, or an interval. No I/O, no clock.
 
-The five fields are read by cronsim, which knows time zones as Debian's cron does. For a time that a change to summer
-time skips, the first time after it counts. A time that the change back repeats counts once, unless minutes or hours are
-`*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`, and by either of them
-otherwise; Debian counts `*/2` as `*`.
+The five fields are read by cronsim, which knows time zones as Debian's cron does. If daylight saving time skips a
+scheduled time, the first time after the gap counts. A time that occurs twice at its end counts once, unless minutes or
+hours are `*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`, and by either of
+them otherwise; Debian counts `*/2` as `*`.
 """
 
 import re
@@ -66,7 +66,7 @@ class Fields:
 
     def after(self, time_s: float, start_s: float) -> float:  # noqa: ARG002 - for schedules of intervals
         """Return the same as `Every.after`."""
-        # In the hour that is repeated at the end of summer time, its first occurrence comes first.
+        # In the hour that is repeated at the end of daylight saving time, its first occurrence comes first.
         return next(each for each in self._times(time_s) if each > time_s)
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:

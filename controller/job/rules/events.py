@@ -79,7 +79,7 @@ def present(pods: Iterable[Pod]) -> list[Pod]:
 def pod_changed(old: Pod | None, new: Pod | None) -> JobEvent:
     """Return the request to a pod's Job for this change; `new` is None if the pod was deleted."""
     pod = new or old
-    assert pod is not None, "a change has an old or a new side"  # noqa: S101 - documents the contract of handlers
+    assert pod is not None, "a change has an old pod, a new pod, or both"  # noqa: S101 - documents the contract of handlers
     event = _deleted(pod) if new is None else _changed(old, new)
     created_s = parse_time(pod.metadata.creation_timestamp)
     if event == OUT_OF_SYNC or names.OUT_OF_SYNC in pod.metadata.annotations:

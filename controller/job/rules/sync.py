@@ -25,7 +25,7 @@ class SyncDecision(NamedTuple):
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
     """Return the missing slots (none unless the gang may start) and the pods to delete.
 
-    These are surplus, marked by a kill, or of an earlier version; or they wait with another PriorityClass than the Job.
+    The pods to delete are surplus, marked by a kill, of an earlier version, or waiting with an outdated PriorityClass.
     The name of a terminating pod stays taken.
     """
     wanted = {slot.name: slot for slot in slots(job)}

@@ -32,7 +32,7 @@ MOST_NAME_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
-    """A toleration of device taints that can be compared and hashed."""
+    """Hashable form of a toleration of device taints."""
 
     key: str
     operator: str
@@ -40,7 +40,7 @@ class Tolerated:
     effect: str
 
     def covers(self, taint: DeviceTaint) -> bool:
-        """Return True if it tolerates the taint.
+        """Return True if the toleration covers the taint.
 
         No key (with `Exists`) means every taint, no effect means every effect.
         """
@@ -50,7 +50,7 @@ class Tolerated:
 
 
 def tolerated(toleration: Toleration) -> Tolerated:
-    """Return a toleration that can be compared."""
+    """Return the hashable form of a toleration."""
     return Tolerated(toleration.key, toleration.operator or "Equal", toleration.value, toleration.effect)
 
 

@@ -124,7 +124,7 @@ class Unschedulable(Decision, _WithReason):
 
 
 def refused(gang: GangView, refusal: QueueRefusal | EnqueueVote) -> Unschedulable:
-    """Return why a gang waits that its queue or a plugin refuses."""
+    """Return the decision that a gang waits because its queue or a plugin refuses it."""
     return Unschedulable(gang, refusal.reason, reason_of(refusal.message))
 
 

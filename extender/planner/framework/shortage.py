@@ -80,7 +80,7 @@ def together(
 def near(
     session: Session, gang: GangView, slots: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
 ) -> Shortage:
-    """Return the shortage of a gang that no domain holds."""
+    """Return the shortage in the closest domain, for a gang that fits in no domain of its topology."""
     known = [each for each in gang.pod_sets if slots.get(each.name)]
     pod_set = next((each for each in known if closest.part.startswith(each.name)), known[0])
     wanted = sum(map(len, slots.values()))

@@ -79,7 +79,7 @@ class Proportion(PlainPlugin):
             raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is no number") from None
 
     def on_session_open(self, session: Session) -> None:
-        """Register all hooks about queues, over an account of this session's own."""
+        """Register the hooks for queues; they share one account of the queues' usage in this session."""
         shares = QueueShares(session, self, self._accounts.allocations(session.snapshot))
         session.hooks.queue_order.add(Keyed(shares.order, shares.key))
         session.hooks.is_job_over_queue_capacity.add(shares.over_capacity)

@@ -1,8 +1,8 @@
 """Native PodGroups; a group with a pod of one of Muster's schedulers is a gang.
 
 The scheduler of a group is not in the API; only its pods name one. Until a pod is seen, Muster does not touch
-the group. A gang has another name than its group; if a Volcano PodGroup of that name exists, this is the gang, and it
-is excluded.
+the group. The name of a gang differs from the name of its native group. If a Volcano PodGroup has the gang's name, the
+Volcano PodGroup is the gang, and Muster excludes it.
 
 Groups of groups (CompositePodGroup) with constraints across their parts are not planned: the parts are excluded.
 """

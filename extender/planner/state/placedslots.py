@@ -97,7 +97,7 @@ def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
 def _coming_again(gang: GangView) -> Iterator[tuple[PodRecord, Slot, str]]:
     """Yield the members that hold a slot and are to restart, each with its slot and its next node.
 
-    These members run on another node than the placement's. If the gang's own members are evicted for the placement,
+    These members run on a node other than the placement's. If the gang's own members are evicted for the placement,
     ended members that run again are included.
     """
     taken = [pod for pod in gang.pods if pod.taken]

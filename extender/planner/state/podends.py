@@ -15,7 +15,7 @@ def grace_s(pod: Pod) -> float:
 
 
 def failed_by_itself(pod: Pod) -> bool:
-    """Return True for a pod that has failed for another reason than a disruption."""
+    """Return True for a pod that has failed for a reason other than a disruption."""
     status = pod.status
     if status.phase != "Failed" or pod.metadata.deletion_timestamp is not None or status.reason in _DISRUPTED:
         return False

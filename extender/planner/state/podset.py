@@ -77,7 +77,7 @@ class PodSetView:
     labels: dict[str, str] | None = None
     """Labels of the template; None without one."""
     mixed: bool = False
-    """Some waiting pods are of another class than the set, e.g. because each has a separate claim."""
+    """True if some waiting pods have a class other than the set's, e.g. because each has a separate claim."""
     gone: int = 0
     """Taken slots whose pods have succeeded and are gone."""
 

@@ -17,7 +17,7 @@ class ContainerPatch(Wire):
     name: Name
     """A container that the runtime has."""
     env: Envs = field(default_factory=list)
-    """Variables to add or replace; for the trainer and the initializers use their own fields."""
+    """Variables to add or replace; `spec.trainer` and `spec.initializer` have fields for their own containers."""
     volume_mounts: Annotated[list[meta.VolumeMount], Meta(max_length=128)] = field(default_factory=list)
     """Mounts to add or replace, one for each volume."""
     security_context: meta.SecurityContext | None = None

@@ -56,7 +56,7 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     suspended: bool = False
     """Its owner wants no pods for now."""
     placement: PlacementPhase | Literal[""] = ""
-    """Empty without one; as the PodGroup reports if it may not be read."""
+    """Empty without a Placement; taken from the PodGroup if the user may not read Placements."""
 
 
 def stopped(phase: Phase, job: ObjectMeta) -> State | None:
@@ -90,7 +90,7 @@ def state_of(facts: Facts) -> State:
 
 
 def facts_of(group: PodGroup, placement: Placement | None = None, pods: Iterable[Pod] | None = None) -> Facts:
-    """Return the facts from a gang's objects; None for pods that may not be read.
+    """Return the facts from a gang's objects; `pods` is None if the user may not read pods.
 
     An ended gang counts as failed if its owner failed, or if no member succeeded and some failed or all were evicted.
     """

@@ -110,7 +110,8 @@ class PodGroupStatus(Wire):
     """Reason for which its workload has failed; the controller writes it at the end."""
     place: NonNegative = 0
     """Place among the gangs that wait in its queue, from 1: exact to 10, then the first of ten (21: 21 to 30), of a
-    hundred and so on. Left out if it does not wait, and for a moment afterwards. Written once a minute at most."""
+    hundred and so on. Absent if the gang does not wait, and until the first write after its wait begins. Written once
+    a minute at most."""
     expected_start: Time | None = None
     """Expected start, to the minute, if nodes are reserved for the gang and the time when they become free is known."""
 

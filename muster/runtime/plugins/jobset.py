@@ -158,7 +158,7 @@ def _failures(policy: Fields) -> Iterator[Unmapped]:
             yield Unmapped(f"{path}.action", rule["action"], f"{_FAIL} or {_RESTART}", why)
         reasons = rule.get("onJobFailureReasons") or []
         if reasons and _POD_FAILED not in reasons:
-            why = "a replicated job fails with its first pod, and for no other reason"
+            why = "a replicated job fails only when one of its pods fails"
             yield Unmapped(f"{path}.onJobFailureReasons", reasons, f"left out, or contain {_POD_FAILED}", why)
         patterns = rule.get("onJobFailureMessagePatterns") or []
         if patterns:
