@@ -127,7 +127,7 @@ class ControllerProcess:
             self._controller.lead(lambda: self._elector.leading)
         if news is ThreadEvents.LOST:
             # Exit at once: work in progress in other threads must end together with the lease.
-            log.error("lease lost, this process ends, and its successor can be elected")
+            log.error("lease lost: this process ends, so that another one can be elected")
             os._exit(LOST_LEASE)
         return self._end()
 

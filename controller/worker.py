@@ -160,13 +160,13 @@ class Worker:
             if waits_s is None:
                 # A conflict only means that the cache was behind; it is not worth a line.
                 if not isinstance(error, Conflict):
-                    log.warning("pass failed, it is retried", controller=self.name, key=key, why=str(error))
+                    log.warning("pass failed and is retried", controller=self.name, key=key, why=str(error))
                 self.queue.add_rate_limited(key)
             elif waits_s:
                 self.queue.add_after(key, waits_s)
             return "retry"
         except Exception:
-            log.exception("pass failed because of a defect, it is retried", controller=self.name, key=key)
+            log.exception("pass failed with an unexpected error and is retried", controller=self.name, key=key)
             self.queue.add_rate_limited(key)
             return "defect"
         else:

@@ -120,7 +120,7 @@ def queue_difference(
 
 
 def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
-    """Return the merge patch with the largest amounts of a node, with which admission finds pods that fit no node.
+    """Return the merge patch with the largest resources of a node; admission uses it to find pods that fit no node.
 
     It is empty without nodes, and if there are too many resources. Claimed devices are not included.
     """

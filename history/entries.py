@@ -68,7 +68,7 @@ class Entries:
         self.bound: Counter[str] = Counter()
         """Run → the number of its members that have a node."""
         self.shapes: dict[str, dict[str, Vector]] = {}
-        """Run → pod set → amounts of its most recently observed member."""
+        """Run → pod set → resources of its most recently observed member."""
         self.spares: dict[str, str] = {}
         """Run → the key of the holding of its spare slots."""
         self.why: dict[str, str] = {}

@@ -94,7 +94,7 @@ class RecorderProcess:
             self._thread.start()
         if news == "lost":
             # Another recorder may write from now on; incomplete work of this one is in no transaction.
-            log.error("lease lost, this process ends, and its successor can be elected")
+            log.error("lease lost: this process ends, so that another one can be elected")
             os._exit(LOST_LEASE)
         log.info("ending")
         self._recorder.stop()

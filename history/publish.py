@@ -93,7 +93,7 @@ class Publisher:
             )
             self._written = state
         except APIError as error:
-            log.warning("usage is not published, it is retried", configMap=names.USAGE, why=str(error))
+            log.warning("usage was not published; the write is retried", configMap=names.USAGE, why=str(error))
 
 
 def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:

@@ -280,7 +280,7 @@ class HistoryRecorder:
         """Report a failure, and wait before the next attempt. RuntimeError if too many observations wait."""
         FAILED.inc()
         if self._trouble != str(error):
-            log.error("not written, it is retried", why=str(error))
+            log.error("history was not written; the write is retried", why=str(error))
         self._trouble = str(error)
         if self.feed.observations.qsize() > MOST_QUEUED:
             raise RuntimeError(f"more than {MOST_QUEUED} observations wait for the store, which fails: {error}")

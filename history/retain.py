@@ -23,7 +23,7 @@ from history.usage import FOLDED
 
 log = structlog.get_logger(__name__)
 SLICE_MS: Final = 600_000
-"""Length of the parts of today: ten minutes, so that a flood of events need not wait for the end of the hour."""
+"""Length of the parts in which data of today is aggregated; a flood of events need not stay for an hour."""
 _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
 """Folding leaves usage rows, so the freed size is only known afterwards."""

@@ -133,7 +133,7 @@ class TokenCallers:
         finally:
             self._slots.release()
         if not status.authenticated:
-            raise _unauthorized(f"the cluster does not accept this token, it may have expired; {_HOW}")
+            raise _unauthorized(f"the cluster does not accept this token, which may have expired; {_HOW}")
         return status.user
 
     def _caller(self, user: admission.UserInfo) -> Caller:

@@ -60,5 +60,5 @@ class CountedResponses:
             SECONDS.labels(page).observe(time.monotonic() - began_s)
 
     def _page(self, scope: Scope) -> str:
-        """Return the path of the route that answers, from the request's scope."""
+        """Return the path template of the request's route; ELSEWHERE if no route matched."""
         return self._pages.get(scope.get("endpoint"), ELSEWHERE)

@@ -213,7 +213,7 @@ class PodGroups(KeyController):
             )
 
     def _ended(self, key: str, phase: str) -> int:
-        """Return the number of pods of a gang that still exist and have ended so."""
+        """Return the number of a gang's existing pods that have ended in this phase."""
         return len(self._pods.keys_by_index(ENDED_INDEX, f"{key} {phase}"))
 
     def _missing(self, key: str) -> None:

@@ -1,8 +1,8 @@
 """The status server, to which trainers report their progress over HTTPS; it writes `status.trainerStatus`.
 
 Every replica of the controller answers, leader or not: a report is a review of its token and one write. Kubeflow's SDK
-calls it with `update_trainjob_status`: `TrainerReports` gives each container that trains the variables, the token and
-the certificate for this call, under the SDK's names. The token is valid for this TrainJob's status and nothing else.
+calls the server in `update_trainjob_status`. `TrainerReports` gives each training container the URL, the token and the
+CA certificates, in the variables that the SDK reads. The token is valid for this TrainJob's status and nothing else.
 """
 
 import asyncio
@@ -185,17 +185,17 @@ PASS_EVERY_S: Final = 300.0
 
 
 class Authorities:
-    """The file, which is missing in a fresh installation at first: the controller itself makes its content."""
+    """The file with the status server's CA certificates; the controller creates them in a new installation."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def pem(self) -> str:
-        """Return the certificates in it now. Obstacle if the file cannot be read yet."""
+        """Return the present certificates. Raises Obstacle if the file cannot be read yet."""
         try:
             return self._file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            why = f"the authority of the server that trainers report to cannot be read: {error}"
+            why = f"the CA certificates of the status server, to which trainers report, cannot be read: {error}"
             raise Obstacle(why) from error
 
 

@@ -147,7 +147,7 @@ def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
 
 
 def _held(status: QueueStatus) -> Vector:
-    """Return the amounts of pods and spare slots together, as the planner counts them."""
+    """Return the resources of pods and spare slots together, as the planner counts them."""
     return add(_vector_of(status.allocated), _vector_of(status.spares))
 
 

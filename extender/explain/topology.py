@@ -114,7 +114,7 @@ def topology_reports(
 
 
 def usual(known: Iterable[str]) -> list[str]:
-    """Return the resources to show by default: GPUs of every make, and cpu."""
+    """Return the resources to show by default: GPUs of all vendors, and cpu."""
     return [*sorted(each for each in known if each.endswith("/gpu")), *(each for each in known if each == CPU)]
 
 

@@ -57,7 +57,7 @@ from muster.resources.vector import GPU, Vector, add
 
 
 class EntryKind(StrEnum):
-    """The kind of an entry, by its holder."""
+    """The kind of an entry: a bound, leaving or assumed pod, a placed or spare slot, or a claim's allocated devices."""
 
     BOUND = "bound"
     LEAVING = "leaving"

@@ -4,8 +4,8 @@ There is one client, on an event loop: `loopclient` (with `reads`); `client` is 
 loop of `loop`. A call goes through `transport` (aiohttp with limits); `codec` decodes the response, and `errors`
 defines all errors. `config` finds the server and the credentials. A `reflector` keeps a `store` in sync with the server
 through a `watch`; `optional` does so for kinds that may not be served, and `readable` reports their readiness. `offers`
-caches the amounts of nodes. A `workqueue` holds pending keys, `lease` elects the leading process, and `events` records
-Events for users.
+caches the resources of nodes. A `workqueue` holds pending keys, `lease` elects the leading process, and `events`
+records Events for users.
 
 Every call returns a typed result or raises an `APIError`, within limits of time and bytes. If an object is unreadable,
 only that object is skipped. Tasks and threads end when they are stopped. The package must not import higher layers.

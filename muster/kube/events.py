@@ -123,7 +123,9 @@ class EventWriter:
             except Exception:
                 # Whatever is wrong with one event must not keep all others from being written.
                 EVENTS_DROPPED.labels("not written").inc()
-                log.exception("event dropped by a defect", object=f"{key.kind} {key.namespace}/{key.name}")
+                log.exception(
+                    "event dropped because of an unexpected error", object=f"{key.kind} {key.namespace}/{key.name}"
+                )
             finally:
                 with self._changed:
                     self._writing = False

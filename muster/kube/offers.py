@@ -1,4 +1,4 @@
-"""The amounts that nodes have offered, which limit the charges of pods, for recorder and controller."""
+"""Largest allocatable resources of each node; recorder and controller limit the charges of pods to them."""
 
 from contextlib import suppress
 
@@ -12,7 +12,7 @@ from muster.resources.vector import Vector, maximum
 
 
 class NodeOffers:
-    """The largest amounts that each node has offered: pods keep their devices while a device plugin restarts."""
+    """The largest allocatable resources of each node so far: pods keep their devices while a device plugin restarts."""
 
     def __init__(self, client: Client) -> None:
         self.reflector = Reflector(client, NODES, store=ObjectStore[Node](), keep=_offering)
@@ -20,11 +20,11 @@ class NodeOffers:
         self._most: dict[str, Vector] = {}
 
     def of(self, node: str) -> Vector | None:
-        """Return the largest amounts that a node has offered; None if it is unknown or unreadable."""
+        """Return the largest allocatable resources of a node; None if it is unknown or unreadable."""
         return self._most.get(node)
 
     def node_seen(self, old: Node | None, new: Node | None) -> None:
-        """Note the amounts that a node offers; a new node of the same name starts without any."""
+        """Note the node's allocatable resources; a new node of the same name starts without any."""
         name = (new or old or Node()).metadata.name
         if new is None or (old is not None and old.metadata.uid != new.metadata.uid):
             self._most.pop(name, None)

@@ -197,7 +197,7 @@ class Mirror(Generic[T]):
             self.store.add_object(kept, packed, old)
         except Exception:
             UNDECODABLE.labels(self._plural).inc()
-            log.exception("object left out, it cannot be indexed", resource=self._plural, name=key)
+            log.exception("object left out because it cannot be indexed", resource=self._plural, name=key)
         else:
             self._notify(old, new)
         return key

@@ -1,4 +1,4 @@
-"""Quantities and resource vectors: the requests of pods and the amounts of nodes, in exact integers.
+"""Quantities and resource vectors: the requests of pods and the allocatable resources of nodes, as exact integers.
 
 All functions are pure and follow kube-scheduler's arithmetic, so that a plan made with them holds when kube-scheduler
 checks it. All amounts are integers (no floats, no Decimals), rounded up. The package must import nothing but

@@ -1,4 +1,4 @@
-"""The requests of a pod, computed as kube-scheduler does, its use of a quota, and the amounts of a node. Pure.
+"""The requests of a pod, computed as kube-scheduler does, its use of a quota, and a node's allocatable resources. Pure.
 
 Init containers run one after the other before the containers, so the largest of them counts, not their sum. A sidecar
 (an init container that restarts always) keeps running: it counts with the containers and with the init containers
@@ -95,7 +95,7 @@ def resource_names(spec: PodSpec) -> set[str]:
 
 
 def node_allocatable(node: Node) -> Vector:
-    """Return the amounts that a node has for pods."""
+    """Return the node's allocatable resources."""
     return vector(node.status.allocatable)
 
 

@@ -35,7 +35,7 @@ def text(value: Value | Late) -> str:
     """Return the value as a text (for a command or a file); TypeError for a field of the pod."""
     result = resolved(value)
     if isinstance(result, FieldPath):
-        raise TypeError(f"{result.path} is known only inside the pod; it cannot be part of a text")
+        raise TypeError(f"{result.path} is known only inside the pod, so a command or file cannot contain its value")
     return result
 
 

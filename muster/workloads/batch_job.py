@@ -56,7 +56,7 @@ class IndexedJobAdapter(Adapter):
         return parallelism(self._job) if self._spec.completions is None else self._spec.completions
 
     def subdomain(self) -> str:
-        """Return the template's, else a Service named as the Job."""
+        """Return the subdomain of the pod template, else the Job's name, which is the name of its Service."""
         spec = self._spec.template.get("spec") or {}
         return str(spec.get("subdomain") or self._job.metadata.name)
 
@@ -89,7 +89,7 @@ def _failure(job: IndexedJob) -> str:
 
 
 def _service(job: IndexedJob) -> JSON:
-    """Return the headless Service named as the Job. Pods are found before they are ready: they wait for each other."""
+    """Return the headless Service with the Job's name. It includes unready pods, because pods wait for each other."""
     meta = job.metadata
     owner = Owner.from_meta(INDEXED_JOBS, meta).reference(blocking=False)
     selector = {names.BATCH_JOB_NAME: meta.name}

@@ -97,7 +97,7 @@ class JobSetAdapter(IndexedJobAdapter):
         return self._jobs * super().size()
 
     def subdomain(self) -> str:
-        """Return the template's, set by the JobSet controller, else a Service named as the JobSet."""
+        """Return the pod template's subdomain, which the JobSet controller sets, else the JobSet's name."""
         spec = self._spec.template.get("spec") or {}
         return str(spec.get("subdomain") or self._job.metadata.labels.get(JOBSET_NAME, ""))
 

@@ -112,7 +112,7 @@ def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> lis
         raise UnknownGangError(f"{row.title} has {len(pods)} pods: --rank is from 0 to {len(pods) - 1}")
     why = f": {row.reason}" if row.reason else ""
     who = "" if every or not pods else f" of rank {rank}"
-    raise UnknownGangError(f"{row.title} has no log{who} yet, it is {row.state}{why}")
+    raise UnknownGangError(f"{row.title} has no log{who} yet; its state is {row.state}{why}")
 
 
 def _together(show: Callable[[T], str], sources: Iterable[T]) -> list[str]:

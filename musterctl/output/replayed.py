@@ -31,7 +31,7 @@ def check_lines(report: CheckReport) -> Iterator[TextLine]:
     if report.different_cycles:
         yield _line("bad", f"{report.different_cycles} cycles differ: {report.gone} gone, {report.new} new")
     if report.lost:
-        yield _line("bad", f"{report.lost} changes were lost to the recording; cycles after them may differ for that")
+        yield _line("bad", f"{report.lost} changes are missing in the recording, so later cycles may differ")
     if not report.cycles:
         yield _line("hint", "no decisions were recorded: was it recorded by the extender, or by `muster record`?")
     for each in report.differences[:_DIFFERENCES]:

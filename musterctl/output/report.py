@@ -145,7 +145,7 @@ def _of_budget(report: QueueReport) -> str:
         return ""
     most = max(report.budgets, key=lambda each: -1.0 if each.used is None else each.used)
     if most.used is None:
-        return " (it is not known what is used of its budget)"
+        return " (the use of its budget is unknown)"
     return f" ({most.used:.0%} of the budget of {most.resource} per {most.period} used)"
 
 
@@ -188,13 +188,13 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
     yield from (f"  {line}" for line in drawn([heads, *rows], right=range(1, 6)))
     yield from (f"  {limit}" for limit in report.limits)
     for budget in report.budgets:
-        used = "it is not known what is used" if budget.used is None else f"{budget.used:.0%} is used"
+        used = "an unknown part is used" if budget.used is None else f"{budget.used:.0%} is used"
         yield f"  of its budget of {budget.resource} per {budget.period} {used}"
     kept = ", ".join(
         f"{amount_text(name, amount)} {name}" for name, amount in sorted(report.spares.items()) if name != PODS
     )
     if kept:
-        yield f"  of what is used, gangs keep as spares: {kept}"
+        yield f"  the used amounts include spares of gangs: {kept}"
     yield f"  {report.waiting} {'gang waits' if report.waiting == 1 else 'gangs wait'} in it"
     for gang in report.first:
         yield f"    {gang.workload or gang.gang}: {gang.message} ({gang.reason})"

@@ -79,8 +79,8 @@ class SlotLimit:
     """Limits of placed slots: in total, per queue, per namespace and per gang.
 
     The total limit keeps waits at the barrier short. Slots whose pods are never created stay placed until the deadline.
-    So that others need not wait for that, queues have shares, and small gangs have a reserve. `since` maps the UID of
-    each gang with placed slots to the time since when it has some.
+    Queues have shares and small gangs have a reserve, so that other gangs need not wait for this deadline.
+    `since` maps the UID of each gang with placed slots to the time since when it has some.
     """
 
     def __init__(self, snapshot: Snapshot, since: Mapping[str, float], now: float) -> None:
@@ -113,7 +113,7 @@ class SlotLimit:
 
 
 def _grow(counts: Counter[K], key: K, more: int, share: int) -> int:
-    """Add to a count, and return by how much its part within the share has grown."""
+    """Add to a count, and return the increase of min(count, share)."""
     before = min(counts[key], share)
     counts[key] += more
     return min(counts[key], share) - before

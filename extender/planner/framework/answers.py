@@ -144,7 +144,7 @@ class NodeSet:
         return by_name[np.isin(by_name, self.columns)]
 
     def less(self, placed: Iterable[Operation]) -> "NodeSet":
-        """Return the set for the later pods of the part."""
+        """Return the set for the part's remaining pods: `most` without the placed pods."""
         if self.most is None:
             return self
         most = self.most.copy()
@@ -178,7 +178,7 @@ class ReservationRules:
     expiry_s: float = 14_400.0
     """Time after which a reservation only binds its own queue, for a period of `patience_s`."""
     heads: int = 16
-    """Gangs that have a reservation at once, at most; one for each queue."""
+    """Maximum number of reservations that bind all queues at once; each queue has at most one."""
     start_s: float = 10.0
     """Time from placement to running; a gang must end so much before a reservation begins."""
 

@@ -89,7 +89,7 @@ class Statement:
         return tuple(chosen)
 
     def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> None:
-        """Count the amounts of a gang's pods as free in this session; skip unknown nodes."""
+        """Count the resources of a gang's pods as free in this session; skip pods on unknown nodes."""
         alike: dict[tuple[str, int, bool], list[PodRecord]] = {}
         for pod in pods:
             alike.setdefault((pod.node, id(pod.cls), pod.terminating), []).append(pod)

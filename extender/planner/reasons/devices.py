@@ -47,6 +47,6 @@ NOT_OF_ONE_NODE = "some devices of the kind are parts of others, shared, or not 
 too_many_kinds = Sentence("device-too-many-kinds", "there are more than {most} kinds of devices that claims ask for")
 
 not_understood = "its expression is not understood: {error}".format
-too_many_answers = "its expression distinguishes more than {most} devices".format
+too_many_answers = "its expression would be evaluated for more than {most} different devices".format
 TOO_LONG = "its expression is too long or has too many loops"
 TOO_MANY_STEPS = "its expression takes too many steps"

@@ -109,7 +109,7 @@ incomplete = Sentence(
 
 
 def failed_there(pod: str, times: int) -> str:
-    """A member failed on a node, which the gang avoids for that."""
+    """The gang avoids a node because one of its members failed there."""
     return f"{pod} failed there" if times == 1 else f"{pod} failed there (failure {times} of the gang on this node)"
 
 

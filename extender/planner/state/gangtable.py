@@ -277,7 +277,10 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
 
 
 def _named_for_one_life(group: PodGroup) -> bool:
-    """Return True if all pods that name the PodGroup belong to its owner: it has none, or its name implies it."""
+    """Return True if pods of an earlier owner of the same name cannot name the PodGroup.
+
+    The PodGroup has no owner, a Volcano Job owns it, or its name ends with the owner's UID.
+    """
     owner = group.metadata.controller
     return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
 

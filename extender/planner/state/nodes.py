@@ -60,13 +60,13 @@ class NodeTable:
         self._offered: Counter[str] = Counter()
         """Resource → number of nodes that offer it; each resource has a row."""
         self._offers: dict[str, Vector] = {}
-        """Node → amounts that it offers, devices included."""
+        """Node → its allocatable resources, including devices."""
         self._most: dict[str, Vector] = {}
-        """Node that offers less than it did → the largest amounts since it was added."""
+        """Node that offers less than before → its largest allocatable resources since it was added."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
-        """Class → amounts of its pods on any node, along the present axis."""
+        """Class → resources of one of its pods on any node, along the present axis."""
         self._shared = False
         self._sorted: list[tuple[Key, int]] = []
         """Sort key (by name) and column of each known node, in that order."""
@@ -163,7 +163,7 @@ class NodeTable:
             self.pod_counts.add(marks, column, sign)
 
     def part_of(self, node: str, cls: PodClass) -> tuple[int, Amounts] | None:
-        """Return the column of a node, and the amounts of a pod of this class there; None for an unknown node."""
+        """Return the column of a node, and the resources of a pod of this class there; None for an unknown node."""
         column = self.index.get(node)
         return None if column is None else (column, self.row_on(cls, column))
 
@@ -173,7 +173,7 @@ class NodeTable:
         self.changed[column] = self.generation
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
-        """Return the amounts of a pod of this class on the node, int64 of shape (resources,); not to be changed."""
+        """Return the resources of a pod of this class on the node, int64 of shape (resources,); not to be changed."""
         row = self._rows.get(cls)
         if row is None:
             row = self.row_of(self.taken(cls, column))
@@ -182,7 +182,7 @@ class NodeTable:
         return row
 
     def taken(self, cls: PodClass, column: int | None) -> Vector:
-        """Return the amounts of a pod of this class on a node (None: an unknown node); not to be changed."""
+        """Return the resources of a pod of this class on a node (None: an unknown node); not to be changed."""
         return cls.requests if column is None else taken_on(cls, self.devices, column)
 
     def charged(self, cls: PodClass, node: str) -> Vector:
@@ -281,7 +281,7 @@ class NodeTable:
 
 
 def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
-    """Return the amounts of a pod of this class on the node in a column; GPU memory depends on the node."""
+    """Return the resources of a pod of this class on the node in a column; GPU memory depends on the node."""
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}

@@ -138,7 +138,7 @@ class ClassTable:
     ) -> PodClass:
         """Return the class of a pod or template with this spec; `pin` is the node to which Muster pinned it.
 
-        `taken` are the amounts of a pod on a node if they differ from its spec. Raises LimitError for too many terms,
+        `taken` are the resources of a pod on a node if they differ from its spec. Raises LimitError for too many terms,
         conditions or tolerations, unless the pod is on a node, whose capacity it already uses.
         """
         requests, gpu = asked_of(spec, annotations, taken)

@@ -98,10 +98,10 @@ def _asked(containers: list[Container]) -> list[object]:
 def asked_of(
     spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
 ) -> tuple[Vector, GpuShare | None]:
-    """Return the amounts of a pod, and its share of GPUs, which is read from annotations.
+    """Return the requests of a pod, and its share of GPUs from its annotations.
 
     A share counts among the GPUs, so that queues, quotas and victims include it. A share by memory depends on the node,
-    so it is not in these amounts (see `NodeTable.taken`). Markers are left out too, as kube-scheduler ignores them. An
+    so it is not in these requests (see `NodeTable.taken`). Markers are left out too, as kube-scheduler ignores them. An
     unreadable share is ignored for a pod on a node (`taken`), whose other amounts count; otherwise it raises
     ValueError.
     """

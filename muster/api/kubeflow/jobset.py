@@ -44,7 +44,7 @@ class Network(Wire):
     enable_dns_hostnames: bool | None = field(default=None, name="enableDNSHostnames")
     """Give pods host names; true if left out."""
     subdomain: str = ""
-    """The headless Service of the pods; named as the workload if left out."""
+    """Name of the pods' headless Service; the workload's name if left out."""
     publish_not_ready_addresses: bool | None = None
     """Resolve names of pods before they are ready; true if left out."""
 

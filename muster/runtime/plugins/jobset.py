@@ -200,7 +200,7 @@ def _maps(node: Any) -> list[dict[str, Any]]:
 
 
 class JobSetPlugin:
-    """One JobSet, named as the TrainJob."""
+    """One JobSet with the TrainJob's name."""
 
     name = "JobSet"
 

@@ -134,7 +134,7 @@ def _stages(before: list[PodSetPlan]) -> dict[str, int]:
 
 
 def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """Return an Indexed Job, named as in a JobSet; its pods wait in the gang's queue, each on its own."""
+    """Return an Indexed Job with its name in a JobSet; its pods wait in the gang's queue, each on its own."""
     spec = template.get("spec") or {}
     pods = _pods(plan, pod_set, template, "OnFailure")  # as a JobSet would fill in; the Job's backoffLimit ends it
     queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE

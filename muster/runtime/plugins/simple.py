@@ -87,7 +87,7 @@ class XGBoost:
 class TensorFlowRuntime:
     """TF_CONFIG, for MultiWorkerMirroredStrategy: all pods are workers, worker 0 is the chief.
 
-    The index is a variable of the pod, which Kubernetes expands in the text of TF_CONFIG.
+    If a pod's index is known only inside the pod, TF_CONFIG contains `$(TF_TASK_INDEX)`, which Kubernetes expands.
     """
 
     name = "TensorFlow"

@@ -1,8 +1,8 @@
 """Plugin `svc`: host names for the pods of a Job, and lists of them.
 
-A headless Service named as the Job gives each pod the name `<pod>.<job>`. A ConfigMap lists the names per task, mounted
-at /etc/volcano and as environment variables. A NetworkPolicy keeps pods of other jobs out. A list that is too long for
-a variable (about 1,100 pods), or would not fit into the ConfigMap twice, is only in the files.
+A headless Service with the Job's name gives each pod the DNS name `<pod>.<job>`. A ConfigMap lists these names per
+task, mounted at /etc/volcano and as environment variables. A NetworkPolicy keeps pods of other jobs out. A list that
+is too long for a variable (about 1,100 pods), or would not fit into the ConfigMap twice, is only in the files.
 """
 
 from collections.abc import Iterable, Sequence

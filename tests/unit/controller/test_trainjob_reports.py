@@ -206,7 +206,9 @@ def test_it_is_followed(tmp_path: Path) -> None:
     """Until it is there, that is told; then what stands in it."""
     file = tmp_path / "ca.crt"
     authorities = Authorities(file)
-    with pytest.raises(Obstacle, match="the server that trainers report to cannot be read"):
+    with pytest.raises(
+        Obstacle, match="the CA certificates of the status server, to which trainers report, cannot be read"
+    ):
         authorities.pem()
     for text in ("first", "second"):
         file.write_text(text)

@@ -136,7 +136,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "topology.md": (f"one domain at a time, in at most {COUNTS[DOMAINS]} domains",),
     "dynamic-resources.md": (f"As in the API, at most {MOST_PODS} pods",
         f"({COUNTS[cel.MOST_AMPLIFIERS + 1]} or more loops or bindings, or over {cel.MOST_AMPLIFIED_CHARS} characters",
-        f"distinguish more than {cel.MOST_ANSWERS} devices"),
+        f"evaluated for more than {cel.MOST_ANSWERS} different devices"),
     "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
         f"| codes of causes | text of a cause | creators of pods and claims | {n(answers.MAX_CAUSES)};",

@@ -39,7 +39,7 @@ def test_the_pods_that_are_meant_are_printed(muster: Any, options: tuple[str, ..
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    (("train", "--rank=2"), "Job train has no log of rank 2 yet, it is Running"),
+    (("train", "--rank=2"), "Job train has no log of rank 2 yet; its state is Running"),
     (("train", "--rank=3"), "Job train has 3 pods: --rank is from 0 to 2"),
     (("train", "-c", "none"), "pod train-0 has no container none; it has main, side"),
     (("trian",), "there is no gang trian in namespace default; there is train"),
@@ -56,7 +56,8 @@ def test_a_gang_without_pods_says_what_it_waits_for(muster: Any, lists: dict[str
     lists[GROUPS][0]["status"] = {"phase": "Inqueue", "conditions": waits}
     for options in ((), ("--all",)):
         assert (
-            "Job train has no log yet, it is Waiting: it lacks room" in muster("logs", "train", *options, code=1).stderr
+            "Job train has no log yet; its state is Waiting: it lacks room"
+            in muster("logs", "train", *options, code=1).stderr
         )
 
 

@@ -142,7 +142,7 @@ def test_differences_beyond_the_first_are_counted() -> None:
         ("decisions", "7: 2 evict, 5 place", "plain"),
         ("", "3 of 7 are the same now", "bad"),
         ("", "12 cycles differ: 2 gone, 1 new", "bad"),
-        ("", "7 changes were lost to the recording; cycles after them may differ for that", "bad"),
+        ("", "7 changes are missing in the recording, so later cycles may differ", "bad"),
     ]
     assert lines[6:13] == [
         ("", "at 0, cycle 0", "title"),

@@ -46,7 +46,7 @@ from muster.api.muster.reason import NOTHING, Reason
 SEARCHES_A_CYCLE = 4
 """Maximum number of searches for reservations per cycle; each places a whole gang a dozen times."""
 MOST_LIVE = 4
-"""Maximum number of reservations per `heads`, including those that only bind their own queue."""
+"""Maximum number of reservations, in multiples of `heads`; reservations that bind only their own queue count, too."""
 _MODES = get_args(ReservationMode)
 
 
@@ -104,7 +104,7 @@ class HeadReservations:
         return self._judged(found)
 
     def _full(self) -> bool:
-        """Return True if no further gang may have a reservation; those that only bind their own queue do not count."""
+        """Return True if `heads` reservations bind all queues, or MOST_LIVE times as many exist in total."""
         heads, binding = self._rules.heads, sum(not each.only for each in self._live.values())
         return binding >= heads or len(self._live) >= MOST_LIVE * heads
 

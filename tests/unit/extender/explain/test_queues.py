@@ -124,7 +124,7 @@ def test_what_is_kept_as_spares_is_told() -> None:
     reports = queue_reports(WhatIf(world.dump()))
     assert {each.queue: each.spares.get("nvidia.com/gpu") for each in reports} == {"root": 8_000, "default": 8_000}
     assert [line.endswith("(8 kept as spares)") for line in top_lines(reports, "nvidia.com/gpu")] == [False, True, True]
-    assert "  of what is used, gangs keep as spares: 8 nvidia.com/gpu" in queue_lines(reports[-1])
+    assert "  the used amounts include spares of gangs: 8 nvidia.com/gpu" in queue_lines(reports[-1])
     status = QueueStatus(allocated=GPU, spares=GPU8)
     (told,) = queue_reports_of([Queue(metadata=world.meta("default"), status=status)])
     assert (told.allocated, told.spares) == ({"nvidia.com/gpu": 9_000}, {"nvidia.com/gpu": 8_000})

@@ -111,7 +111,7 @@ def test_devices_that_differ_in_what_is_not_named_are_asked_about_once(monkeypat
     devices = [device(serial=str(number)) for number in range(20)]
     assert all(by_model.matches(DRIVER, one) for one in devices)
     assert [by_serial.matches(DRIVER, one) for one in devices[:10]].index(True) == 7
-    with pytest.raises(UnsupportedError, match="distinguishes more than 10 devices"):
+    with pytest.raises(UnsupportedError, match="evaluated for more than 10 different devices"):
         by_serial.matches(DRIVER, devices[10])
     by_serial.drop_answers()
     assert not by_serial.matches(DRIVER, devices[10])
