@@ -109,7 +109,7 @@ class GangEvents:
         self._report_to_both(gang, "Normal", "EvictionWithdrawn", message, kind)
 
     def _report_to_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
-        """Record it on the PodGroup and the workload, once each, although several cycles repeat the decision."""
+        """Record an Event on PodGroup and workload, once each, although several cycles repeat the decision."""
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._report(gang, type_, reason, message, kind=kind)
@@ -128,7 +128,7 @@ class GangEvents:
     def _report(
         self, gang: GangView, type_: _Type, reason: str, message: str, *, kind: str = "", by_controller: bool = False
     ) -> None:
-        """Record it on the workload and its owner; `by_controller`: the controller records it on a Volcano Job."""
+        """Record an Event on the workload and its owner; with `by_controller`, not on a Volcano Job."""
         meta = gang.group.metadata
         for owner, text in _owners(meta, message):
             if by_controller and batch.is_job(owner):

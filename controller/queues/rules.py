@@ -143,7 +143,7 @@ class RequestsByQueue:
             return {queue for pod in pods if (queue := self._count_pod_of_queue(pod)) is not None}
 
     def moved(self, gang: str, queue: str) -> set[str]:
-        """Count the pods of a gang for the queue that it is in now; return the queues whose sums have changed by it."""
+        """Count the pods of a gang for the gang's present queue; return the queues whose sums have changed."""
         changed = set[str]()
         with self._lock:
             for uid in [*self._members.get(gang, ())]:

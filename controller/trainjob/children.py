@@ -167,7 +167,7 @@ class ChildSteps:
         (self._made if ours else self._made_initializers).note(made)
 
     def _command(self, train_job: TrainJob, step: SendCommand) -> None:
-        """Create the Command once for each phase of the Job: it stays until it is carried out."""
+        """Create the Command once for each phase of the Job; the Command stays until it is carried out."""
         meta = step.job.metadata
         command = (step.action, train_job.metadata.generation, step.job.status.state.phase)
         until, last = self._commands.get(train_job.metadata.uid, (0.0, None))

@@ -63,7 +63,7 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     weight: int
     priority: int
     waiting: int
-    """Number of gangs that wait in it."""
+    """Number of gangs that wait in the queue."""
     first: tuple[WaitingGang, ...]
     """The first waiting gangs in scheduling order; empty if the caller may not list gangs."""
     message: str = ""

@@ -28,10 +28,10 @@ class GangQueueReport(Struct, frozen=True, rename="camel"):
 
     name: str
     state: str
-    """State of the queue; empty if it does not exist or the caller may not read it."""
+    """State of the queue; empty if the queue does not exist or the caller may not read it."""
     place: int
     waiting: int
-    """Number of gangs that wait in it; 0 if the caller may not read it."""
+    """Number of gangs that wait in the queue; 0 if the caller may not read the queue."""
     overall_place: int
     overall_waiting: int
     ahead: tuple[str, ...]
@@ -123,7 +123,7 @@ class GangReport(Struct, frozen=True, rename="camel"):
     details: list[str] = []
     relief: list[Relief] = []
     message: str = ""
-    """The reason why it waits, as in the PodGroup's condition; the summary if it does not wait."""
+    """Reason why the gang waits, as in the PodGroup's condition; the summary if the gang does not wait."""
     expected_start: str = ""
     """Expected start to the minute (RFC 3339), from the PodGroup; empty if unknown."""
     whole: bool = True

@@ -49,7 +49,7 @@ class Verdict:
     shortage: Shortage | None = None
     details: tuple[str, ...] = ()
     message: str = ""
-    """The reason why it waits; the summary adds text before it."""
+    """Reason why the gang waits; the summary puts text before the reason."""
 
 
 def verdict_of(

@@ -13,9 +13,9 @@ class QueuePosition(NamedTuple):
     """The queue position in a PodGroup's status, rounded as it is written (`muster.api.muster.queuepositions`)."""
 
     place: int = 0
-    """Position among the waiting gangs of its queue, from 1; 0 if it does not wait."""
+    """Position among the waiting gangs of its queue, from 1; 0 if the gang does not wait."""
     expected_start: str | None = None
-    """RFC 3339; None if no nodes are reserved for it, or if it is unknown when they become free."""
+    """Expected start (RFC 3339); None if no nodes are reserved, or if the time when they become free is unknown."""
 
 
 def waits(session: Session, gang: GangView) -> bool:

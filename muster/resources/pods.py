@@ -174,7 +174,7 @@ def pod_usage(spec: PodSpec) -> PodUsage:
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
-    """Return the pod with its limits as requests, because both are summed alike; overhead counts if it is limited."""
+    """Return the pod spec with limits as requests, because both are added up alike; limited overhead counts."""
     limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
     return structs.replace(
         spec,

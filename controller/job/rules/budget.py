@@ -49,7 +49,7 @@ class Restarts(msgspec.Struct, omit_defaults=True):
     past: list[tuple[float, str]] = []
     """Counted restarts: time in seconds since the epoch, and cause; never more than the budget."""
     spent: str = ""
-    """Why the Job fails; empty while it continues."""
+    """Reason why the Job fails; empty while the Job continues."""
 
 
 def budget_of(job: Job) -> RestartBudget | None:

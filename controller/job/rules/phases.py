@@ -79,7 +79,7 @@ def unplaced(job: Job, pods: Iterable[Pod]) -> int | None:
 def next_phase(
     spec: JobSpec, phase: Phase, counts: Counts, retry_count: int, spent: str = "", unplaced: int | None = None
 ) -> Transition | None:
-    """Return the phase that follows from the counters, or None if the Job stays where it is.
+    """Return the phase that follows from the counters, or None if the phase does not change.
 
     `spent` explains why the restart budget is spent, or is empty; for `unplaced` see the function of this name.
     """

@@ -156,7 +156,7 @@ def step(phase: Phase, action: str) -> PolicyCell:
 
 WHOLE = "job"
 UNFINISHED = "unfinished"
-"""The whole Job except its finished pods: a resumed Job continues where it was."""
+"""The whole Job except its finished pods: a resumed Job does not run finished pods again."""
 
 
 class RestartTarget(NamedTuple):

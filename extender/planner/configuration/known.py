@@ -18,13 +18,13 @@ class Name:
     """An action, an argument, or another name without parts; an argument's name may contain a `*`."""
 
     of: str = VOLCANO
-    """The project that defines it."""
+    """Project that defines the entry."""
     ours: str = ""
     """Name in Muster; empty: the same."""
     differs: str = ""
     """The difference in Muster, a sentence without its full stop; empty if there is none."""
     without: str = ""
-    """The reason why it has no effect, in the same form."""
+    """Reason why the entry has no effect, also a sentence without its full stop."""
     default: Any = None
     """Default value of an argument; None if it cannot be written down."""
 

@@ -22,9 +22,9 @@ class SharedClaim:
     key: str
     """namespace/name"""
     rows: tuple[tuple[str, int], ...]
-    """Amounts that it takes on that node, however many pods use it."""
+    """Amounts that the claim takes on its node, regardless of the number of its pods."""
     grouped: bool = False
-    """True if native PodGroups share it; each is one user of the claim, however many pods it has."""
+    """True if native PodGroups share the claim; each group counts as one user, regardless of its number of pods."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class WeighedQueue:
     born: tuple[str, str] = ("", "")
 
     share: Row = field(init=False)
-    """Amounts that it may have before others take precedence."""
+    """Amounts that the queue may have before other queues take precedence."""
     weight: Weight = field(init=False)
 
     def __post_init__(self) -> None:

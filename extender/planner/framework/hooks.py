@@ -92,7 +92,7 @@ class QueueLimit(Protocol):
 
 
 class MayReclaim(Protocol):
-    """True if it may; None counts as False."""
+    """True if the gang's queue may reclaim these amounts from other queues; None counts as False."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> bool | None: ...
 
@@ -104,7 +104,7 @@ class StandingForReclaim(Protocol):
 
 
 class HoldsOverQuota(Protocol):
-    """True if it does; None without an opinion."""
+    """True if a gang that must not be evicted has more than its queue deserves; None without an opinion."""
 
     def __call__(self, victim: GangView, /) -> bool | None: ...
 
@@ -176,7 +176,7 @@ class QueueSharesByName(Protocol):
 
 
 class ClosestTo(Protocol):
-    """None if domains do not prevent its start; with `ever`, computed for an otherwise empty cluster."""
+    """Closest domain; None if domains do not prevent the start. With `ever`, for an otherwise empty cluster."""
 
     def __call__(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], /, *, ever: bool = False

@@ -39,7 +39,7 @@ class ClaimRef:
     template: str = ""
     """namespace/name of its template; empty without a template."""
     grouped: bool = False
-    """True if its pod is in a native PodGroup, all of whose pods may share the claim created from the template."""
+    """True if the pod is in a native PodGroup; the group's pods may share the claim from the template."""
     alone: bool = False
     """True if its pod is placed by a kube-scheduler of Muster's own, which does not know groups."""
 
@@ -74,9 +74,9 @@ class AllocatedClaim:
 
     demand: DeviceDemand
     owner: str
-    """UID of the pod that it was created for; empty if there is none."""
+    """UID of the pod for which the claim was created; empty if there is none."""
     of_group: bool
-    """True if it was created for a native PodGroup, all of whose pods may use it."""
+    """True if the claim was created for a native PodGroup; all pods of the group may use it."""
     going: bool
     allocated: bool
     devices: tuple[DeviceId, ...]
@@ -94,7 +94,7 @@ class PodClaims:
     refs: tuple[ClaimRef, ...] = ()
     extended: str = ""
     on_node: bool = False
-    """True if it uses a node; then the devices of its own claims count as its usage."""
+    """True if the pod uses a node; then the devices of the pod's claims count as its usage."""
 
 
 class DeviceTable:
@@ -205,7 +205,7 @@ class DeviceTable:
             sums.share(ref.key, claim.demand, grouped=grouped)
 
     def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
-        """Add a claim created for the pod from a template; until it exists, it is unknown if it is the group's."""
+        """Add a claim created from a template for the pod; before its creation, the group's ownership is unknown."""
         if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
             sums.problems.append(reasons.devices.claim_unmade(template=ref.template))
         elif claim is not None and claim.allocated:

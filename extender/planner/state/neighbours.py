@@ -34,7 +34,7 @@ class Spread:
 
     topology_key: str
     query: Query | None
-    """The pods that it counts; None if the selector is missing or empty, so that it counts none."""
+    """Pods that the constraint counts; None if its selector is missing or empty, and it counts no pods."""
     max_skew: int
     min_domains: int
     honor_affinity: bool

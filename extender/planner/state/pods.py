@@ -48,13 +48,13 @@ class PodRecord(Struct, eq=False, gc=False):
     cls: PodClass
     labels: dict[str, str]
     node: str
-    """The node to which it is bound, or to which Muster is binding it; empty if there is none."""
+    """Node to which the pod is bound, or to which Muster is binding the pod; empty if there is none."""
     phase: str
     scheduler_name: str
     ours: bool
-    """True if kube-scheduler asks Muster about it, because of its schedulerName or its markers."""
+    """True if kube-scheduler calls Muster for the pod, because of its schedulerName or its markers."""
     system: bool
-    """True if it is in kube-system or has a priority class system-*-critical."""
+    """True if the pod is in kube-system or has a priority class system-*-critical."""
     priority: int | None
     """Priority from the API server; None in a file that the API server has not seen."""
     priority_class: str

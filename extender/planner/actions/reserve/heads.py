@@ -97,7 +97,7 @@ class HeadReservations:
             self._position = {gang.key: place for place, gang in enumerate(self._session.in_job_order(mates))}
 
     def _published(self, session: Session, gang: GangView) -> Reservation | None:
-        """Return the reservation of a gang's placement as it counts now; None if it is over."""
+        """Return the current reservation of a gang's Placement; None if the reservation is over."""
         found = as_written(session, gang, self._known_releases())
         if found is None or (found.at is None and not found.written and not patience_is_over(session, gang)):
             return None

@@ -49,9 +49,9 @@ class Reservation(ReservedRoom):
     pod_sets: list[PodSetPlacement]
     why: Reason = NOTHING
     written: bool = False
-    """The gang's placement has it already."""
+    """True if the gang's Placement already has this reservation."""
     suspended: Reason = NOTHING
-    """The reason why it only binds its own queue; empty if it binds all queues."""
+    """Reason why the reservation binds only the gang's queue; empty if it binds all queues."""
     since: float = 0.0
     """Time since when the gang has nodes reserved, in whole seconds since the epoch."""
 
