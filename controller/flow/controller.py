@@ -1,4 +1,4 @@
-"""The controllers of JobFlows, which creates their Jobs, and of the lists of Jobs in JobTemplates."""
+"""The controllers of JobFlows and JobTemplates: one creates the flows' Jobs, the other lists each template's Jobs."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -54,7 +54,7 @@ class NativeGroupWorker(KeyController):
             self.worker.queue.add(new.metadata.key)
 
     def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Queue the gang of a deleted published PodGroup, which is published again if the gang exists."""
+        """Queue the gang of a deleted published PodGroup; if the gang exists, the PodGroup is published again."""
         if old and new is None and old.metadata.labels.get(names.MANAGED_BY) == names.MANAGER:
             self.worker.queue.add(old.metadata.key)
 

@@ -34,7 +34,7 @@ _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.rank
 _MAX_KNOWN = 10_000
 
 _Claim = tuple[str, ...]
-"""The owner that a pod claims, and its hostfile, which differs after scaling."""
+"""The owner that a pod claims, and the pod's hostfile; the hostfile changes when the owner is scaled."""
 
 
 class Rendezvous(KeyController):

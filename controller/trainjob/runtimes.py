@@ -103,7 +103,7 @@ class RuntimeFinder:
         self._known.pop(uid, None)
 
     def _decoded(self, reference: RuntimeRef, text: str) -> Runtime:
-        """Return the runtime in a text. It is checked as admission does, which a label can switch off."""
+        """Return the runtime in a text. Repeat the checks of admission, because a label can switch admission off."""
         kind: Resource[Runtime] = _KINDS[reference.kind]
         what = f"{reference.kind} {reference.name}"
         try:

@@ -233,7 +233,7 @@ def _placed_pod(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause,
 
 
 def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]:
-    """Return the cause for a member without a gate, whose pin may match the placement."""
+    """Return the cause for a member without a gate; its pin may or may not match the placement."""
     if record.epoch is None and not record.pin:
         return "not-tried", reasons.members.UNPINNED
     if stale := _stale(record, gang):

@@ -223,7 +223,7 @@ def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path 
 
 
 def again(why: str) -> str:
-    """Return why a kind does not have a verb, with the way for all that cannot change."""
+    """Return why a kind does not support a verb, with the alternative for fields that cannot change."""
     return f"{why}: delete it, and create it again with the other value; it loses its place in its queue"
 
 

@@ -223,7 +223,7 @@ def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def is_whole(targets: Sequence[RestartTarget]) -> bool:
-    """Return True if the whole Job is restarted, which is also the case without a target."""
+    """Return True if the whole Job is restarted; without a target, a restart affects the whole Job."""
     return not targets or any(target.whole for target in targets)
 
 

@@ -46,7 +46,7 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
 
 
 def _of_another_class(job: Job, slot: PodSlot, pod: Pod) -> bool:
-    """Return True for a pod that waits, and whose template leaves the PriorityClass to the Job, which has another."""
+    """Return True for a waiting pod with a PriorityClass other than its Job's, if its template sets none."""
     own = (slot.task.template.get("spec") or {}).get("priorityClassName")
     wanted = job.spec.priority_class_name
     return bool(wanted) and not own and gated(pod) and pod.spec.priority_class_name != wanted

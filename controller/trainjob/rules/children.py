@@ -43,7 +43,7 @@ class Children:
 
 
 def finished(train_job: TrainJob) -> bool:
-    """Return True if the TrainJob has ended, which is for good."""
+    """Return True if the TrainJob has ended. An ended TrainJob never runs again."""
     return any(each.type in OVER and each.status == "True" for each in train_job.status.conditions)
 
 

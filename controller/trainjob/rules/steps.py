@@ -145,7 +145,7 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
 
 
 def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
-    """Delete the pods that had ended, then resume the Job, which would continue without them: training needs all."""
+    """Delete ended pods, then resume the Job: it would not re-create ended pods, and training needs all pods."""
     ended = [pod for pod in pods if pod.finished and not pod.metadata.deletion_timestamp]
     if ended:
         yield Clear(ended)

@@ -48,8 +48,8 @@ from muster.resources.vector import PODS
 LIMIT_REPORTED_AFTER_S = 5.0
 """Time that a gang waits for placed slots of others before its status reports this; usually it is placed by then."""
 HELD_BACK_S = 30.0
-"""Time that a gang which only waits for placed slots of others is not admitted. Its pods would be gated, which costs
-a write for each, and mostly they can soon be born on their nodes."""
+"""Time for which a gang is not admitted if it only waits for placed slots of other gangs. Gating its pods would cost a
+write for each pod, and most such gangs can soon be placed before their pods are created."""
 
 _KNOWN = 100
 """Number of remembered failures in addition to four per gang: gangs may be created and deleted while capacity is

@@ -62,7 +62,7 @@ class VictimSearches:
     def in_turn(
         self, waiting: Sequence[Unschedulable], key: Callable[[GangView], Key] | None, most: int
     ) -> list[Unschedulable]:
-        """Return gangs in the order of their searches, for at most so many queues per cycle.
+        """Return gangs in the order of their searches, in a cycle that searches for at most `most` queues.
 
         Without a `key` the gangs of a queue stay in their order.
         """

@@ -73,7 +73,7 @@ class WithdrawNotices:
     name = "withdraw"
 
     def execute(self, session: Session) -> None:
-        """Check the pods with a notice, which are mostly none."""
+        """Check the pods with a notice. In most cycles there are none."""
         if not session.snapshot.reported:
             return
         asked = {pod.uid for place in session.decided(decisions.Place) for _, pod in place.victims}

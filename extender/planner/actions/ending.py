@@ -34,7 +34,7 @@ class EndingInOrder:
     """The slots that gangs will take when pods have ended, in scheduling order."""
 
     taken: dict[str, list[Operation]] = field(default_factory=dict)
-    """By key of a gang, which only has to wait."""
+    """Key of a gang that only has to wait → its slots."""
     position: dict[str, int] = field(default_factory=dict)
     """Key of each processed gang → its position."""
 

@@ -52,9 +52,9 @@ class Evicting:
     moves = False
     """Victims must get new slots."""
     borrowers = False
-    """Victims run on spares of others, which get these back: the victims leave without notice."""
+    """Victims run on spares of other gangs, which get their spares back; the victims leave without notice."""
     takes_spares = False
-    """Victims give up their spares first, for which no pod is evicted."""
+    """Victims first give up their spare slots, without the eviction of a pod."""
     by_shares = False
     """Queues' shares decide on victims, so that a change on any node may."""
     first_alone = False

@@ -194,7 +194,7 @@ def evict_at_once(
 
 
 def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
-    """Report that entirely evicted gangs wait for their owners, which their notice did not mention."""
+    """Report gangs that are evicted entirely and wait for their owners; their notice did not mention the wait."""
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}
     for victim in {victim.key: victim for victim, _ in room.victims}.values():
@@ -204,7 +204,7 @@ def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
 
 
 def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, pods: int) -> decisions.Unschedulable:
-    """Return why a gang waits of which all remaining pods are evicted."""
+    """Return why a gang waits after the eviction of all its remaining pods."""
     owner, row = victim.group.metadata.controller, row_of(victim.group.metadata.controller)
     until = [format_time(session.now + row.remade_s)] if row and row.remade_s else []
     words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "", *until)
@@ -212,7 +212,7 @@ def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, 
 
 
 def is_repair(placement: Placement) -> bool:
-    """Return True for a placement whose victims are its own members on failed nodes, which `repair` evicts."""
+    """Return True if the placement's victims are its own members on failed nodes; `repair` evicts such members."""
     return victims_reason(placement).code in reasons.repairs.REPAIRS
 
 

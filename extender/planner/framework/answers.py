@@ -180,7 +180,7 @@ class ReservationRules:
     heads: int = 16
     """Maximum number of reservations that bind all queues at once; each queue has at most one."""
     start_s: float = 10.0
-    """Time from placement to running; a gang must end so much before a reservation begins."""
+    """Time from placement to running, added to a gang's runtime to check that it ends before a reservation begins."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -129,7 +129,7 @@ class ClaimUsers:
         self._column = {key: column for key, column in columns if column is not None}
         """Claim that has devices → column of their node."""
         self._held = {key: column for key, column in self._column.items() if self._users[key]}
-        """The claims with users, whose end frees the devices."""
+        """Claim with users → column of its node. The claim's devices become free when its users end."""
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Follow a step of a trial."""

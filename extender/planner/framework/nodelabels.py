@@ -228,7 +228,7 @@ def _taints_of(node: Node) -> Taints:
 
 
 def _integer(text: object) -> int | None:
-    """Return the 64-bit integer that is written there; None, which matches nothing, for anything else."""
+    """Return the 64-bit integer in a text; None for any other text. None matches nothing."""
     if not isinstance(text, str) or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
         return None
     number = int(text)

@@ -46,7 +46,7 @@ class Snapshot:
     excluded: list[GangView]
     """Gangs that cannot be evaluated, each with the reason. No action sees them."""
     pool: str
-    """The node pool that is planned: all that follows is of it."""
+    """The node pool that is planned; all fields below contain only objects of this pool."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
     """Key of a gang whose queue excludes its namespace → reason; None if the namespace is being deleted. Such a gang
@@ -319,7 +319,8 @@ class CycleInputs:
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
     """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Gang key → node that refused a member of it lately, and may not be in its placement yet → end of that time."""
+    """Gang key → node that refused a member lately → time until which the gang avoids the node. The placement
+    may not list the node yet."""
     gone: frozenset[str] = frozenset()
     """Deleted nodes with members of gangs, confirmed by the API server."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)

@@ -153,7 +153,7 @@ class Statement:
             self._session.hooks.deallocated.call(entry)
 
     def _count_operation(self, entry: Operation | Eviction, sign: int) -> None:
-        """Count users of claims: not by a hook, as few pods name any, and each step would pay for it."""
+        """Count users of claims directly: few pods name claims, and a hook would slow down every step."""
         if entry.cls.needs.named:
             self._session.claims.count(entry, sign)
 

@@ -97,7 +97,7 @@ class Comparisons:
         self._begin(("labels", namespace), _Round(self._steps(namespace, self._matched_again(namespace))))
 
     def equip(self, uids: Iterable[str]) -> None:
-        """Give these pods, whose device claims changed, their present classes."""
+        """Update the classes of these pods, whose device claims have changed."""
         for uid in uids:
             namespace = self.pods.records[uid].namespace
             self._unequipped.setdefault(namespace, {})[uid] = None

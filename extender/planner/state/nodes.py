@@ -58,7 +58,7 @@ class NodeTable:
         self._devices: dict[str, Vector] = {}
         """Node → amounts of claimable devices; nodes without any are left out."""
         self._offered: Counter[str] = Counter()
-        """Resource → number of nodes that offer it; each resource has a row."""
+        """Resource → number of nodes that offer the resource; each resource has a row."""
         self._offers: dict[str, Vector] = {}
         """Node → its allocatable resources, including devices."""
         self._most: dict[str, Vector] = {}

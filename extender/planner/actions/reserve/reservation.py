@@ -201,7 +201,7 @@ def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[
 
 
 def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] | None:
-    """Return the allocations of the gang's minimum if so much were free; the session is restored."""
+    """Return the allocations of the gang's minimum if `free` were free; the session is restored afterwards."""
     snapshot, reserved = session.snapshot, session.reserved
     before, statement = snapshot.free, Statement(session)
     snapshot.free, session.reserved = free, None
@@ -260,7 +260,7 @@ def _since(session: Session, gang: GangView) -> float:
 
 
 def _within_share(session: Session, queue: str, need: Amounts) -> bool:
-    """Return True if the queue may keep so much, int64 of shape (resources, nodes); without shares everything."""
+    """Return True if the queue may keep `need`, int64 of shape (resources, nodes); always True without shares."""
     hooks = session.hooks
     fair, used = hooks.get_queue_fair_share.call(queue), hooks.get_queue_allocated_resources.call(queue)
     if fair is None or used is None:
