@@ -47,7 +47,7 @@ COMPARISONS = 1_000
 """Number of pods that are compared with new queries in one event; takes about a millisecond."""
 SLICE_COMPARISONS = 1_500
 SLICE_S = 0.002
-"""Comparisons per slice, and the pause after it, which takes about as long."""
+"""Comparisons per slice, and the pause after a slice, about as long as the slice."""
 _POLL_S = 0.02
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), core.PodSpec(), core.PodStatus()
 
@@ -62,7 +62,7 @@ class Live:
         """Only for callbacks of the loop; other threads use `ask`."""
         self._wake = wake
         self._waiting: dict[asyncio.Event, None] = {}
-        """In the order of arrival, in which they are woken."""
+        """Events of waiting calls in order of arrival; the calls wake in this order."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property

@@ -38,16 +38,17 @@ FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ende
 DEBOUNCE_S = 0.005
 """Delay of a cycle after the first change, because the pods of a gang are created one after the other."""
 REST = 10.0
-"""Multiple of a cycle's CPU time for which the planner rests after it.
+"""Length of the planner's rest after a cycle, as a multiple of the cycle's CPU time.
 
-While events pour in, the time belongs to verbs and watches, and each cycle sees more of them. With 5,000 nodes and a
-rest of only twice the time, two thirds of the extender's CPU time per pod was cycles that found nothing new.
+During a burst of events, the rest leaves time for verbs and watches, and each cycle processes more events. With 5,000
+nodes and a rest of only twice the time, two thirds of the extender's CPU time per pod was cycles that found nothing
+new.
 """
 MAX_REST_S = 0.1
-"""Longest rest, of a cycle that takes no longer itself; after a longer one it rests as long as that took."""
+"""Maximum rest; after a cycle that took longer than this, the rest is as long as the cycle."""
 IDLE_S = 1.0
 IDLE = 10.0
-"""Time between two cycles while nothing changes, for deadlines; of long cycles this multiple of a cycle's CPU time."""
+"""Interval of cycles while nothing changes, for deadlines; at least this multiple of a cycle's CPU time."""
 
 
 class Planner:

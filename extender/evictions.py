@@ -226,7 +226,7 @@ class EvictionWriter(Evictor):
         return True
 
     def _delete_started(self, pod: PodRecord) -> bool:
-        """Evict a pod that uses a node; return False if it no longer uses one: its owner must count an ended pod.
+        """Evict a pod that uses a node; return False if the pod has ended, because its owner must count an ended pod.
 
         A disruption budget does not protect the rest of a gang that cannot continue.
         """

@@ -18,7 +18,7 @@ from extender.writes import Lane, WriteContext, Writer
 from muster.kube.errors import APIError, Conflict
 
 CHECK_INTERVAL_S = 10.0
-"""Interval between passes over all waiting gangs, which must be sorted for this."""
+"""Interval between passes over all waiting gangs; each pass sorts them."""
 WRITE_EVERY_S = 60.0
 """Minimum interval between two writes of one gang's queue position."""
 AGAIN_S = 600.0

@@ -42,9 +42,9 @@ class Holder:
     title: str
     """Its name, with its kind, as text for messages."""
     shown: str
-    """Its name, or a substitute if the reader may not see it."""
+    """Name, or a substitute if the reader may not see the holder."""
     seen: bool
-    """True if the reader may see it, and so its size."""
+    """True if the reader may see the holder, and so its size."""
     use: dict[int, Amounts] = field(default_factory=dict)
     """Column of a node → the holder's amounts there."""
     pods: list[Pod] = field(default_factory=list)

@@ -24,7 +24,7 @@ PodCause = Literal[
 
 
 class GangQueueReport(Struct, frozen=True, rename="camel"):
-    """The queue, and the gang's position among its waiting gangs, from 1; 0 if it does not wait."""
+    """The queue, and the gang's position among the queue's waiting gangs, from 1; 0 if the gang does not wait."""
 
     name: str
     state: str
@@ -35,9 +35,9 @@ class GangQueueReport(Struct, frozen=True, rename="camel"):
     overall_place: int
     overall_waiting: int
     ahead: tuple[str, ...]
-    """The gangs directly before it in scheduling order, at most three."""
+    """The gangs directly before this gang in scheduling order, at most three."""
     place_words: str = ""
-    """The position as far as it is known: `3`, or `21-30`."""
+    """Position, as precisely as known: `3`, or `21-30`."""
 
 
 class PodSetReport(Struct, frozen=True, rename="camel"):
@@ -90,7 +90,7 @@ class Relief(Struct, frozen=True, rename="camel"):
     ]
     sentence: str
     names: tuple[str, ...] = ()
-    """The gangs, nodes or taints that it concerns."""
+    """The gangs, nodes or taints that the sentence concerns."""
     tried: bool = True
 
 
@@ -99,7 +99,7 @@ class GangReport(Struct, frozen=True, rename="camel"):
 
     gang: str
     workload: str
-    """Its owner, `Job ns/name`; empty if it has none."""
+    """Owner of the gang, `Job ns/name`; empty if the gang has none."""
     state: State
     """As in `muster ps`."""
     phase: str

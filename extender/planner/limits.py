@@ -207,7 +207,7 @@ class LimitedUse:
     ) -> Excess | None:
         """Compare only the requested resources.
 
-        A queue that has used up another resource still has capacity for these.
+        A queue that has used up another resource still has capacity for the requested ones.
         """
         used = self.used.get((bounds.queue, user), {}) if most else {}
         for resource, amount in asked.items() if most else ():

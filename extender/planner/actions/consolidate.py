@@ -107,7 +107,7 @@ def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) 
 
 
 def _all_moved(session: Session, statement: Statement, bundles: list[Bundle]) -> bool:
-    """Give all these bundles new slots, largest first; return False if they do not fit or one would not move."""
+    """Give all these bundles new slots, largest first; return False if a bundle does not fit or would not move."""
     for bundle in sorted(bundles, key=lambda bundle: -_size(session, bundle)):
         before = statement.checkpoint()
         if not all(moved(session, statement, unit.gang, unit.pods) for unit in bundle):

@@ -26,16 +26,16 @@ _TERM: Final = 8
 
 @dataclass(slots=True)
 class _Round:
-    """The gangs of a namespace that has more than it may try in a cycle."""
+    """Gangs of a namespace with more gangs than one cycle may process for the namespace."""
 
     tried: set[str] = field(default_factory=set)
     """UIDs of gangs that were processed in this round."""
     why: dict[str, Unschedulable] = field(default_factory=dict)
-    """UID → reason of the gang's last search."""
+    """Maps a UID → reason of the gang's last search."""
 
 
 class CycleWork:
-    """The work of the cycle that runs, and the rounds of namespaces that had too much of it in the last one."""
+    """The work of the present cycle, and the rounds of namespaces with too much work for the last cycle."""
 
     def __init__(self) -> None:
         self._rounds: dict[str, _Round] = {}

@@ -40,7 +40,7 @@ class EndingInOrder:
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
-        """Take what gangs before this one will have."""
+        """Take the amounts that earlier gangs will have."""
         mine, statement = self.position.get(gang.key, MOST_GANGS_CHECKED), Statement(session)
         for key, operations in self.taken.items():
             if self.position[key] < mine:

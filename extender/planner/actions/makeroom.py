@@ -111,7 +111,7 @@ def still_saves(session: Session, gang: GangView, placement: Placement, own: Seq
 
 
 def _on_dead_node(session: Session, pod: PodRecord) -> bool:
-    """Return True if no kubelet will end the pod, so its successor elsewhere does not wait for this."""
+    """Return True if no kubelet will end the pod; then its successor elsewhere does not wait for the end."""
     fault = session.snapshot.faults.get(pod.node)
     return pod.node in session.inputs.gone or (fault is not None and is_dead(fault))
 

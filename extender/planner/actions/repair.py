@@ -45,9 +45,9 @@ from muster.workloads.table import row_of
 SETTLE_S = 2.0
 """Seconds from the last fault of a gang's nodes until the repair, because faults often occur together."""
 SETTLE_MOST_S = 10.0
-"""Time after the first one until it is repaired in any case."""
+"""Seconds from the first fault until the repair in any case."""
 MOST_GANGS = 16
-"""Gangs that are repaired in one cycle; the next ones are next."""
+"""Maximum number of gangs repaired in one cycle; the others follow in later cycles."""
 FEW_NODES = 2
 """Number of faulty nodes that never stops repairs, as in kube-controller-manager's rule for zones."""
 _BACK = "mpi"
@@ -61,9 +61,9 @@ class Repair:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
-        """Faulty node with members of gangs → when it was seen, in seconds since the epoch."""
+        """Maps a faulty node with members of gangs → first time of its fault, in seconds since the epoch."""
         self._checks: dict[str, tuple[GangView, int]] = {}
-        """Key of a gang without members on faulty nodes → as it was, and the generation of the nodes."""
+        """Maps the key of a gang without members on faulty nodes → gang and nodes' generation at its check."""
 
     def execute(self, session: Session) -> None:
         """Decide Place and Repair for due gangs, and Unschedulable for gangs that cannot be repaired."""

@@ -62,11 +62,11 @@ class HeadReservations:
         self._releases: Releases | None = None
         self._placed: list[End] = []
         self._heads: dict[str, GangView] = {}
-        """Queue → its head, once `allocate` has reached it."""
+        """Maps a queue → its first waiting gang, once `allocate` has reached that gang."""
         self._live: dict[str, Reservation] = {}
         """By queue."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
-        """Queues whose reservations a gang obeys → capacity that it leaves free."""
+        """Maps the queues whose reservations a gang obeys → capacity that the gang leaves free."""
         self._position: dict[str, int] = {}
         self._asked: set[str] = set()
         """UIDs of gangs that a search was for, or would have been: others do not hold its place in the next cycles."""

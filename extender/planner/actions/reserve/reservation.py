@@ -99,7 +99,7 @@ def _when(session: Session, recorded: str, predicted: float | None) -> tuple[flo
 
 
 def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree | None:
-    """Return the capacity that must be left free for these."""
+    """Return the capacity that must be left free for these reservations."""
     if not reservations:
         return None
     columns, amounts = left_free(reservations, session.snapshot.free.shape[0])
