@@ -46,7 +46,7 @@ class Snapshot:
     excluded: list[GangView]
     """Gangs that cannot be evaluated, each with the reason. No action sees them."""
     pool: str
-    """The node pool that is planned; all fields below contain only objects of this pool."""
+    """The planned node pool, to which all fields below refer."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
     """Key of a gang whose queue excludes its namespace → reason; None if the namespace is being deleted. Such a gang

@@ -160,7 +160,7 @@ class DeviceTable:
             self.inventory.uncount(kind, whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
-        """Return the node names in the claim's node selector; devices of a single node result in such a name."""
+        """Return the node names in the claim's node selector; the allocation of a single node's devices sets it."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}

@@ -187,7 +187,7 @@ class PlacementStatus(Wire):
 
 
 class Placement(Object):
-    """One per gang, named as its PodGroup and owned by it."""
+    """The placement of one gang. It has the name of the gang's PodGroup, which owns it."""
 
     spec: PlacementSpec = field(default_factory=PlacementSpec)
     """The decision."""
