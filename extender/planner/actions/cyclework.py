@@ -5,7 +5,7 @@ namespace's first gangs in scheduling order. The other half is for gangs that ea
 were processed. A skipped gang keeps the reason of its last search.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -44,7 +44,8 @@ class CycleWork:
     def _begin(self) -> None:
         self._spent: Counter[str] = Counter()
         self._classes: set[PodClass] = set()
-        self._now: defaultdict[str, _Round] = defaultdict(_Round)
+        self._tried: list[GangView] = []
+        self._failed: list[Unschedulable] = []
         self._late: set[str] = set()
 
     def put_off(self, session: Session, gang: GangView) -> Unschedulable | None:
@@ -59,12 +60,12 @@ class CycleWork:
         if work:  # else all its classes are known
             self._spent[namespace] = spent + work
             self._classes.update(cls for cls in gang.all_classes if cls is not None)
-        self._now[namespace].tried.add(gang.uid)
+        self._tried.append(gang)
         return None
 
     def failed(self, why: Unschedulable) -> Unschedulable:
         """Record and return the reason why a gang waits."""
-        self._now[why.gang.group.metadata.namespace].why[why.gang.uid] = why
+        self._failed.append(why)
         return why
 
     def end(self, session: Session) -> None:
@@ -72,10 +73,12 @@ class CycleWork:
         there = {gang.uid for gang in session.snapshot.gangs} if self._late else set()
         rounds = {}
         for namespace in self._late:
-            before, now = self._rounds.get(namespace, _Round()), self._now[namespace]
-            why = {uid: each for uid, each in {**before.why, **now.why}.items() if uid in there}
-            goes_on = bool(now.tried - before.tried)
-            rounds[namespace] = _Round((before.tried | now.tried) & there if goes_on else set(), why)
+            before = self._rounds.get(namespace, _Round())
+            tried = {gang.uid for gang in self._tried if gang.group.metadata.namespace == namespace}
+            why = before.why | {each.gang.uid: each for each in self._failed if each.gang.uid in tried}
+            why = {uid: each for uid, each in why.items() if uid in there}
+            goes_on = bool(tried - before.tried)
+            rounds[namespace] = _Round((before.tried | tried) & there if goes_on else set(), why)
         self._rounds = rounds
         self._begin()
 
