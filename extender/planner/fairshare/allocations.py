@@ -158,7 +158,7 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
 
 
 def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> None:
-    """Add the use of gangs whose PodGroup was deleted: nothing of it can be evicted."""
+    """Add the usage of gangs whose PodGroup was deleted, all as fixed: Muster cannot evict their pods."""
     for key, queue in snapshot.left_behind.items():
         if (use := snapshot.gang_use.get(key)) is not None:
             fixed[tree.row(queue)] += sum_along(snapshot.axis, fixed.shape[1], use.staying)

@@ -39,7 +39,7 @@ class QueueClaim:
 
     @property
     def requestable(self) -> float:
-        """The largest amount that it may get."""
+        """Maximum amount that the queue may get."""
         return min(self.limit, self.request)
 
 

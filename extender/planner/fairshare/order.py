@@ -12,7 +12,7 @@ from math import inf
 Row = Sequence[float]
 Key = tuple[bool, bool, int, bool, float, float, "Weight"]
 NO_SHARE = 1000.0
-"""Weight of a unit that a queue uses of a resource of which it has no share."""
+"""Weight of a used unit of a resource of which the queue has no share."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An evictable unit: the row of its queue, and the amounts that it frees; 0 if its pods are only moved."""
+    """An evictable unit: row of its queue, and freed amounts; 0 if its pods are only moved."""
 
     row: int
     amounts: Amounts

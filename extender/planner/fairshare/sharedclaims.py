@@ -18,9 +18,9 @@ class Sharing(NamedTuple):
     claim: str
     devices: Amounts
     used: tuple[int, ...]
-    """Rows of all queues that use it; they count for limits."""
+    """Rows of all queues that use the claim; these rows count for limits."""
     allocated: tuple[int, ...]
-    """Rows of queues in which some users stay; they count for shares."""
+    """Rows of queues in which some users of the claim stay; these rows count for shares."""
     fixed: tuple[int, ...]
     """Rows of queues with a remaining user in a non-preemptable gang."""
 

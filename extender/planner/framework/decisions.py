@@ -69,7 +69,7 @@ class ClosePlacement(Decision, _WithReason):
     in_vain: bool = False
     """Pods of the gang were not created, or not bound, in time: the next placement waits for a while."""
     evicted_in_vain: bool = False
-    """Pods could not be evicted for it: no pod is evicted for the gang for a while."""
+    """True if pods could not be evicted for the gang; then no pod is evicted for the gang for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +147,9 @@ class EvictForFaults(Decision):
     """The worst fault of its nodes."""
     reason: Reason
     epoch: int | None = None
-    """Only if the gang's placement is this one, which keeps their new nodes; None: they have none yet."""
+    """Epoch of the placement that keeps the new nodes of the pods; None: the pods have no new nodes yet."""
     again: bool = False
-    """An earlier cycle decided it, and some of its pods are still there."""
+    """True if an earlier cycle decided the eviction, and some of the pods still exist."""
     outcome: str = ""
     """End of the notice of its members: `answered` or `silent`; empty without one."""
 
@@ -189,7 +189,7 @@ class MakeRoom(Decision):
 
 
 def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
-    """Return a reason for the owner of a victim, with the name of the asker if it is another one of the namespace."""
+    """Return a reason for a victim's owner; it names the gang that gets the nodes if both share a namespace."""
     if asker.uid == victim.uid:
         return reason
     apart = asker.group.metadata.namespace != victim.group.metadata.namespace
@@ -198,7 +198,7 @@ def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
 
 @dataclass(frozen=True, slots=True)
 class SendNotice(Decision):
-    """Notify a pod of the gang that it is evicted at a time (RFC 3339), unless that is withdrawn before."""
+    """Notify a pod of the gang of its eviction at a time (RFC 3339), unless the notice is withdrawn before."""
 
     pod: PodRecord
     evict_at: str

@@ -46,7 +46,7 @@ class _Values:
     values: dict[Hashable, int] = field(default_factory=dict)
     seen: int = -1
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """The integers that the values are, of the first ones; see `_with_integers`."""
+    """Integers for the first of `values`; see `_with_integers`."""
     written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Which of the values are integers."""
 

@@ -86,13 +86,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
-    """One way to let a gang start: it gets `requested`, int64 of shape (resources,), if the chunks go."""
+    """Evictions that let a gang start: it gets `requested`, int64 of shape (resources,), if the chunks are evicted."""
 
     gang: GangView
     requested: Amounts
     chunks: tuple[Chunk, ...]
-    """In the order in which they were taken."""
+    """Chunks in the order in which the search took them."""
 
     def only(self, chunks: Sequence[Chunk]) -> "Scenario":
-        """Return it with these of its chunks alone."""
+        """Return the scenario with only these chunks."""
         return replace(self, chunks=tuple(chunks))

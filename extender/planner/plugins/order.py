@@ -60,7 +60,7 @@ class Elastic(PlainPlugin):
 
 
 class SubGroupOrder(PlainPlugin):
-    """Order of a gang's pod sets: those below their minimum first, then by the smallest share of it."""
+    """Order of a gang's pod sets: first sets below their minimum, then by the smallest share of the minimum."""
 
     name = "subgrouporder"
 

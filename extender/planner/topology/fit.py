@@ -190,7 +190,7 @@ class Filling:
         return [*(len(np.unique(row[columns])) for row in below), len(columns)]
 
     def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
-        """Return the pods per child among these columns, and the columns outside all children, which hold no slices."""
+        """Return the pods per child among these columns, and the columns outside all children; those hold no slices."""
         room = np.zeros_like(self.wanted.room)
         room[columns] = self.wanted.room[columns]
         sliced = any(at >= level for at, _ in self.wanted.slices)

@@ -25,7 +25,7 @@ MOST_STEPS: Final = 50_000
 """
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
-"""A name that no node has. A set that does not find it has too little memory and would find nothing."""
+"""A name that no node has. A set that does not match this name lacks memory and would match nothing."""
 
 
 class PatternSet:

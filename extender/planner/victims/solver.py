@@ -31,7 +31,7 @@ class Search:
 
     session: Session
     statement: Statement
-    """Empty at first; it holds the solution afterwards."""
+    """Empty before the search; the solution afterwards."""
     ask: Ask
     requested: Amounts
     """Amounts of the gang's minimum before any trial, int64 of shape (resources,)."""
