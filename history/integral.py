@@ -42,7 +42,7 @@ class TimeSpan(NamedTuple, Generic[K]):
     amounts: Vector
     begin: int
     end: int | None
-    """None if it has not ended."""
+    """None if the span has not ended."""
     held: bool = False
     """True if held; otherwise requested."""
     used_from: int | None = None

@@ -73,7 +73,7 @@ class ObservationTime(NamedTuple):
 
     at: int
     live: bool
-    """True if it was observed live, so the clock is more precise than a time in seconds."""
+    """True if the change was observed live; then the clock is more precise than a time in seconds."""
     within: int = 0
     """Uncertainty of the time in milliseconds, for events that were read afterwards."""
 

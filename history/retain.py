@@ -138,9 +138,9 @@ class FoldablePart(NamedTuple):
 
     namespace: str
     until: int
-    """Its end (ms); earlier data is folded with it or before it."""
+    """End of the part (ms); earlier data is aggregated with this part or before."""
     size: int
-    """Bytes that folding frees."""
+    """Bytes that aggregation frees."""
 
 
 def to_fold(parts: Iterable[FoldablePart], fixed: Mapping[str, int], limit: int) -> dict[str, int]:

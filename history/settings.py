@@ -22,9 +22,9 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     """HTTP port of /metrics, /healthz and /readyz."""
     database: str = ""
     """URL of the store: sqlite:////folder/history.db or postgresql://user@host:5432/database. Empty: the memory of the
-    process, which is gone when that ends."""
+    process; the data is lost when the process ends."""
     durable: bool = True
-    """The store outlives the pod. False: it is on a volume that ends with it (metric `muster_history_durable`)."""
+    """True if the store outlives the pod; False: its volume ends with the pod (metric `muster_history_durable`)."""
     database_file: str = ""
     """File that contains the URL, for a URL with a password."""
     keep_days: Annotated[int, Meta(ge=1, le=36500)] = 90

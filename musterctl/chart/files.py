@@ -64,7 +64,7 @@ def render(*, namespace: str = SYSTEM_NAMESPACE, values: Sequence[Path] = (), ar
 
 
 def _metadata(namespace: str, manifests: str) -> dict[str, Any]:
-    """Of the namespace: it may enforce `restricted` unless pods need the node's network."""
+    """Return the namespace's metadata; the namespace enforces `restricted` unless pods need the node's network."""
     return {"name": namespace} | ({} if "hostNetwork: true" in manifests else {"labels": RESTRICTED})
 
 

@@ -48,7 +48,7 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that make kind use it."""
+        """Environment variables that make kind use this engine."""
         return {PROVIDER_VARIABLE: self.name}
 
 

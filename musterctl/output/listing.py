@@ -26,7 +26,7 @@ T = TypeVar("T")
 INTERRUPTED = 130
 """The exit code of a command that runs until it is interrupted."""
 _NO_VERSION = {"metadata": {"resourceVersion": ""}}
-"""Of a List, as kubectl prints it."""
+"""Metadata of a List, as kubectl prints it."""
 
 
 class Column(NamedTuple):

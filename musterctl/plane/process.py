@@ -41,7 +41,7 @@ class PlaneProcess:
 
     @property
     def started(self) -> bool:
-        """Return True from its start to its stop, even if it has died in the meantime."""
+        """Return True from the start of the process to its stop, even if it has died."""
         return self._pid_file.exists()
 
     @property
@@ -66,7 +66,7 @@ class PlaneProcess:
         return "running" if self.alive else "dead" if self.started else "stopped"
 
     def start(self) -> None:
-        """Start it unless it is alive."""
+        """Start the process unless it is alive."""
         if self.alive:
             return
         command = self._command()
@@ -87,7 +87,7 @@ class PlaneProcess:
         self._pid_file.write_text(str(self._child.pid))
 
     def stop(self) -> None:
-        """Stop it: SIGTERM, and after the grace period SIGKILL for it and all its descendants."""
+        """Stop the process: SIGTERM, then after the grace period SIGKILL, also for all descendants."""
         self.signal(signal.SIGTERM)
         self.finish()
 
@@ -101,13 +101,13 @@ class PlaneProcess:
         self._pid_file.unlink(missing_ok=True)
 
     def kill(self) -> None:
-        """Kill it and all its descendants at once."""
+        """Kill the process and all its descendants at once."""
         kill_leftovers(self._folder, self.name)
         if self._child is not None:
             self._child.wait()
 
     def restart(self) -> None:
-        """Stop it if it runs, and start it with a newly computed command line."""
+        """Stop the process if it runs, and start it with a newly computed command line."""
         self.stop()
         self.start()
 
@@ -119,7 +119,7 @@ class PlaneProcess:
             return descriptor is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """Return the last lines of its log and, if this process has started it, its exit status."""
+        """Return the last lines of the log and, if the caller started the process, its exit status."""
         how = self._end
         return f"{self._tail(lines)}\n(it ended{how})" if how else self._tail(lines)
 
