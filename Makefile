@@ -144,10 +144,10 @@ model-short: bytecode ## the model finds each seeded defect, and has each step o
 checked: ## what .ci/run has last run here, when, on which commit, with which result
 	@.ci/run --checked
 
-model: bytecode ## all orders of the steps of small worlds, on the real code: 10 minutes
+model: bytecode ## all orders of the steps of small configurations, on the real code: 10 minutes
 	$(BIN)/pytest tests/model -m "not storm" -n 2 -s
 
-decisions: bytecode ## writes what planner, controller and webhook do in the random worlds of their tests, after a change that is meant
+decisions: bytecode ## writes what planner, controller and webhook do in the random clusters of their tests, after a change that is meant
 	PYTHONPATH=.:tests:tests/unit/worlds $(BIN)/python tests/unit/extender/planner/test_kept_decisions.py
 	PYTHONPATH=.:tests:tests/unit/worlds $(BIN)/python tests/unit/controller/test_kept_lives.py
 	PYTHONPATH=.:tests:tests/unit/worlds $(BIN)/python tests/unit/webhook/test_kept_verdicts.py
