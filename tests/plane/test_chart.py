@@ -146,12 +146,12 @@ def key(each: JSON) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("mode", ["muster", "cluster"])
 def test_roles_are_those_of_planes(mode: str) -> None:
-    """`muster up` and the tests run with exactly the rights that the chart grants; planes keep no certificates."""
+    """`muster up` and tests have the rights that the chart grants; planes keep no certificates, and all may opt out."""
     accounts = {**roles.ACCOUNTS} if mode == "muster" else {**roles.ACCOUNTS, roles.SCHEDULER: roles.OWN_EXTENDER}
     lease = CLUSTER_LEASE if mode == "cluster" else None
     wanted = [*roles.objects(NAMESPACE, list(accounts.values()), lease), *policies()]
     kinds = {each["kind"] for each in wanted}
-    values = {"scheduler": {"mode": mode}, "history": {"enabled": True}}
+    values = {"scheduler": {"mode": mode}, "history": {"enabled": True}, "webhook": {"optOut": "anyone"}}
     every = [bare(each) for each in rendered(values) if each["kind"] in kinds]
     settings_of = {key(each) for each in every if each["kind"] == "ConfigMap"} - {key(each) for each in wanted}
     others = [each for each in every if key(each) not in settings_of]
@@ -374,7 +374,7 @@ def test_notes_say_where_the_scheduler_part_goes() -> None:
     for needed in ("muster.dev/member", "muster.dev/binding", "/etc/kubernetes/manifests/kube-scheduler.yaml"):
         assert needed in notes, result.stderr
     _, _, configuration = notes.partition("The configuration:\n")
-    assert yaml.safe_load(configuration.partition("\n\nRun a gang")[0])["kind"] == "KubeSchedulerConfiguration"
+    assert yaml.safe_load(configuration.partition("\n\nNo history")[0])["kind"] == "KubeSchedulerConfiguration"
 
 
 @pytest.mark.parametrize(("served", "words"), [((), ""), (("kueue",), "WARNING"), (("kueue", "jobset"), "")])
