@@ -27,10 +27,12 @@ SLURM = """
     --account --array --constraint --container-image --cpus-per-task --dependency --error --exclude --exclusive --export
     --gpus-per-node --gres --job-name --license --mail-type --mem --nice --no-requeue --nodelist --ntasks
     --ntasks-per-node --partition --qos --requeue --signal --switches
-    SLURM_ARRAY_TASK_ID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_NTASKS SLURM_PROCID
+    SLURM_ARRAY_TASK_ID SLURM_JOB_ID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_NTASKS SLURM_PROCID
 """
 OF_OTHERS = {
     **dict.fromkeys(SLURM.split(), "a directive or variable of Slurm"),
+    "--nnodes": "a flag of torchrun",
+    "--nproc-per-node": "a flag of torchrun",
     "--override-type": "a flag of kubectl",
     "--overrides": "a flag of kubectl",
     "DataCacheInitializer": "a class of Kubeflow's SDK",
