@@ -217,7 +217,8 @@ def _resize(given: _Given, request: VerbRequest) -> Outcome:
     if not any(size_edits(given.kind, given.workload, _merged(given.workload, patch))):
         return Outcome(message, (Step("patch", patch),))
     stops = "all of its pods stop and start again" if given.condition == "running" else "its pods are created again"
-    return Outcome(f"{message}: {stops}, as each of them knows their number", given.restarted(patch))
+    why = "as each of them knows their number; it waits behind gangs of its class"
+    return Outcome(f"{message}: {stops}, {why}", given.restarted(patch))
 
 
 _OUTCOMES: Mapping[Verb, Callable[[_Given, VerbRequest], Outcome]] = {

@@ -89,7 +89,8 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     }
     told = asked("resize", "statefulset/w", "--size=3")
     assert told.stdout == (
-        "statefulset.apps/w has the size 3: all of its pods stop and start again, as each of them knows their number\n"
+        "statefulset.apps/w has the size 3: all of its pods stop and start again, as each of them knows their number; "
+        "it waits behind gangs of its class\n"
     )
     tried = ["?dryRun=All"] * 2
     assert [each.partition("/w")[2] for each in server.requests if each.startswith("PATCH")] == [*tried, "", ""]
