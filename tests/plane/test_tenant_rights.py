@@ -86,13 +86,23 @@ def patch(resource: Resource[Any], name: Callable[[World], str], change: JSON, s
 
 
 def close_by_changing_a_command(world: World) -> None:
-    """A Command that nobody acts on is made, and then given another target."""
-    harmless = {"apiVersion": "v1", "kind": "Nothing", "name": "x", "uid": "x"}
-    world.he.client.create(COMMANDS, command("CloseQueue", harmless, "later"), world.he.namespace)
+    """A Command that nobody acts on is made, and then given another target; the controller would delete it before."""
+    he, harmless = world.he, {"apiVersion": "v1", "kind": "Nothing", "name": "x", "uid": "x"}
+    made = command("CloseQueue", harmless, "later")
+    made["metadata"]["finalizers"] = ["example.com/stays"]
+    he.client.create(COMMANDS, made, he.namespace)
     try:
-        world.he.client.merge_patch(COMMANDS, "later", {"target": owner(world.queue)}, world.he.namespace)
+        he.client.merge_patch(COMMANDS, "later", {"target": owner(world.queue)}, he.namespace)
     finally:
-        world.he.client.delete(COMMANDS, "later", world.he.namespace)
+        he.client.merge_patch(COMMANDS, "later", {"metadata": {"finalizers": None}}, he.namespace)
+        with contextlib.suppress(NotFound):
+            he.client.delete(COMMANDS, "later", he.namespace)
+
+
+def start_by_a_status(world: World) -> None:
+    """He makes a PodGroup of his own, and writes a phase that only Muster decides."""
+    world.he.client.create(POD_GROUPS, group("started"), world.he.namespace)
+    world.he.client.merge_patch(POD_GROUPS, "started", {"status": {"phase": "Running"}}, world.he.namespace)
 
 
 def move(queue: Callable[[World], str]) -> Deed:
@@ -124,6 +134,7 @@ REFUSED = [
     Refused("he closes a queue by a Command in their namespace",
         create(COMMANDS, lambda w: command("CloseQueue", owner(w.queue)), theirs=True), says="cannot create resource"),
     Refused("he gives a harmless Command a queue as its target", close_by_changing_a_command),
+    Refused("he writes the phase of a PodGroup", start_by_a_status, says="only Muster writes"),
     # Jobs and pods of others
     Refused("he makes a Job in their namespace",
         create(JOBS, lambda w: job("x", THEIRS(w), task("w", 1)), theirs=True)),
@@ -249,12 +260,11 @@ def grow_absurdly(world: World) -> None:
 
 
 def forge_status(world: World) -> None:
-    """PodGroups' status is no subresource: who may write the one writes the other."""
+    """PodGroups' status is no subresource: a new PodGroup may have any."""
     status = {"phase": "Running", "running": 1000}
     made = group("forged", world.queue.metadata.name, 1000, status=status)
     made["spec"]["minResources"] = {"nvidia.com/gpu": "1000", "cpu": "8E"}
     world.he.client.create(POD_GROUPS, made, world.he.namespace)
-    world.he.client.merge_patch(POD_GROUPS, "forged", {"status": status}, world.he.namespace)
 
 
 def own_gang_behind_a_gate(world: World) -> None:
