@@ -1,7 +1,7 @@
 """Sizes of workloads in queues that are Closing or Closed: pods that end are replaced, but no workload grows.
 
 A workload's size is the number of its pods when the planner first sees its queue closed; the planner forgets it at a
-restart. While a workload is updated, pods of its next gang may start before those of the former one end.
+restart. While a workload is updated, pods of its next gang may start before the former gang's pods end.
 """
 
 from collections import Counter
@@ -50,14 +50,15 @@ class ClosingSizes:
 
     def count(self, gang: GangView, pods: int) -> None:
         """Count pods that a gang gets, or loses (negative), in a trial."""
-        if (key := _workload(gang)) in self._left:
+        if gang.queue in self._states and (key := _workload(gang)) in self._left:
             self._left[key] -= pods
 
     def refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of pods beyond the size of the gang's workload."""
-        state, key = self._states.get(gang.queue, ""), _workload(gang)
-        pods = int(amounts[self._axis[PODS]]) if PODS in self._axis else 0
-        if not state or key not in self._left or pods <= max(self._left[key], 0):
+        if not (state := self._states.get(gang.queue, "")):
+            return None
+        key, pods = _workload(gang), int(amounts[self._axis[PODS]]) if PODS in self._axis else 0
+        if key not in self._left or pods <= max(self._left[key], 0):
             return None
         size = self._sizes[key]
         words = reasons.queues.not_growing(queue=gang.queue, state=state, size=size)
