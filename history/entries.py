@@ -11,7 +11,7 @@ from typing import Final
 from history import groups
 from history.hourly import HourlyLimit
 from history.model import (
-    HAPPENINGS_KEPT,
+    EVENTS_KEPT,
     MS,
     NAME_CHARS,
     NODES_KEPT,
@@ -165,11 +165,11 @@ class Entries:
         """Record an event of a run; the number of events is limited."""
         run.seen.happened += 1
         gang = self.gangs.get(run.gang)
-        if run.seen.happened > HAPPENINGS_KEPT or (
+        if run.seen.happened > EVENTS_KEPT or (
             gang is not None and not self.hourly.admits(gang, run.uid, news.what, news.at)
         ):
             return
-        self.changes.happenings.append(
+        self.changes.gang_events.append(
             GangEventRow(
                 gang=run.gang,
                 run=run.uid,

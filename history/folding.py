@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select, union
 
 from history.integral import FOREVER, Amounts, Totals
 from history.model import DAY_MS, EVERYTHING
-from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, RUNS
+from history.schema import DAYS, FOLDS, GANG_EVENTS, GANGS, GAPS, HOLDINGS, RUNS
 from history.spans import AMOUNTS, Key, ReadWindow, folded, gangs_of, of_keys, unfolded
 from history.store import HistoryStore
 from history.usage import FOLDED
@@ -57,14 +57,14 @@ def fold_rows(store: HistoryStore, keys: Collection[str]) -> None:
                 for day in {key.day for key, _ in totals}:
                     _add(store, connection, day, {each: totals[each] for each in totals if each[0].day == day})
                 gangs = {*mine, *connection.execute(gangs_of(mine)).scalars()}
-                connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.run.in_(mine)))
+                connection.execute(delete(GANG_EVENTS).where(GANG_EVENTS.c.run.in_(mine)))
                 for table in (RUNS, HOLDINGS):
                     connection.execute(delete(table).where(of_keys(table, mine)))
                 needed = (select(table.c.gang).where(table.c.gang.in_(gangs)) for table in (RUNS, HOLDINGS))
                 over = GANGS.c.id.in_(gangs) & GANGS.c.ended.is_not(None) & GANGS.c.id.not_in(union(*needed))
                 connection.execute(delete(GANGS).where(over))
-                left = HAPPENINGS.c.gang.not_in(select(GANGS.c.id).where(GANGS.c.id.in_(gangs)))
-                connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.gang.in_(gangs), left))
+                left = GANG_EVENTS.c.gang.not_in(select(GANGS.c.id).where(GANGS.c.id.in_(gangs)))
+                connection.execute(delete(GANG_EVENTS).where(GANG_EVENTS.c.gang.in_(gangs), left))
 
 
 def _merge(store: HistoryStore, namespace: str) -> None:
@@ -106,16 +106,16 @@ def _drop(connection: Connection, end: int, namespace: str | None = None) -> Non
 
     over = [each.c.ended.is_not(None) & (each.c.ended <= end) for each in (RUNS, HOLDINGS, GANGS)]
     runs = select(RUNS.c.uid).where(over[0], *of_mine(RUNS))
-    connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.run.in_(runs)))
+    connection.execute(delete(GANG_EVENTS).where(GANG_EVENTS.c.run.in_(runs)))
     connection.execute(delete(RUNS).where(over[0], *of_mine(RUNS)))
     connection.execute(delete(HOLDINGS).where(over[1], *of_mine(HOLDINGS)))
     # Events of a Job itself have no run. Its last restart is observed in each pass, so its event stays, to be recorded
     # once.
-    later = HAPPENINGS.alias()
-    last = select(func.max(later.c.id)).where(later.c.run == HAPPENINGS.c.run, later.c.what == HAPPENINGS.c.what)
-    of_jobs = HAPPENINGS.c.run.not_in(select(RUNS.c.uid)) & (HAPPENINGS.c.at <= end)
-    before = HAPPENINGS.c.id < last.scalar_subquery()
-    connection.execute(delete(HAPPENINGS).where(of_jobs, before, *of_mine(HAPPENINGS)))
+    later = GANG_EVENTS.alias()
+    last = select(func.max(later.c.id)).where(later.c.run == GANG_EVENTS.c.run, later.c.what == GANG_EVENTS.c.what)
+    of_jobs = GANG_EVENTS.c.run.not_in(select(RUNS.c.uid)) & (GANG_EVENTS.c.at <= end)
+    before = GANG_EVENTS.c.id < last.scalar_subquery()
+    connection.execute(delete(GANG_EVENTS).where(of_jobs, before, *of_mine(GANG_EVENTS)))
     needed = select(HOLDINGS.c.gang).union(select(RUNS.c.gang))
     connection.execute(delete(GANGS).where(over[2], GANGS.c.id.not_in(needed), *mine))
-    connection.execute(delete(HAPPENINGS).where(HAPPENINGS.c.gang.not_in(select(GANGS.c.id))))
+    connection.execute(delete(GANG_EVENTS).where(GANG_EVENTS.c.gang.not_in(select(GANGS.c.id))))

@@ -27,7 +27,7 @@ TEXT_CHARS: Final = 1_000
 """Maximum characters of a stored sentence, because tenants can write it."""
 NODES_KEPT: Final = 512
 """Maximum number of nodes in an event; holdings contain the nodes of all members."""
-HAPPENINGS_KEPT: Final = 2_000
+EVENTS_KEPT: Final = 2_000
 """Maximum number of events of a run, so that a gang that is planned and abandoned for weeks does not fill the store."""
 MOVES_KEPT: Final = 16
 """Maximum number of recorded queue moves of a gang, so that a tenant cannot fill the store with moves."""
@@ -233,13 +233,13 @@ class RowChanges(msgspec.Struct):
     gangs: dict[str, RecordedGang] = {}
     runs: dict[str, GangRun] = {}
     holdings: dict[str, Holding] = {}
-    happenings: list[GangEventRow] = []
+    gang_events: list[GangEventRow] = []
     gaps: list[OutageRow] = []
     summed: set[str] = set()
     """Keys of rows of deleted objects to aggregate after they were written."""
 
     def __bool__(self) -> bool:
-        return bool(self.gangs or self.runs or self.holdings or self.happenings or self.gaps or self.summed)
+        return bool(self.gangs or self.runs or self.holdings or self.gang_events or self.gaps or self.summed)
 
 
 class Scope(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from sqlalchemy import Select, func, or_, select
 from gangs.words import short
 from history.integral import FOREVER, TimeSpan, integrate
 from history.model import MS, Scope, What, vector_of
-from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS
+from history.schema import GANG_EVENTS, GANGS, GAPS, HOLDINGS
 from history.spans import visible
 from history.store import HistoryStore
 from history.usage import SEEN
@@ -137,11 +137,11 @@ def gangs(
 
 
 def _counts(ids: list[str]) -> Select[Any]:
-    wanted = HAPPENINGS.c.what.in_([What.STARTED, What.EVICTED])
+    wanted = GANG_EVENTS.c.what.in_([What.STARTED, What.EVICTED])
     return (
-        select(HAPPENINGS.c.gang, HAPPENINGS.c.what, func.count())
-        .where(HAPPENINGS.c.gang.in_(ids), wanted)
-        .group_by(HAPPENINGS.c.gang, HAPPENINGS.c.what)
+        select(GANG_EVENTS.c.gang, GANG_EVENTS.c.what, func.count())
+        .where(GANG_EVENTS.c.gang.in_(ids), wanted)
+        .group_by(GANG_EVENTS.c.gang, GANG_EVENTS.c.what)
     )
 
 
@@ -162,10 +162,10 @@ def events_of_gang(
     if not scope.has(namespace):
         return []
     chosen = (
-        select(HAPPENINGS.c.at, HAPPENINGS.c.epoch, HAPPENINGS.c.what, HAPPENINGS.c.text, HAPPENINGS.c.nodes)
-        .join(GANGS, GANGS.c.id == HAPPENINGS.c.gang)
+        select(GANG_EVENTS.c.at, GANG_EVENTS.c.epoch, GANG_EVENTS.c.what, GANG_EVENTS.c.text, GANG_EVENTS.c.nodes)
+        .join(GANGS, GANGS.c.id == GANG_EVENTS.c.gang)
         .where(GANGS.c.namespace == namespace, GANGS.c.name == name, *visible(scope, GANGS))
-        .order_by(HAPPENINGS.c.at, HAPPENINGS.c.id)
+        .order_by(GANG_EVENTS.c.at, GANG_EVENTS.c.id)
         .limit(_MOST)
     )
     chosen = chosen if uid is None else chosen.where(GANGS.c.id == uid)

@@ -44,7 +44,7 @@ SHORT_MS: Final = 5 * MS
 _AGAIN_S: Final = 2.0
 MOST_QUEUED: Final = 100_000
 """Maximum number of observations that wait while the store fails; the next process reads them from the API server."""
-HAPPENED: Final = Counter("muster_history_happenings_total", "Events of gangs that were written.", ["what"])
+EVENTS_WRITTEN: Final = Counter("muster_history_happenings_total", "Events of gangs that were written.", ["what"])
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are retried.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
 LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")
@@ -191,7 +191,7 @@ class HistoryRecorder:
         versions, more = self._observe()
         for observation in more:
             self._apply(observation)
-        self.entries.changes.happenings += self.entries.hourly.end_hour(self._now())
+        self.entries.changes.gang_events += self.entries.hourly.end_hour(self._now())
         beat = not 0 <= self._clock_s() - self._written_s < BEAT_S
         if self.entries.changes or beat:
             self._write(versions)
@@ -259,8 +259,8 @@ class HistoryRecorder:
             log.warning("rows beyond the hourly limit are not aggregated", why=str(error))
 
     def _count_events(self, changes: RowChanges) -> None:
-        for each in changes.happenings:
-            HAPPENED.labels(each.what).inc()
+        for each in changes.gang_events:
+            EVENTS_WRITTEN.labels(each.what).inc()
         try:
             self._tally(changes)
         except StoreError as error:

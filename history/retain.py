@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, case, delete, func, select
 
 from history.folding import ALL_NAMES, fold, fold_namespace
 from history.model import DAY_MS, MS
-from history.schema import DAYS, GANGS, HAPPENINGS, HOLDINGS, RUNS
+from history.schema import DAYS, GANG_EVENTS, GANGS, HOLDINGS, RUNS
 from history.settings import HistorySettings
 from history.spans import floors
 from history.store import HistoryStore, StoreError
@@ -202,11 +202,11 @@ def _sizes(today: int) -> Iterator[Any]:
         of = select(GANGS.c.namespace, until, _bytes(table)).join(GANGS, GANGS.c.id == table.c.gang)
         yield of.group_by(GANGS.c.namespace, until)
     removed = case(
-        (GANGS.c.ended.is_not(None), GANGS.c.ended), (RUNS.c.uid.is_(None), HAPPENINGS.c.at), else_=RUNS.c.ended
+        (GANGS.c.ended.is_not(None), GANGS.c.ended), (RUNS.c.uid.is_(None), GANG_EVENTS.c.at), else_=RUNS.c.ended
     )
     until = _until(removed, today)
-    of = select(GANGS.c.namespace, until, _bytes(HAPPENINGS)).join(GANGS, GANGS.c.id == HAPPENINGS.c.gang)
-    yield of.outerjoin(RUNS, RUNS.c.uid == HAPPENINGS.c.run).group_by(GANGS.c.namespace, until)
+    of = select(GANGS.c.namespace, until, _bytes(GANG_EVENTS)).join(GANGS, GANGS.c.id == GANG_EVENTS.c.gang)
+    yield of.outerjoin(RUNS, RUNS.c.uid == GANG_EVENTS.c.run).group_by(GANGS.c.namespace, until)
 
 
 def _until(ended: ColumnElement[Any], today: int) -> ColumnElement[Any]:

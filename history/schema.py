@@ -83,7 +83,7 @@ HOLDINGS: Final = Table(
     Index("holdings_by_end", "ended"),
 )
 
-HAPPENINGS: Final = Table(
+GANG_EVENTS: Final = Table(
     "happenings",
     METADATA,
     Column("id", _ID, primary_key=True, autoincrement=True),

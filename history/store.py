@@ -31,7 +31,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from history.model import GangRun, Holding, LastSeen, RecordedGang, RowChanges, moves_of, vector_of
-from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
+from history.schema import DAYS, FOLDS, GANG_EVENTS, GANGS, GAPS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
 
 STORE_VARIABLE: Final = "MUSTER_HISTORY"
 """Environment variable with the URL of the store, for the web page and commands."""
@@ -149,8 +149,8 @@ class HistoryStore:
             self.insert_rows(connection, RUNS, runs, where=RUNS.c.ended.is_(None))
             holdings = [_packed(each, "amounts", "moves") for each in changes.holdings.values()]
             self.insert_rows(connection, HOLDINGS, holdings, where=HOLDINGS.c.ended.is_(None))
-            happenings = [_packed(each, "nodes") for each in changes.happenings]
-            self.insert_rows(connection, HAPPENINGS, happenings, once=True)
+            gang_events = [_packed(each, "nodes") for each in changes.gang_events]
+            self.insert_rows(connection, GANG_EVENTS, gang_events, once=True)
             self.insert_rows(connection, GAPS, [_packed(each) for each in changes.gaps], once=True)
             self.put_notes(connection, notes)
 
@@ -222,7 +222,7 @@ class HistoryStore:
                     for name in ("page_count", "freelist_count", "page_size")
                 )
                 return float((pages - free) * size / 1e6)
-            tables = (NOTES, GANGS, RUNS, HOLDINGS, HAPPENINGS, GAPS, DAYS, FOLDS)
+            tables = (NOTES, GANGS, RUNS, HOLDINGS, GANG_EVENTS, GAPS, DAYS, FOLDS)
             return sum(
                 float(connection.execute(text("SELECT pg_total_relation_size(:name)"), {"name": one.name}).scalar_one())
                 for one in tables

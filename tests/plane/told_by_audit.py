@@ -13,7 +13,7 @@ from msgspec import convert
 from sqlalchemy import select
 
 from history.model import What
-from history.schema import HAPPENINGS
+from history.schema import GANG_EVENTS
 from history.store import HistoryStore
 from muster.api.muster.placement import Placement
 from muster.api.muster.placementnotes import noted
@@ -95,9 +95,9 @@ _READ = {"podgroups": _of_group, "placements": _of_placement, "jobs": _of_job}
 
 def told(store: HistoryStore) -> Counter[Happened]:
     """Everything of the same kinds that the history tells, and how often."""
-    columns = (HAPPENINGS.c[name] for name in ("what", "run", "epoch", "subject"))
+    columns = (GANG_EVENTS.c[name] for name in ("what", "run", "epoch", "subject"))
     with store.engine.connect() as connection:
-        rows = connection.execute(select(*columns).where(HAPPENINGS.c.what.in_(CHECKED))).all()
+        rows = connection.execute(select(*columns).where(GANG_EVENTS.c.what.in_(CHECKED))).all()
     which = {What.PLANNED: "epoch", What.RESTARTED: "subject", What.ENDED: "subject"}
     return Counter(
         Happened(row.what, row.run, str(getattr(row, which[row.what])) if row.what in which else "") for row in rows

@@ -133,11 +133,11 @@ def history_view(
     )
 
 
-def steps_of(happenings: Sequence[GangEvent], now: float) -> list[GangStep]:
+def steps_of(events: Sequence[GangEvent], now: float) -> list[GangStep]:
     """Return events as steps of a timeline."""
     return [
         GangStep(moment(each.at, now), str(each.what), plain(each.text), each.epoch, _nodes(each.nodes))
-        for each in happenings
+        for each in events
     ]
 
 

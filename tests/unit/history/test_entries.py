@@ -184,7 +184,7 @@ def test_a_tenant_cannot_fill_the_store() -> None:
     w.look("podgroups", GROUP, 0.2, group())
     for number in range(500):
         w.look("podgroups", GROUP, 1.0, group("Pending", waits(f"Reason{number}", "x" * 5_000, 1)))
-    found = entered(w.looks).take_changes().happenings
+    found = entered(w.looks).take_changes().gang_events
     assert len(found) == OF_GANG
     assert max(len(each.text) for each in found) == 1_000
 
@@ -209,7 +209,7 @@ def test_texts_of_tenants_fit_into_every_store() -> None:
     changes = entered(w.looks).take_changes()
     (gang,), (run,) = changes.gangs.values(), changes.runs.values()
     assert run.asked == {GPU: 2000}
-    texts = [*map(str, structs.astuple(gang)), *(each.text + each.subject for each in changes.happenings)]
+    texts = [*map(str, structs.astuple(gang)), *(each.text + each.subject for each in changes.gang_events)]
     assert not any("\0" in text for text in texts)
     assert (len(gang.id) <= 512, len(gang.queue), len(gang.user), len(gang.owner)) == (True, 253, 512, 63)
     HistoryStore.for_writing(MEMORY).write(changes, {})
@@ -266,7 +266,7 @@ def test_a_tenant_who_flips_conditions_writes_few_rows(gangs: int, flips: int, k
     for number in range(gangs):
         end = ObservationTime(hour + flips + 1, live=True)
         apply(entries, Observation("podgroups", f"evil-g{number}", None, gone=True, moment=end, namespace="evil"))
-    rows = entries.changes.happenings
+    rows = entries.changes.gang_events
     assert [each.what for each in rows if each.run == "other-good"] == ["submitted", "waits"]
     assert [each.what for each in rows if each.run != "other-good"].count("ended") == gangs
     assert len(rows) == kept + gangs + 2

@@ -27,7 +27,7 @@ from history.model import (
     What,
 )
 from history.retain import SLICE_MS, Retention, tidy
-from history.schema import FOLDS, GANGS, HAPPENINGS, HOLDINGS, METADATA, RUNS
+from history.schema import FOLDS, GANG_EVENTS, GANGS, HOLDINGS, METADATA, RUNS
 from history.settings import HistorySettings
 from history.spans import floors
 from history.store import HistoryStore, StoreError
@@ -50,7 +50,7 @@ def put(into: RowChanges, gang: str, namespace: str, begin: int, end: int | None
     owner = {"namespace": namespace, "queue": "q", "user": "eve", "name": gang, "kind": "Job"}
     into.gangs[gang] = RecordedGang(id=gang, submitted=begin, ended=end, **owner)
     into.runs[run] = GangRun(uid=run, gang=gang, submitted=begin, ended=end, asked={GPU: 8000})
-    into.happenings.append(GangEventRow(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=begin, text="x" * 500))
+    into.gang_events.append(GangEventRow(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=begin, text="x" * 500))
 
 
 def crowded(url: str = MEMORY) -> HistoryStore:
@@ -165,8 +165,8 @@ def restarting(into: RowChanges, gang: str, namespace: str, begin: int, *, ends:
         uid = f"{gang}-{number}"
         into.runs[uid] = replace(into.runs.pop(f"run-{gang}"), uid=uid)
         into.holdings[uid] = replace(into.holdings.pop(f"pod-{gang}"), pod=uid, run=uid)
-        into.happenings.append(replace(into.happenings.pop(), run=uid))
-        into.happenings += [
+        into.gang_events.append(replace(into.gang_events.pop(), run=uid))
+        into.gang_events += [
             GangEventRow(gang=gang, run=f"job-{gang}", epoch=0, what=what, at=at, subject=str(number))
             for what in (What.RESTARTED, What.SUBMITTED)
         ]
@@ -219,7 +219,7 @@ def test_of_a_gang_that_lives_old_runs_go() -> None:
         told = [GangEventRow(gang="g", run=run.uid, epoch=0, what=What.SUBMITTED, at=begin)]
         told += [GangEventRow(gang="g", run="job", epoch=0, what=What.RESTARTED, at=begin, subject=str(number))]
         gang = RecordedGang(id="g", namespace="n", name="j", kind="Job", queue="q", submitted=20 * DAY_MS)
-        store.write(RowChanges(gangs={"g": gang}, runs={"": run}, happenings=told), {"seen-until": str(NOW)})
+        store.write(RowChanges(gangs={"g": gang}, runs={"": run}, gang_events=told), {"seen-until": str(NOW)})
     by_room(store, 0)
     assert [each.what for each in read.events_of_gang(store, EVERYTHING, "n", "j")] == [What.SUBMITTED, What.RESTARTED]
 
@@ -294,7 +294,7 @@ def test_a_tenant_who_makes_and_deletes_gangs_leaves_few_rows(seed: int, monkeyp
             recorder = record(cluster, store, until)
         rows = usage(store, EVERYTHING, ("queue", "user"), since=T - DAY_MS // 1000, now=T + 3600)
         with store.engine.connect() as connection:
-            tables = (GANGS, RUNS, HOLDINGS, HAPPENINGS)
+            tables = (GANGS, RUNS, HOLDINGS, GANG_EVENTS)
             counts = [connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables]
         assert recorder.tallies is not None
         kept = [{name: replace(each, lost=0) for name, each in row.resources.items()} for row in rows]

@@ -33,7 +33,7 @@ def gang_of_one(
         gangs={gang: RecordedGang(id=gang, namespace=namespace, name=name, submitted=at, **whose)},  # type: ignore[arg-type]
         runs={run: GangRun(uid=run, gang=gang, submitted=at, ended=at + bound + lasts, asked=amounts)},
         holdings={pod: holding},
-        happenings=[GangEventRow(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=at, text=text)],
+        gang_events=[GangEventRow(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=at, text=text)],
     )
 
 
