@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import Final
 
 from gangs.members import container_of
 from gangs.words import plain
@@ -9,6 +10,9 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.pod_problems import failure, first_failure
 from muster.kube.client import Client
 from muster.kube.errors import APIError
+
+_MOST_BYTES: Final = 4_000
+"""Maximum size of the line; the rest is cut."""
 
 
 def last_line(client: Client, pods: Iterable[Pod]) -> Iterator[str]:
@@ -20,5 +24,7 @@ def last_line(client: Client, pods: Iterable[Pod]) -> Iterator[str]:
     container = (how.container if how else "") or container_of(pod)
     meta = pod.metadata
     with suppress(APIError):
-        lines = list(client.log_lines(meta.name, meta.namespace, container, follow=False, last=1))
+        lines = list(
+            client.log_lines(meta.name, meta.namespace, container, follow=False, last=1, most_bytes=_MOST_BYTES)
+        )
         yield from (f"last line of the log of pod {meta.name}: {plain(line)}" for line in lines[-1:])

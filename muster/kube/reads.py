@@ -155,15 +155,23 @@ class Reads:
         return Watch(answer, res)
 
     async def log_lines(
-        self, pod: str, namespace: str, container: str, *, follow: bool = True, last: int | None = None
+        self,
+        pod: str,
+        namespace: str,
+        container: str,
+        *,
+        follow: bool = True,
+        last: int | None = None,
+        most_bytes: int | None = None,
     ) -> AsyncGenerator[str]:
         """Yield the lines of a container's log, or the `last` ones.
 
-        With `follow`, until it ends, even if it is silent.
+        With `follow`, until it ends, even if it is silent. With `most_bytes`, the API server cuts the log there,
+        because a program may print a line without end.
         """
         path = f"{PODS.path(namespace, pod)}/log"
-        tail = None if last is None else str(last)
-        query = given(container=container, follow="true" if follow else None, tailLines=tail)
+        tail, most = (None if each is None else str(each) for each in (last, most_bytes))
+        query = given(container=container, follow="true" if follow else None, tailLines=tail, limitBytes=most)
         answer = await self._transport.stream(path, resource="logs", query=query)
         try:
             async for line in lines_of(answer):

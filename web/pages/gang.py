@@ -144,7 +144,8 @@ def _lines(client: Client, pod: Pod, container: str) -> tuple[list[str], str]:
     """Return the latest lines, or the reason why there are none."""
     meta = pod.metadata
     try:
-        lines = client.log_lines(meta.name, meta.namespace, container, follow=False, last=LOG_LINES)
+        most = LOG_LINES * LINE_CHARS
+        lines = client.log_lines(meta.name, meta.namespace, container, follow=False, last=LOG_LINES, most_bytes=most)
         found = [_printable(line[:LINE_CHARS]) for line in islice(lines, LOG_LINES)]
     except APIError as error:
         return [], f"The log of pod {meta.name} cannot be read: {error.message}"
