@@ -77,7 +77,7 @@ _server = click.option(
 _server_ca = click.option(
     "--server-ca", type=FILE, envvar="MUSTER_WEB_CA", show_envvar=True, help="The authority of its certificate (PEM)."
 )
-namespace_option = click.option("-n", "--namespace", help="[default: that of the kubeconfig's context]")
+namespace_option = click.option("-n", "--namespace", help="[default: the kubeconfig context's namespace]")
 all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")
 object_output_option = click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True

@@ -145,13 +145,13 @@ _scheduler_config = click.option(
 )
 _snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
 planned_namespace_option = click.option(
-    "-n", "--namespace", help="[default: that of the kubeconfig's context; in a snapshot default]"
+    "-n", "--namespace", help="[default: the kubeconfig context's namespace; in a snapshot, default]"
 )
 recovery_option = click.option(
     "--recovery-timeout",
     "recovery_s",
     type=click.FloatRange(min=0),
-    help="Another time, in seconds, for which a gang may stay partial.  [default: that of the extender]",
+    help="Another time, in seconds, for which a gang may stay partial.  [default: the extender's setting]",
 )
 
 

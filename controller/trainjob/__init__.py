@@ -2,9 +2,9 @@
 
 `rules` decides; the modules here do I/O, in the order of a pass: `runtimes` has the version of the runtime that
 admission saw, and frees runtimes of an old finalizer. `children` reads the existing objects of a TrainJob and carries
-out the steps of the rules, and `cleanup` deletes what is left at the end. `controller` queues the keys of changed
-TrainJobs, runs the passes and writes the status. `watched` has the objects of kinds that plugins build and watch,
-`report` receives reports of trainers.
+out the steps of the rules, and `cleanup` deletes the remaining objects at the end. `controller` queues the keys of
+changed TrainJobs, runs the passes and writes the status. `watched` has the objects of kinds that plugins build and
+watch, `report` receives reports of trainers.
 
 A TrainJob that has ended stays ended, and a pass over an up-to-date TrainJob writes nothing. The package must not
 import the controllers of Jobs, queues and gangs: it communicates with them through the API. Start with

@@ -233,8 +233,8 @@ def _cell(text: str) -> str:
 def as_lines(definition: JSON) -> list[str]:
     """Return a definition as sorted lines; each has the last part of a path, indented, and its properties as JSON.
 
-    Later definitions are compared with those of the last release (charts/released), because definitions may only gain
-    fields.
+    Later definitions are compared with the last release's definitions (charts/released), because definitions may only
+    gain fields.
     """
     parts = sorted((path.split("."), facts) for path, facts in facts_of(definition).items())
     return [f"{' ' * len(path[:-1])}{path[-1]} {json.dumps(facts, sort_keys=True)}" for path, facts in parts]

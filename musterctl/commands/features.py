@@ -1,6 +1,6 @@
 """`muster features`: the table of features, with their maturity, first version, and how to switch them off.
 
-docs/features.md is generated from the table; it defines the levels, which are those of Kubernetes features.
+docs/features.md is generated from the table; it defines the levels, the same as for Kubernetes features.
 """
 
 from operator import attrgetter

@@ -18,7 +18,7 @@ from web.serving import PORT, serve_locally
 @click.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
-@click.option("-n", "--namespace", help="Show this one, where you may not list all.  [default: that of the context]")
+@click.option("-n", "--namespace", help="Show this one, where you may not list all.  [default: the context's]")
 @click.option(
     "--store",
     envvar=STORE_VARIABLE,

@@ -40,7 +40,7 @@ class Submission:
     """Submitted manifests: `items` are the resulting objects, `ignored` the objects that are not placed.
 
     `now` is seconds since the epoch. The namespaces may opt in to Muster. The queues name their node pools. `groups`
-    are those of the webhook, and `user` is who submits them. The runtimes are available to TrainJobs, in addition to
+    are the webhook's resource groups, and `user` submits the manifests. TrainJobs can use the runtimes in addition to
     Muster's own. `most_pods` limits the pods of all workloads but Volcano Jobs, each of which admission reviews.
     """
 
