@@ -35,9 +35,6 @@ NAME = names.WEBHOOKS
 TIMEOUT_S = 10
 SHORT_TIMEOUT_S = 2
 """For requests that need no answer: no autoscaler should wait long for one."""
-# While a webhook does not answer, its name is the only text of Muster that users read, so it names the remedy.
-_HINT = "start-the-muster-webhook"
-_POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
 _CHANGES = ("CREATE", "UPDATE")
 
 Expression = dict[str, Any]
@@ -234,9 +231,10 @@ def _alike(entries: Sequence[_Webhook]) -> list[list[_Webhook]]:
 
 def _webhook(alike: Sequence[_Webhook], client: dict[str, Any]) -> dict[str, Any]:
     entry, *others = alike
-    name = "-".join([entry.name.partition(".")[0], *(each.resource.plural for each in others)])
+    # The API server puts this name at the head of each refusal, so it is short and names the kind.
+    name = f"{entry.name}-and-others" if others else entry.name
     result: dict[str, Any] = {
-        "name": f"{name if others else entry.name}.{_POD_HINT if entry.resource is PODS else _HINT}.{names.DOMAIN}",
+        "name": f"{name}.{names.DOMAIN}",
         "clientConfig": client,
         "rules": [
             {

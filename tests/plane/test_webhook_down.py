@@ -1,4 +1,4 @@
-"""While the webhook is down: small and closed, and the refusal says what to do."""
+"""While the webhook is down: few objects are refused, and the refusal names the webhook of their kind."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -67,16 +67,16 @@ def test_pods_that_do_not_ask_are_created(client: Client) -> None:
     client.create(PODS, pod({"muster.dev/managed": "false"}), MANAGED)
 
 
-def test_pods_that_ask_are_refused_with_what_to_do(client: Client) -> None:
-    """The message names the webhook, that it has to be started, and how to do without."""
-    for labels, namespace in (
-        ({"muster.dev/queue": "default"}, PLAIN),
-        ({"muster.dev/framework": "torch"}, PLAIN),
-        ({}, MANAGED),
+def test_pods_that_ask_are_refused_by_a_named_webhook(client: Client) -> None:
+    """The message names Muster's webhook for pods, and that nobody answers."""
+    for name, labels, namespace in (
+        ("pods", {"muster.dev/queue": "default"}, PLAIN),
+        ("shaped-pods", {"muster.dev/framework": "torch"}, PLAIN),
+        ("namespaced-pods", {}, MANAGED),
     ):
-        said = refused(client, PODS, pod(labels), namespace)
-        assert "start-the-muster-webhook-or-label-the-pod-managed-false" in said
-        assert "connection refused" in said
+        message = refused(client, PODS, pod(labels), namespace)
+        assert f'failed calling webhook "{name}.muster.dev"' in message
+        assert "connection refused" in message
 
 
 def test_pods_that_belong_to_a_node_are_created_in_a_managed_namespace(client: Client) -> None:
@@ -96,6 +96,6 @@ def test_workloads_are_refused_alike(client: Client) -> None:
     }
     client.create(INDEXED_JOBS, job, PLAIN)
     asking = {**job, "metadata": {**job["metadata"], "labels": {"muster.dev/queue": "default"}}}
-    assert "start-the-muster-webhook" in refused(client, INDEXED_JOBS, asking, PLAIN)
-    assert "start-the-muster-webhook" in refused(client, INDEXED_JOBS, job, MANAGED)
-    assert "start-the-muster-webhook" in refused(client, TRAIN_JOBS, TRAIN_JOB, PLAIN)
+    assert 'webhook "jobs.batch.muster.dev"' in refused(client, INDEXED_JOBS, asking, PLAIN)
+    assert 'webhook "namespaced-jobs.batch.muster.dev"' in refused(client, INDEXED_JOBS, job, MANAGED)
+    assert 'webhook "trainjobs.muster.dev"' in refused(client, TRAIN_JOBS, TRAIN_JOB, PLAIN)

@@ -27,7 +27,7 @@ _RAW_PODS: Resource[JSON] = Resource("", "v1", "pods", "Pod", JSON)
 HALF_PLACED_S = 45.0
 """A gang that begins to start has started whole by then, or holds nothing: a barrier, a deadline, an eviction."""
 
-_DENIED_BY_MUSTER = "start-the-muster-webhook"
+_DENIED_BY_MUSTER = '.muster.dev" denied the request'
 _OWNER_GONE = "that owns this pod is gone"
 """A controller makes a pod of what was deleted a moment ago: the pod would go at once, and nobody misses it."""
 
@@ -206,7 +206,7 @@ class Scene(Watching):
     def _denials(self) -> list[str]:
         """Muster's refusals of pods, in the words that their controllers had for them."""
         found = [event.message for event in self.client.list(EVENTS, self.namespace)]
-        return [each for each in found if _DENIED_BY_MUSTER in each and "denied the request" in each]
+        return [each for each in found if _DENIED_BY_MUSTER in each]
 
     def _mine(self, each: writes.Written) -> bool:
         return each.namespace == self.namespace

@@ -36,11 +36,12 @@ def test_every_route_exists_and_is_used() -> None:
     assert paths == set(routes(lookups(), FRAMEWORK))
 
 
-def test_names_are_unique() -> None:
-    """The API server refuses a configuration with two webhooks of one name."""
+def test_names_are_unique_and_short() -> None:
+    """The API server refuses a configuration with two webhooks of one name, and puts the name before each refusal."""
     for one in configurations(url="https://x", ca_bundle=b"", groups=GROUPS):
         found = [each["name"] for each in one["webhooks"]]
         assert len(found) == len(set(found))
+        assert max(map(len, found)) <= 60
 
 
 def test_fail_closed_and_small() -> None:
