@@ -67,6 +67,8 @@ class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A word or two: submitted, waits, planned, started, evicted, ended."""
     text: str
     nodes: tuple[str, ...]
+    gang: str = ""
+    """UID of its gang, as in `GangHistory`."""
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +164,7 @@ def events_of_gang(
     if not scope.has(namespace):
         return []
     chosen = (
-        select(GANG_EVENTS.c.at, GANG_EVENTS.c.epoch, GANG_EVENTS.c.what, GANG_EVENTS.c.text, GANG_EVENTS.c.nodes)
+        select(*(GANG_EVENTS.c[name] for name in ("at", "epoch", "what", "text", "nodes", "gang")))
         .join(GANGS, GANGS.c.id == GANG_EVENTS.c.gang)
         .where(GANGS.c.namespace == namespace, GANGS.c.name == name, *visible(scope, GANGS))
         .order_by(GANG_EVENTS.c.at, GANG_EVENTS.c.id)
@@ -171,8 +173,8 @@ def events_of_gang(
     chosen = chosen if uid is None else chosen.where(GANGS.c.id == uid)
     with store.failing(), store.engine.connect() as connection:
         return [
-            GangEvent(at=at / MS, epoch=epoch, what=what, text=text, nodes=_NODES.decode(nodes))
-            for at, epoch, what, text, nodes in connection.execute(chosen)
+            GangEvent(at=at / MS, epoch=epoch, what=what, text=text, nodes=_NODES.decode(nodes), gang=gang)
+            for at, epoch, what, text, nodes, gang in connection.execute(chosen)
         ]
 
 

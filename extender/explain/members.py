@@ -18,6 +18,7 @@ from muster.api.kubernetes.core import NODES, Node, Pod
 from muster.api.kubernetes.pod_problems import deletion_began, problems, sentence
 from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, runs_of
 from muster.resources.vector import PODS, Vector, add, to_quantities, vector_text
+from muster.workloads.owners import workload_of
 
 NODES_SHOWN = 12
 """Maximum number of nodes named per pod set."""
@@ -77,9 +78,9 @@ def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> li
 
 
 def gang_text(gang: GangView) -> str:
-    """Return the gang under its owner's name, `Job ns/name`; its key if it has no owner."""
-    owner = gang.group.metadata.controller
-    return f"{owner.kind} {gang.group.metadata.namespace}/{owner.name}" if owner else gang.key
+    """Return the gang under its workload's name, `Job ns/name`; its key if it has no owner."""
+    meta, above = gang.group.metadata, workload_of(gang.group)
+    return f"{above.kind} {meta.namespace}/{above.name}" if meta.controller else gang.key
 
 
 def runs_text(runs: list[NodeRun]) -> str:

@@ -80,12 +80,6 @@ class QueueReport(Struct, frozen=True, rename="camel"):
         fair = self.fair_share.get(resource, 0)
         return self.allocated.get(resource, 0) / fair if fair else 0.0
 
-    @property
-    def dominant(self) -> str:
-        """The resource whose fair share is used most; pods only if there is no other resource."""
-        named = [name for name in {**self.fair_share, **self.allocated} if name != PODS]
-        return max(sorted(named), key=self.share, default=PODS)
-
 
 def queue_reports(what_if: WhatIf) -> list[QueueReport]:
     """Return the reports of all queues, each after its parent. Raises UnknownNameError if no plugin knows shares."""

@@ -26,6 +26,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.victims.notices import expected_to_go
+from muster.api.kubernetes.apps import DEPLOYMENTS, REPLICA_SETS
 from muster.api.kubernetes.core import PODS, Node, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import pool_of
@@ -116,7 +117,10 @@ def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool
 
 
 def _owner(meta: ObjectMeta) -> str:
-    owner = meta.controller
+    """Return the owner of a pod. For a ReplicaSet it is the Deployment, whose name the ReplicaSet extends by a hash."""
+    owner, suffix = meta.controller, f"-{meta.labels.get('pod-template-hash', '')}"
+    if owner and owner.kind == REPLICA_SETS.kind and suffix != "-" and owner.name.endswith(suffix):
+        return f"{DEPLOYMENTS.kind} {meta.namespace}/{owner.name.removesuffix(suffix)}"
     return f"{owner.kind} {meta.namespace}/{owner.name}" if owner else f"Pod {meta.namespace}/{meta.name}"
 
 

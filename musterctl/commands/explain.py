@@ -73,7 +73,8 @@ def explain(
     except UnknownNameError as error:
         client = read.client() if kind == "job" else None
         unplaced = why_unplaced(client, object_name, space) if client else ""
-        raise click.ClickException(unplaced or str(error)) from error
+        gone = f"; if it was deleted, `muster history {object_name} -n {space}` shows its events"
+        raise click.ClickException(unplaced or f"{error}{gone if kind == 'job' else ''}") from error
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     if isinstance(report, GangReport) and report.reason in {TOO_FEW_PODS, EVICTED}:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from gangs.words import nodes_text, short
 from history.answers import NO_GANGS, GangQuery, silence
@@ -47,14 +48,16 @@ def history(
 ) -> None:
     """Shows the events of gangs, including deleted ones.
 
-    Without NAME it lists gangs; with NAME it lists the events of that workload. docs/history.md describes what is
-    recorded.
+    Without NAME it lists gangs; with NAME it lists the events of that workload, all of them unless --since is given.
+    docs/history.md describes what is recorded.
     """
     source = source_of(where, store, server)
     if name is not None:
         if all_namespaces:
             raise click.UsageError("NAME and -A do not go together: name the namespace with -n")
-        show_events(source, namespace_in(namespace, where), name, output)
+        given = click.get_current_context().get_parameter_source("since_s") is not ParameterSource.DEFAULT
+        since = time.time() - since_s if given else 0.0
+        show_events(source, namespace_in(namespace, where), name, output, since)
         return
     space = None if all_namespaces else namespace_in(namespace, where)
     list_history(source, space, queue, chosen_user(user, where.client, mine=mine), since_s, output)
@@ -87,17 +90,33 @@ def list_history(
     report_silence(source, NO_GANGS)
 
 
-def show_events(source: Source, namespace: str, name: str, output: str) -> None:
-    """Print the events of a workload's gangs."""
+def show_events(source: Source, namespace: str, name: str, output: str, since: float) -> None:
+    """Print the events of a workload's gangs since a time; one table for each workload that had the name."""
     name = name.rpartition("/")[2]
-    events = source.events(namespace, name)
+    events = [each for each in source.events(namespace, name) if each.at >= since]
     if output != "table":
         show_object({"story": msgspec.to_builtins(events)}, output)
-    elif not events:
-        raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}")
-    else:
-        show_rows(_EVENT_COLUMNS, events)
-        report_silence(source, NO_GANGS)
+        return
+    if not events:
+        when = f" since {clock(since)}" if since else ""
+        raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}{when}")
+    tables: dict[str, list[GangEvent]] = {}
+    for each in events:
+        tables.setdefault(_workload_uid(each.gang), []).append(each)
+    found = source.gangs(GangQuery(namespace=namespace, name=name)).gangs if len(tables) > 1 else []
+    gangs = {_workload_uid(gang.uid): gang for gang in found}
+    for number, (uid, rows) in enumerate(tables.items()):
+        if gang := gangs.get(uid):
+            by = f" by {gang.user}" if gang.user else ""
+            title = f"{gang.kind} {gang.name}, submitted {clock(gang.submitted)}{by}: {gang.state}"
+            click.echo(f"\n{title}" if number else title)
+        show_rows(_EVENT_COLUMNS, rows)
+    report_silence(source, NO_GANGS)
+
+
+def _workload_uid(gang: str) -> str:
+    """Return the UID of a gang's workload, which differs if a name is used again (`RecordedGang.id`)."""
+    return gang.split("/")[1] if "/" in gang else gang
 
 
 def clock(at: float | None) -> str:

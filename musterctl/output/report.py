@@ -16,7 +16,8 @@ from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from extender.simulate.placing import SimulatedGang
 from gangs.words import ranks_text
 from muster.api.grammar import many, verb
-from muster.resources.vector import CPU, GPU, PODS, Vector, amount_text
+from muster.resources.gpus import is_gpu
+from muster.resources.vector import PODS, Vector, amount_text
 from musterctl.output.table import drawn
 from musterctl.output.terminal import Console
 
@@ -159,16 +160,18 @@ def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
 
 
 def _main(report: QueueReport, usual: str = PODS) -> str:
-    """Return the main resource of the queue: the resource that it uses most, preferably a deserved one.
+    """Return the resource whose fair share the queue uses most; GPUs first if shares are equal.
 
-    For a queue without usage, it is a deserved resource, GPUs first, else the `usual` resource.
+    For a queue without usage, it is a resource that it deserves, else the `usual` one.
     """
-    if report.dominant == PODS:
-        deserved = [name for name in (GPU, CPU, *sorted(report.deserved)) if report.deserved.get(name, 0)]
-        return next((name for name in deserved if name != PODS), usual)
-    most = report.share(report.dominant)
-    alike = [name for name in report.deserved if report.allocated.get(name, 0) and report.share(name) >= most]
-    return min(alike, default=report.dominant)
+    used, deserved = ({name for name in each if each[name]} - {PODS} for each in (report.allocated, report.deserved))
+    among = used or deserved
+    return max(sorted(among, key=_scarce), key=lambda name: round(report.share(name), 2), default=usual)
+
+
+def _scarce(name: str) -> tuple[bool, bool, str]:
+    """Return the order of resources with equal shares: GPUs, other extended resources, cpu and memory."""
+    return not is_gpu(name), "/" not in name, name
 
 
 def bar(share: float) -> str:

@@ -182,10 +182,10 @@ AWAITS_OWNER = "eviction-awaits-owner"
 def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
     """A whole gang was evicted, and cannot start before its owner of this kind (empty: no owner) has created new pods.
 
-    The controller of batch Jobs delays that, longer after each eviction; `until` (RFC 3339) ends its longest delay.
+    The controller of batch Jobs waits longer after each failed pod; `until` (RFC 3339) ends its longest wait.
     """
     text = f"its {evicted(pods, reason)}; it waits until {f'the {kind} makes' if kind else 'there are'} new ones"
-    return f"{text}, which Kubernetes delays after evictions, until {until} at most" if until else text
+    return f"{text}, which it does by itself, by {until} at the latest (its usual back-off)" if until else text
 
 
 def eviction(reason: Reason) -> str:

@@ -23,6 +23,8 @@ GANG = GangHistory(
     uid="u", namespace="team", name="fit", kind="Job", queue="q", user="anne", submitted=NOW - 900, started=NOW - 600,
     ended=None, state="Running", restarts=0, evictions=0, nodes=("n0",), gpu_seconds=60.0,
 )  # fmt: skip
+PAIR = {"first": "Failed", "second": "Running"}
+"""UIDs of two workloads of one name, and their states."""
 
 
 def ok(body: Any) -> Any:
@@ -67,6 +69,24 @@ def test_a_story_of_the_history(page: Any, server: Server) -> None:
     told = [GangEvent(at=NOW, epoch=0, what="submitted", text="by anne", nodes=())]
     server.answers["GET /api/history/team/fit"] = ok(told)
     assert "by anne" in page("history job.batch/fit -n team").stdout
+
+
+def test_workloads_of_one_name_are_told_apart(page: Any, server: Server) -> None:
+    """Each under its kind, creator, submission and state; those of the time before `--since` are left out."""
+    gangs = [msgspec.structs.replace(GANG, uid=f"team/{uid}/g", state=state) for uid, state in PAIR.items()]
+    events = [
+        GangEvent(at=at, epoch=0, what="submitted", text=f"of {uid}", nodes=(), gang=f"team/{uid}/g")
+        for uid, at in (("first", NOW - 7200), ("second", NOW - 900))
+    ]
+    server.answers |= {"GET /api/history/team/fit": ok(events), "GET /api/history": ok(Gangs(gangs))}
+    lines = page("history fit -n team").stdout.splitlines()
+    titles = [number for number, line in enumerate(lines) if line.startswith("Job fit, submitted ")]
+    assert [lines[number].rpartition(" by ")[2] for number in titles] == ["anne: Failed", "anne: Running"]
+    assert ["of first" in lines[titles[0] + 2], "of second" in lines[titles[1] + 2]] == [True, True]
+    late = page("history fit -n team --since 1h").stdout
+    assert ("of second" in late, "of first" in late, "Job fit, submitted" in late) == (True, False, False)
+    nothing = page("history fit -n team --since 1m")
+    assert (nothing.exit_code, "nothing is recorded of a workload 'fit'" in nothing.stderr) == (1, True)
 
 
 def test_usage_of_the_history(page: Any, server: Server) -> None:

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from explain_world import Cases, ExplainWorld, placed
 from extender_world import GPU1, GPU8
-from msgspec import convert
+from msgspec import convert, to_builtins
 from state_oracle import recomputed_use
 
 from extender.explain.find import explain
 from extender.explain.whatif import WhatIf
 from extender.planner.actions import cyclework
 from extender.planner.queuepositions import waiting
-from muster.api.kubernetes.core import Taint
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.core import Pod, Taint
+from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass
 from muster.api.muster.placement import AvoidedNode
 from muster.api.volcano.scheduling import PodGroupCondition
@@ -293,6 +293,20 @@ def test_the_smallest_set_of_gangs_whose_end_would_help_is_named() -> None:
     [ends] = [each for each in world.gang_report("a").relief if each.kind == "ends"]
     assert set(ends.names) == {"ns/three", "ns/two"}
     assert ends.sentence == "Job ns/three (3 pods on 3 nodes), Job ns/two (2 pods on 2 nodes) end"
+
+
+def test_pods_of_a_deployment_are_named_by_it() -> None:
+    """Its ReplicaSet has a name that nobody has written."""
+    world = ExplainWorld().nodes(1)
+    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-5d8f", uid="u", controller=True)
+    spec = world.pod_spec(GPU8, schedulerName="default-scheduler", nodeName="node-0")
+    meta = world.meta("web-5d8f-x", uid="w", labels={"pod-template-hash": "5d8f"}, owner_references=[owner])
+    world.state.on_pod(
+        None, convert({"metadata": to_builtins(meta), "spec": spec, "status": {"phase": "Running"}}, Pod)
+    )
+    world.gang("a", {"worker": (1, GPU8)})
+    [ends] = [each for each in world.gang_report("a").relief if each.kind == "ends"]
+    assert ends.names == ("Deployment ns/web",)
 
 
 def test_a_pod_that_does_not_end_is_named() -> None:

@@ -126,9 +126,10 @@ def test_a_node_is_suspect_by_the_list_in_the_file(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_fails_with_one_line(tmp_path: Path) -> None:
-    """And with a near name."""
+    """And with a near name, and the command that knows deleted ones."""
     file = tmp_path / "file"
     file.write_bytes(save(world_of_secrets().dump()))
     result = CliRunner().invoke(main, ["explain", "job", "fisrt", "-n", "ns", "--snapshot", str(file)])
-    error = "Error: there is no job with a gang 'fisrt' in namespace 'ns'; near names: first\n"
-    assert (result.exit_code, result.output) == (1, error)
+    error = "Error: there is no job with a gang 'fisrt' in namespace 'ns'; near names: first"
+    gone = "if it was deleted, `muster history fisrt -n ns` shows its events"
+    assert (result.exit_code, result.output) == (1, f"{error}; {gone}\n")

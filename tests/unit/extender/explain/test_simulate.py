@@ -228,10 +228,10 @@ CRON_JOB["spec"]["jobTemplate"] = {
 
 @pytest.mark.parametrize(("manifest", "title"), [
     (STATEFUL_SET, "StatefulSet ns/new"),
-    (DEPLOYMENT, "ReplicaSet ns/new-1"),
+    (DEPLOYMENT, "Deployment ns/new"),
     (JOB_SET, "JobSet ns/new"),
     (LEADER_WORKER_SET, "LeaderWorkerSet ns/new"),
-    (TRAIN_JOB, "Job ns/new"),
+    (TRAIN_JOB, "TrainJob ns/new"),
     (CRON_JOB, "Job ns/new-1"),
 ], ids=lambda each: each["kind"] if isinstance(each, dict) else "")  # fmt: skip
 def test_every_kind_is_one_gang_on_the_nodes_of_its_pods(

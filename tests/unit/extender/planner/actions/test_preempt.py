@@ -69,7 +69,10 @@ def test_no_pod_is_evicted_for_a_while_after_a_failed_eviction(ahead_s: float, *
 
 @pytest.mark.parametrize(
     ("kind", "ends"),
-    [("batch/v1", ", which Kubernetes delays after evictions, until 2027-01-15T08:10:00Z at most"), ("x/v1", "")],
+    [
+        ("batch/v1", ", which it does by itself, by 2027-01-15T08:10:00Z at the latest (its usual back-off)"),
+        ("x/v1", ""),
+    ],
 )
 def test_the_longest_delay_of_new_pods_is_named(kind: str, ends: str) -> None:
     """The controller of batch Jobs makes evicted pods again after a back-off."""
