@@ -154,8 +154,8 @@ class Plane:
             install.runtimes(client)
             install.trainer_version(client)
         self._start(state.COMPONENTS, report)
-        self._await(state.KWOK, "nodes are known", lambda: install.unknown_nodes(client), report)
-        self._await(state.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
+        self._await(state.KWOK, "the nodes", lambda: install.unknown_nodes(client), report)
+        self._await(state.CONTROLLER, "the default queue", lambda: install.closed_queue(client), report)
 
     def mend(self) -> None:
         """Start parts that have died in order, and wait for all of them; install nothing."""

@@ -29,7 +29,7 @@ READY: Final = {
     SCHEDULER: ("https", SCHEDULER, "/readyz"),
     KWOK: ("http", KWOK, "/healthz"),
     WEBHOOK: ("http", "webhook-status", "/readyz"),
-    EXTENDER: ("http", "extender-status", "/healthz"),  # ready only once its kube-scheduler leads
+    EXTENDER: ("http", "extender-status", "/readyz"),
     MUSTER_SCHEDULER: ("https", MUSTER_SCHEDULER, "/healthz"),
     CONTROLLER: ("http", "controller-status", "/readyz"),
     HISTORY: ("http", "history-status", "/healthz"),
