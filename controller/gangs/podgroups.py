@@ -5,6 +5,7 @@ pods change, the owner is read, and the PodGroup is created, changed, completed 
 """
 
 from contextlib import suppress
+from itertools import chain
 
 from msgspec import structs
 
@@ -13,10 +14,10 @@ from controller.kit import KeyController, Kit
 from controller.live import controller_of, delete, find_or_make, get_or_none, owned_by, patch_object
 from muster.api import names
 from muster.api.grammar import many
-from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.pools import is_musters
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.api.volcano.scheduling import POD_GROUPS, WORLD_ENDED, PodGroup
 from muster.kube.errors import APIError, NotFound, Refused
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of, job_of_pod
@@ -47,6 +48,8 @@ class PodGroups(KeyController):
         super().__init__(kit, "podgroup")
         self._pods, self._groups = caches.pods.store, caches.groups.store
         self._fits: dict[str, Fit] = {}
+        self._lowered: dict[str, set[str]] = {}
+        """PodGroup → UIDs of Jobs that have got fewer completions: once, because an owner may set them back."""
         self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
@@ -71,11 +74,12 @@ class PodGroups(KeyController):
         if old and new is None:
             key = old.metadata.key
             self._fits.pop(key, None)
+            self._lowered.pop(key, None)
             if self._pods.by_index(GROUP_INDEX, key):
                 self.worker.queue.add(key)
         elif old is None and new and _is_of_plain_pods(new.metadata):
             self.worker.queue.add(new.metadata.key)  # its pods may have ended while no controller ran
-        elif old and new and old.status.phase != new.status.phase != "Completed":
+        elif new and (new.world_ended or (old and old.status.phase != new.status.phase != "Completed")):
             self.worker.queue.add_after(new.metadata.key, AGAIN_S)
 
     def process(self, key: str) -> None:
@@ -83,6 +87,7 @@ class PodGroups(KeyController):
         pods = self._pods.by_index(GROUP_INDEX, key)
         if pods:
             self._ensure(key, pods)
+            self._end_world(key, pods)
         else:
             self._end(key)
 
@@ -204,6 +209,33 @@ class PodGroups(KeyController):
             delete(self._client, POD_GROUPS, group.metadata)
         elif rules.is_over:
             self.worker.queue.add_after(key, END_S)
+
+    def _end_world(self, key: str, pods: list[Pod]) -> None:
+        """Lower the completions of Jobs whose elastic world has ended, so that pods that never started are deleted."""
+        group = self._groups.get(key)
+        if group is None or not group.world_ended:
+            return
+        ended = (self._pods.by_index(ENDED_INDEX, f"{key} {phase}") for phase in ("Succeeded", "Failed"))
+        for meta in {pod.metadata.controller.uid: pod.metadata for pod in pods if pod.metadata.controller}.values():
+            kind = row_of(meta.controller)
+            if (
+                kind
+                and kind.gang
+                and kind.gang.size_of_ended
+                and (job := controller_of(self._client, meta, kind.resource))
+            ):
+                own = [pod for pod in chain(pods, *ended) if owned_by(pod.metadata, job.metadata.uid)]
+                size = kind.gang.size_of_ended(job, own)
+                if size is not None and job.metadata.uid not in self._lowered.get(key, ()):
+                    self._lower(key, job, size)
+
+    def _lower(self, key: str, job: Object, size: int) -> None:
+        version = {"resourceVersion": job.metadata.resource_version}
+        patch = {"metadata": version, "spec": {"completions": size, "parallelism": size}}
+        patch_object(self._client, INDEXED_JOBS, job.metadata, patch)
+        self._lowered.setdefault(key, set()).add(job.metadata.uid)
+        why = "its elastic world ended well, and the other members had not started"
+        self._recorder.event(job, "Normal", WORLD_ENDED, f"completions and parallelism lowered to {size}: {why}")
 
     def _complete(self, group: PodGroup, ending: str) -> None:
         """Write the end of a gang, for all programs that report it; `ending` is the reason for its failure."""

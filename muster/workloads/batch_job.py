@@ -7,11 +7,12 @@ import msgspec
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.kubernetes.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
+from muster.api.kubernetes.core import CRON_JOBS, INDEXED_JOBS, IndexedJob, Pod
 from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.limits import PODS
-from muster.api.ranges import ranges
+from muster.api.limits import PODS, whole_number
+from muster.api.muster.gang import gated
+from muster.api.ranges import numbers, ranges
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
 from muster.workloads.evicted_jobs import forgiving, unforgiven
@@ -21,6 +22,7 @@ from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, pa
 
 _BACKOFF = "BackoffLimitExceeded"
 _MAX_CHARS = 300
+_ENDS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
 
 
 class IndexedJobAdapter(Adapter):
@@ -76,6 +78,33 @@ def _left(job: IndexedJob) -> int | None:
         return None
     failed = sum(1 + last - first for first, last in ranges(str(job.status.get("failedIndexes") or "")))
     return max(0, job.spec.completions - int(job.status.get("succeeded") or 0) - failed)
+
+
+def size_of_ended_world(job: IndexedJob, pods: Iterable[Pod]) -> int | None:
+    """Return the completions with which a Job is complete whose elastic world has ended; None if it must not change.
+
+    All started pods have succeeded, and those that never started have the highest indexes. `pods` are all pods of the
+    Job. A user's success policy defines another end, and a failure is not left out.
+    """
+    spec, status, size = job.spec, job.status, job.spec.completions
+    marked = (job.metadata.annotations, mapping(mapping(spec.template.get("metadata")).get("annotations")))
+    if spec.completion_mode != "Indexed" or size is None or size != spec.parallelism or spec.suspend:
+        return None
+    if spec.success_policy or status.get("failedIndexes") or not any(names.ELASTIC in each for each in marked):
+        return None
+    if holds(status.get("conditions") or [], *_ENDS):
+        return None
+    succeeded, failed = set(numbers(str(status.get("completedIndexes") or ""), size)), set[int | None]()
+    for pod in pods:
+        index = whole_number(pod.metadata.labels.get(names.COMPLETION_INDEX))
+        if pod.status.phase == "Succeeded" and index is not None:
+            succeeded.add(index)
+        elif pod.finished:
+            failed.add(index)
+        elif not gated(pod):
+            return None
+    count = len(succeeded)
+    return count if succeeded == set(range(count)) and failed <= succeeded and count < size else None
 
 
 def _failure(job: IndexedJob) -> str:
@@ -167,6 +196,7 @@ BATCH_JOB = WorkloadKind(
         level=requested_level,
         wants_none=lambda job: job.spec.suspend or job.spec.parallelism == 0,
         is_over=lambda job: holds(job.status.get("conditions", []), "Complete", "Failed"),
+        size_of_ended=size_of_ended_world,
         failure=_failure,
         service=_service,
     ),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 from muster.api.base import Resource
 from muster.api.fields import FieldError
-from muster.api.kubernetes.core import PodSpec
+from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.unchecked import value_at
 from muster.workloads.adapter import Adapter
@@ -61,6 +61,9 @@ class GangRules:
     """True if the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
     is_over: Callable[[Any], bool] | None = None
     """True if the owner has ended, one way or the other; None for a kind that runs until it is deleted."""
+    size_of_ended: Callable[[Any, Iterable[Pod]], int | None] | None = None
+    """The size with which the owner of these pods is complete after the end of its elastic world; None: no other size.
+    """
     failure: Callable[[Any], str] | None = None
     """The reason for the owner's failure, as text; "" if it has not failed."""
     service: Callable[[Any], JSON] | None = None

@@ -1,15 +1,15 @@
-"""Jobs that a JobSet owns: each is a gang, and says what the JobSet says. The JobSet's own controller is not needed."""
+"""Jobs that a JobSet owns: without a framework each is a gang. The JobSet's own controller is not needed."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from job_sets import CRDS, JOBSETS, NAME, controlled, install
+from job_sets import CRDS, JOBSETS, NAME, controlled, install, make_jobs
 from jobs import Story
 
 from muster.api import names
 from muster.api.kubernetes.core import INDEXED_JOBS
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import POD_GROUPS, Queue
 from muster.workloads.table import gang_of
 from musterctl.plane.plane import Plane
 
@@ -65,3 +65,29 @@ def test_each_job_of_a_jobset_is_a_gang(story: Story, namespace: str, wait_for: 
         lambda: {group.status.phase for group in story.client.list(POD_GROUPS, namespace)} == {"Completed"},
         what="both gangs to complete",
     )
+
+
+@pytest.mark.usefixtures("_jobsets")
+def test_an_elastic_jobset_ends_without_pods_that_never_started(
+    story: Story, namespace: str, wait_for: WaitFor, make_queue: Callable[..., Queue]
+) -> None:
+    """Two of its three pods fit in the queue. When both have succeeded, its Job is complete with two."""
+    queue = make_queue("small", capability={"cpu": "200m"}).metadata.name
+    labels = {names.QUEUE: queue, names.FRAMEWORK: "torch"}
+    lasts = {names.ELASTIC: "2:3", "kwok.muster.dev/run-seconds": "3"}
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "100m"}}}
+    pods = {"metadata": {"annotations": lasts}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    template = {"metadata": {}, "spec": {"completions": 3, "parallelism": 3, "template": pods}}
+    spec = {"replicatedJobs": [{"name": "node", "replicas": 1, "template": template}]}
+    make_jobs(
+        story.client,
+        story.client.create(JOBSETS, {"metadata": {"name": "set", "labels": labels}, "spec": spec}, namespace),
+    )
+
+    def complete() -> bool:
+        conditions = story.client.get(INDEXED_JOBS, "set-node-0", namespace).status.get("conditions") or []
+        return "Complete" in {each["type"] for each in conditions}
+
+    wait_for(complete, what="the Job to be complete")
+    job = story.client.get(INDEXED_JOBS, "set-node-0", namespace)
+    assert (job.spec.completions, job.spec.parallelism, job.status["completedIndexes"]) == (2, 2, "0,1")

@@ -344,6 +344,26 @@ def test_the_controller_cannot_change_objects_of_others(
     controller.merge_patch(PODS, "theirs", {"metadata": {"annotations": {names.GROUP_NAME: "g"}}}, namespace)
 
 
+@pytest.mark.parametrize(("elastic", "size", "more", "may"), [
+    (True, 1, {}, True),
+    (False, 1, {}, False),
+    (True, 3, {}, False),
+    (True, 1, {"suspend": True}, False),
+    (True, 1, {"template": {"metadata": {"labels": {"a": "b"}}}}, False),
+])  # fmt: skip
+def test_the_controller_lowers_the_completions_of_elastic_jobs_only(
+    owner: tuple[Client, str], admin: Client, controller: Client, size: int, more: Any, *, elastic: bool, may: bool
+) -> None:
+    """It changes nothing else in Jobs of users."""
+    note = {"metadata": {"annotations": {names.ELASTIC: "1:3"} if elastic else {}}}
+    spec = {**BATCH, "template": {**note, **BATCH["template"]}, "completionMode": "Indexed"}
+    spec |= {"completions": 2, "parallelism": 2, "suspend": "template" in more}
+    name = admin.create(INDEXED_JOBS, {"metadata": {"generateName": "e-"}, "spec": spec}, owner[1]).metadata.name
+    patch = {"spec": {"completions": size, "parallelism": size, **more}}
+    told = refusal(lambda: controller.merge_patch(INDEXED_JOBS, name, patch, owner[1]))
+    assert ("Muster's controller" in told) is not may, told
+
+
 MAY: dict[str, dict[str, bool]] = {
     "view": {
         "get jobs.batch.volcano.sh": True,

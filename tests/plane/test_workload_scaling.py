@@ -8,7 +8,7 @@ import pytest
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, Queue
 from muster.kube.client import Client
 
 pytestmark = pytest.mark.plane
@@ -112,6 +112,30 @@ def test_the_group_of_a_job_that_ended_is_completed(
     found = group(client, namespace)
     assert found is not None
     assert found.status.phase == "Completed"
+
+
+def test_an_elastic_job_ends_without_pods_that_never_started(
+    client: Client, namespace: str, wait_for: WaitFor, make_queue: Callable[..., Queue]
+) -> None:
+    """Two of three pods fit in the queue. When both have succeeded, the Job is complete with two."""
+    queue = make_queue("small", capability={"cpu": "200m"}).metadata.name
+    content = workload(**{"muster.dev/elastic": "2:3"})
+    content["metadata"]["labels"] = {names.QUEUE: queue, names.FRAMEWORK: "torch"}
+    template = content["spec"]["template"]
+    template["metadata"]["annotations"] = {"kwok.muster.dev/run-seconds": "3"}
+    template["spec"]["restartPolicy"] = "Never"
+    content["spec"] = {"completionMode": "Indexed", "parallelism": 3, "completions": 3, "template": template}
+    client.create(INDEXED_JOBS, content, namespace)
+    wait_for(lambda: running(client, namespace) == 2)
+
+    def ended() -> bool:
+        return {"Complete"} <= {each["type"] for each in client.get(INDEXED_JOBS, "x", namespace).status["conditions"]}
+
+    wait_for(lambda: client.get(INDEXED_JOBS, "x", namespace).status.get("conditions") and ended())
+    job = client.get(INDEXED_JOBS, "x", namespace)
+    assert (job.spec.completions, job.spec.parallelism, job.status["completedIndexes"]) == (2, 2, "0,1")
+    assert {pod.status.phase for pod in client.list(PODS, namespace)} == {"Succeeded"}
+    wait_for(lambda: (found := group(client, namespace)) and found.status.phase == "Completed")
 
 
 def test_a_suspended_job_gives_its_group_back(client: Client, namespace: str, wait_for: WaitFor) -> None:

@@ -10,6 +10,7 @@ from muster.api.grammar import be, many
 from muster.api.kubernetes.core import Pod
 from muster.api.unchecked import mapping
 from muster.api.volcano.batch import FINISHED, Job, JobSpec, Phase
+from muster.api.volcano.scheduling import WORLD_ENDED
 from muster.volcano.tasks import max_retry, minimum, total_minimum, total_replicas
 
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
@@ -140,7 +141,7 @@ def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
     if others or counts.succeeded < max(spec.min_available, 1) or counts.succeeded == total_replicas(spec):
         return _completion(spec, counts)
     message = f"{many(counts.succeeded, 'pod')} of the elastic world succeeded; the others are no longer started"
-    return Transition("Completing", "WorldEnded", message)
+    return Transition("Completing", WORLD_ENDED, message)
 
 
 def _all_finished(spec: JobSpec, counts: Counts) -> Transition:

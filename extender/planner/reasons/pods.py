@@ -14,7 +14,7 @@ TOO_FEW = scheduling.TOO_FEW_PODS
 NOT_COMPARED = "NotComparedYet"
 LATER = "TriedLater"
 SLOT_LIMIT = "InFlightLimit"
-WORLD_ENDED = "WorldEnded"
+WORLD_ENDED = scheduling.WORLD_ENDED
 """Reasons of conditions."""
 
 not_compared = constant(

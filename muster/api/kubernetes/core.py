@@ -261,6 +261,7 @@ class IndexedJobSpec(Wire):
     completion_mode: str = "NonIndexed"
     suspend: bool = False
     backoff_limit: int | None = None
+    success_policy: dict[str, Any] | None = None
     template: dict[str, Any] = field(default_factory=dict)
     scheduling: JobScheduling | None = None
 

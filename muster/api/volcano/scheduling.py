@@ -72,6 +72,8 @@ PLACED = "Placed"
 """Reason of that condition, which is False then, of a gang that has waited and has its nodes planned."""
 TOO_FEW_PODS = "NotEnoughPods"
 """Reason of that condition of a gang whose pods do not all exist yet, as at each of its starts for a moment."""
+WORLD_ENDED = "WorldEnded"
+"""Reason of that condition of an elastic world whose members have succeeded, so that no further member starts."""
 
 
 class PodGroupCondition(Wire):
@@ -133,6 +135,12 @@ class PodGroup(Object):
         """Reason why the gang waits, in a sentence; empty if it does not wait."""
         waits = self.status.true_condition("Unschedulable")
         return waits.message if waits else ""
+
+    @property
+    def world_ended(self) -> bool:
+        """True if members of its elastic world have succeeded, so that it waits for no further member."""
+        waits = self.status.true_condition("Unschedulable")
+        return waits is not None and waits.reason == WORLD_ENDED
 
     @property
     def evicted(self) -> Reason:

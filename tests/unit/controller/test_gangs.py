@@ -16,7 +16,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod, PodStatus
 from muster.api.kubernetes.meta import OwnerReference
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import POD_GROUPS, WORLD_ENDED, PodGroupStatus
 from muster.kube.errors import Forbidden, Invalid
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET, LWS_NAME
@@ -174,6 +174,30 @@ def test_plain_pods_of_a_group_of_kueue(world: World, phases: tuple[str, str], e
         assert len(world.api.all(POD_GROUPS)) == left
     written = [group.status for kind, group in world.api.changes(POD_GROUPS) if kind == "MODIFIED"]
     assert [status.ending for status in written if status.phase == "Completed"] == end
+
+
+def test_an_elastic_job_whose_world_has_ended_gets_fewer_completions(world: World) -> None:
+    """Only after the planner has found that the world has ended, and once: its owner may set them back."""
+    marked = {"metadata": {"annotations": {names.ELASTIC: "1:2"}}}
+    spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": marked}
+    owner = world.owner(INDEXED_JOBS, spec=spec)
+    labels = {names.FRAMEWORK: "torch", names.COMPLETION_INDEX: "1"}
+    pod = world.pod(owner, "muster", labels, schedulingGates=[{"name": names.GATE}])
+    first = structs.replace(pod.metadata, name="first", uid="first", labels={**labels, names.COMPLETION_INDEX: "0"})
+    spec_of_first = structs.replace(pod.spec, node_name="a", scheduling_gates=[])
+    world.pods.add_object(Pod(metadata=first, spec=spec_of_first, status=PodStatus(phase="Succeeded")))
+    group = world.group(owner)
+    assert group
+    assert world.api.find(INDEXED_JOBS, "train", "n").spec.completions == 2
+    waits = {"type": "Unschedulable", "status": "True", "reason": WORLD_ENDED}
+    world.groups.add_object(structs.replace(group, status=msgspec.convert({"conditions": [waits]}, PodGroupStatus)))
+    world.pod_groups.process(f"n/podgroup-{owner.uid}")
+    job = world.api.find(INDEXED_JOBS, "train", "n")
+    assert (job.spec.completions, job.spec.parallelism) == (1, 1)
+    assert "completions and parallelism lowered to 1" in world.events.said[WORLD_ENDED]
+    world.api.merge_patch(INDEXED_JOBS, "train", {"spec": {"completions": 2, "parallelism": 2}}, "n")
+    world.pod_groups.process(f"n/podgroup-{owner.uid}")
+    assert world.api.find(INDEXED_JOBS, "train", "n").spec.completions == 2
 
 
 PARTS = {
