@@ -56,7 +56,7 @@ class Patch:
             self._made.add(tuple(parent))
         self._add(path, value, why)
 
-    def append(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
+    def append_item(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
         """Append an element to a list, which is created if it is missing."""
         if self._exists(path):
             self._add((*path, "-"), value, why)

@@ -44,10 +44,10 @@ class Reapply(Patch):
         if self._fills_in(path):
             super().set(*path, value=value, why=why)
 
-    def append(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
+    def append_item(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
         """Add an element if creation also filled in the list."""
         if self._fills_in(path):
-            super().append(*path, value=value, why=why)
+            super().append_item(*path, value=value, why=why)
 
     def _fills_in(self, path: tuple[Part, ...]) -> bool:
         if path[:2] == ("spec", "tasks") and path[3:4] == ("template",) and self._template_unchanged(path[2]):

@@ -43,7 +43,7 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: 
     for toleration in group.tolerations:
         if toleration not in known:
             why = _why(group, "tolerations", "its nodes may have this taint")
-            patch.append(*place, "tolerations", value=msgspec.to_builtins(toleration), why=why)
+            patch.append_item(*place, "tolerations", value=msgspec.to_builtins(toleration), why=why)
     if group.scheduler_name and spec.get("schedulerName") != group.scheduler_name:
         why = _why(group, "schedulerName", "the scheduler of its nodes")
         patch.set(*place, "schedulerName", value=group.scheduler_name, why=why)

@@ -86,7 +86,7 @@ def _add_gate(review: PodReview, gate: str, why: Why) -> None:
     """Add a gate, unless the pod has the gate, a node or a pin already."""
     gates = [each.get("name") for each in review.spec.get("schedulingGates") or []]
     if not review.spec.get("nodeName") and names.NODE not in review.meta.annotations and gate not in gates:
-        review.patch.append("spec", "schedulingGates", value={"name": gate}, why=why)
+        review.patch.append_item("spec", "schedulingGates", value={"name": gate}, why=why)
 
 
 def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
@@ -119,7 +119,7 @@ def _add_variables(review: PodReview, kind: str, index: int, container: dict[str
         if known is None:
             why = Why("the container gets the numbers of its shared GPUs", f"annotation {asked}")
             value = {"name": name, "valueFrom": {"fieldRef": source}}
-            review.patch.append("spec", kind, index, "env", value=value, why=why)
+            review.patch.append_item("spec", kind, index, "env", value=value, why=why)
         elif ((known.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath") != source["fieldPath"]:
             message = f"must be left out: Muster sets it, as the annotation {asked} asks for a part of a GPU"
             review.errors.append(FieldError(f"spec.{kind}[{index}].env[{number}].name", message, name))

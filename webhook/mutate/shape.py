@@ -114,12 +114,12 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
     there = {volume.get("name") for volume in spec.get("volumes") or []}
     for volume in pod_set.volumes:
         if volume.name not in there:
-            patch.append("spec", "volumes", value=volume.as_json(), why=Why(volume.reason, volume.plugin))
+            patch.append_item("spec", "volumes", value=volume.as_json(), why=Why(volume.reason, volume.plugin))
     searches = msgspec.convert(spec.get("dnsConfig") or {}, _DNSConfig).searches or []
     for domain in pod_set.searches:
         if domain not in searches:
             why = Why("the launcher's host name", framework)
-            patch.append("spec", "dnsConfig", "searches", value=domain, why=why)
+            patch.append_item("spec", "dnsConfig", "searches", value=domain, why=why)
     if pod_set.subdomain and not spec.get("subdomain"):
         why = Why("the pods find each other by it", framework)
         patch.set("spec", "subdomain", value=pod_set.subdomain, why=why)
@@ -136,7 +136,7 @@ def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
             mounted = {mount.get("mountPath") for mount in given}
             mounts = [*given, *(each.as_json() for each in wanted.mounts if each.path not in mounted)]
             value = init_container(init, {**container, "volumeMounts": mounts})
-            review.patch.append("spec", "initContainers", value=value, why=Why(init.reason, init.plugin))
+            review.patch.append_item("spec", "initContainers", value=value, why=Why(init.reason, init.plugin))
 
 
 def _write_env(
@@ -156,7 +156,7 @@ def _write_env(
                 review.errors.append(FieldError(path, message, variable.name))
         if not there:
             why = Why(variable.source, variable.plugin)
-            review.patch.append("spec", *place, "env", value=variable.as_json(), why=why)
+            review.patch.append_item("spec", *place, "env", value=variable.as_json(), why=why)
 
 
 def _write_rest(
@@ -168,12 +168,12 @@ def _write_rest(
     for port in wanted.ports:
         if port not in given:
             value = {"containerPort": port, "protocol": "TCP"}
-            patch.append("spec", *place, "ports", value=value, why=Why("the pods meet there", framework))
+            patch.append_item("spec", *place, "ports", value=value, why=Why("the pods meet there", framework))
     mounted = {mount.get("mountPath") for mount in container.get("volumeMounts") or []}
     for mount in wanted.mounts:
         if mount.path not in mounted:
             why = Why(f"the container reads volume {mount.volume}", framework)
-            patch.append("spec", *place, "volumeMounts", value=mount.as_json(), why=why)
+            patch.append_item("spec", *place, "volumeMounts", value=mount.as_json(), why=why)
     if wanted.command and not container.get("command"):
         why = Why("the container has no command of its own", framework)
         patch.set("spec", *place, "command", value=list(wanted.command), why=why)

@@ -35,8 +35,8 @@ def test_set_makes_missing_parents(document: dict[str, Any], expected: dict[str,
 def test_append_makes_the_list(document: dict[str, Any]) -> None:
     """Elements are appended in order, to a list that exists or not."""
     patch = Patch(document)
-    patch.append("spec", "gates", value={"name": "a"})
-    patch.append("spec", "gates", value={"name": "b"})
+    patch.append_item("spec", "gates", value={"name": "a"})
+    patch.append_item("spec", "gates", value={"name": "b"})
     assert apply(document, patch.operations) == {"spec": {"gates": [{"name": "a"}, {"name": "b"}]}}
 
 
@@ -60,6 +60,6 @@ def test_nothing_is_added_below_another_shape(path: tuple[str | int, ...]) -> No
     """The API server could not apply it; what stands beside it is added."""
     patch = Patch({"spec": "text", "list": [1], "map": {}})
     patch.set(*path, value=1)
-    patch.append(*path, value=1)
+    patch.append_item(*path, value=1)
     patch.set("map", "a", value=1)
     assert [each["path"] for each in patch.operations] == ["/map/a"]
