@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 STATIC := web/static
 LIVE := $(STATIC)/vendor/sse.min.js
 
-.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose generate check-generated release-crds docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose generate check-generated release-crds dist docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -119,6 +119,11 @@ check-generated: setup ## fails when a generated file is not up to date
 
 release-crds: setup ## at a release: store the CRDs' definitions, which later CRDs may only extend
 	$(BIN)/python -m musterctl.generate --release
+
+dist: setup $(LIVE) ## the files of a release in build/dist: VERSION=1.0.0 BASE=IMAGE@sha256:… REGISTRY=HOST/OWNER KEY=FILE; IMAGE=sha256:… instead of BASE names a built image
+	PYTHONPATH=.ci:. $(BIN)/python -B -m release $(if $(VERSION),--version=$(VERSION)) $(if $(BASE),--base=$(BASE)) \
+	  $(if $(IMAGE),--image=$(IMAGE)) $(if $(REGISTRY),--registry=$(REGISTRY)) $(if $(PLATFORMS),--platforms=$(PLATFORMS)) \
+	  $(if $(KEY),--key=$(KEY)) $(if $(BUILDER),--builder=$(BUILDER))
 
 docs: ## the documentation as a site, in build/docs; a link that leads nowhere fails it
 	test -x $(DOCS)/bin/python || $(PY) -m venv $(DOCS)

@@ -215,7 +215,7 @@ def image_values(reference: str) -> list[str]:
     registry, slash, repository = name.partition("/")
     if not slash or not ({".", ":"} & set(registry) or registry == "localhost"):
         registry, repository = "", name
-    values = {"image.registry": registry, "image.repository": repository, "image.tag": tag}
+    values = {"image.registry": registry, "image.repository": repository, "image.tag": tag, "image.digest": ""}
     return [f"--set-string={path}={value}" for path, value in values.items()] + ["--set=image.pullPolicy=Never"]
 
 

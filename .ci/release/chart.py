@@ -1,0 +1,46 @@
+"""The Helm chart of a release, and its manifests for clusters without helm."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+from musterctl.plane import binaries
+from release import archives
+from release.source import ReleaseError, Source
+
+CHART: Final = "charts/muster"
+_IMAGE: Final = re.compile(r"(?m)^(image:\n(?:  .*\n)*?  registry: )''(\n(?:  .*\n)*?  digest: )''$")
+"""The place of the image in values.yaml."""
+
+
+def set_image(source: Source, registry: str, digest: str) -> None:
+    """Write the image's registry and digest into the values of the exported chart."""
+    file = source.folder / CHART / "values.yaml"
+    text, count = _IMAGE.subn(rf"\g<1>'{registry}'\g<2>'{digest}'", file.read_text(encoding="utf-8"))
+    if count != 1:
+        raise ReleaseError(f"{CHART}/values.yaml must have one image with registry '' and digest '', and has {count}")
+    file.write_text(text, encoding="utf-8")
+
+
+def package(source: Source, target: Path, scratch: Path) -> None:
+    """Write the chart as helm packages it, but with the commit's time."""
+    source.run(binaries.helm(), "package", CHART, f"--destination={scratch}")
+    packed = scratch / f"muster-{source.version}.tgz"
+    archives.normalise(packed, scratch / "chart", source.epoch)
+    shutil.move(packed, target / f"muster-chart-{source.version}.tgz")
+
+
+def manifests(source: Source, target: Path) -> None:
+    """Write the CRDs, and the manifests of the chart for each supported version of Kubernetes.
+
+    The manifests differ by version, because a kube-scheduler must not be newer than its API server.
+    """
+    crds = sorted((source.folder / CHART / "files/crds").glob("*.yaml"))
+    texts = (each.read_text(encoding="utf-8").removeprefix("---\n") for each in crds)
+    (target / "crds.yaml").write_text("".join(f"---\n{text}" for text in texts), encoding="utf-8")
+    for minor in binaries.VERSIONS:
+        version = binaries.release_of(binaries.OLDER.get(minor, binaries.CONTROL_PLANE))
+        text = source.run(sys.executable, "-m", "musterctl", "render", f"--kubernetes-version={version}")
+        (target / f"install-kubernetes-{minor}.yaml").write_text(text, encoding="utf-8")

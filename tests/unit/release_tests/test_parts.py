@@ -1,0 +1,162 @@
+"""Parts of a release: archives, notes, versions, the image in the chart, provenance, checksums and signature."""
+
+import base64
+import gzip
+import hashlib
+import json
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+from release import archives, chart, evidence
+from release.notes import notes
+from release.source import ROOT, ReleaseError, Source, version_of, write_version
+
+EPOCH = 1_700_000_000
+CHANGELOG = """\
+# Changelog
+
+## 1.1.0 (unreleased)
+
+### Added
+
+- A queue.
+
+## 1.0.0 (2026-11-30)
+
+- A gang.
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """The files that have the version, and the chart's values, as an exported commit."""
+    folder = tmp_path / "source"
+    for name in ("pyproject.toml", "charts/muster/Chart.yaml", "charts/muster/values.yaml", "requirements.lock"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / name)
+    return Source(folder, "1.2.3", "c0ffee", EPOCH)
+
+
+def test_archives_depend_on_content_only(tmp_path: Path) -> None:
+    """The order of names, times and owners of files have no effect; programs stay executable."""
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o750)
+    members: dict[str, bytes | Path] = {"b": b"data", "a/program": program}
+    written = []
+    for number, one in enumerate((members, dict(reversed(members.items())))):
+        archives.write(tmp_path / f"{number}.tgz", one, EPOCH, compress=True)
+        written.append((tmp_path / f"{number}.tgz").read_bytes())
+        program.touch()
+    assert written[0] == written[1]
+    assert written[0][4:8] == bytes(4), "gzip's header has a time"
+    with tarfile.open(tmp_path / "0.tgz") as archive:
+        assert [(each.name, each.mode, each.mtime, each.uid) for each in archive] == [
+            ("a/program", 0o755, EPOCH, 0),
+            ("b", 0o644, EPOCH, 0),
+        ]
+
+
+def test_an_archive_of_another_tool_is_normalised(tmp_path: Path) -> None:
+    """Two archives that differ in times have the same bytes afterwards."""
+    written = []
+    for time in (1.0, 2.0):
+        folder = tmp_path / str(time)
+        archive = tmp_path / f"{time}.tgz"
+        with tarfile.open(archive, "w:gz") as made:
+            member = tarfile.TarInfo("muster/file")
+            member.mtime = time
+            made.addfile(member)
+        archives.normalise(archive, folder, EPOCH)
+        written.append(archive.read_bytes())
+    assert written[0] == written[1]
+    assert gzip.decompress(written[0])
+
+
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [("1.0.0", "- A gang."), ("1.1.0", "### Added\n\n- A queue."), ("2.0.0", "### Added\n\n- A queue.")],
+)
+def test_notes_are_the_section_of_the_version(version: str, text: str) -> None:
+    """A version without a section has the changes that are not released."""
+    assert notes(CHANGELOG, version) == f"# Muster {version}\n\n{text}\n"
+
+
+def test_no_notes_are_an_error() -> None:
+    """The message names the missing heading."""
+    with pytest.raises(ReleaseError, match=r"under `## 2\.0\.0`"):
+        notes("# Changelog\n\n## 1.0.0 (2026-11-30)\n\n- A gang.\n", "2.0.0")
+
+
+def test_the_version_is_written_into_every_file(source: Source) -> None:
+    """The package and the chart have it."""
+    write_version(source.folder, "1.2.3-rc.1")
+    assert version_of(source.folder) == "1.2.3-rc.1"
+    written = yaml.safe_load((source.folder / "charts/muster/Chart.yaml").read_text(encoding="utf-8"))
+    assert (written["version"], written["appVersion"]) == ("1.2.3-rc.1", "1.2.3-rc.1")
+
+
+def test_the_commit_has_one_version() -> None:
+    """The package and the chart in the repository agree."""
+    written = yaml.safe_load((ROOT / "charts/muster/Chart.yaml").read_text(encoding="utf-8"))
+    assert {written["version"], written["appVersion"]} == {version_of(ROOT)}
+
+
+@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "1.0.0rc1", "1.0.0+local"])
+def test_a_version_fits_packages_and_charts(source: Source, version: str) -> None:
+    """Others are refused, with an example."""
+    with pytest.raises(ReleaseError, match=r"it must be like 1\.2\.3"):
+        write_version(source.folder, version)
+
+
+def test_the_chart_has_the_image_by_digest(source: Source) -> None:
+    """No other image in the values changes."""
+    before = yaml.safe_load((source.folder / "charts/muster/values.yaml").read_text(encoding="utf-8"))
+    chart.set_image(source, "registry.example.com/team", "sha256:abc")
+    after = yaml.safe_load((source.folder / "charts/muster/values.yaml").read_text(encoding="utf-8"))
+    assert after.pop("image") == before.pop("image") | {"registry": "registry.example.com/team", "digest": "sha256:abc"}
+    assert after == before
+    with pytest.raises(ReleaseError, match="must have one image"):
+        chart.set_image(source, "", "sha256:abc")
+
+
+def test_evidence_covers_every_file(source: Source, tmp_path: Path) -> None:
+    """The provenance names files and sources by hash; the signed checksums also cover the provenance."""
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "crds.yaml").write_text("kind: List\n", encoding="utf-8")
+    key = tmp_path / "key.pem"
+    openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", str(key))
+    evidence.provenance(source, target, {"image": "sha256:abc"}, "https://example.com/builder")
+    evidence.sums(target)
+    evidence.sign(target, key)
+    statement = json.loads((target / evidence.PROVENANCE).read_bytes())
+    assert statement["subject"] == [
+        {"name": "crds.yaml", "digest": {"sha256": hashlib.sha256(b"kind: List\n").hexdigest()}}
+    ]
+    definition = statement["predicate"]["buildDefinition"]
+    assert definition["externalParameters"] == {"version": "1.2.3", "image": "sha256:abc"}
+    assert [each["name"] for each in definition["resolvedDependencies"]] == ["source", "requirements.lock"]
+    checked = subprocess.run(["sha256sum", "--check", evidence.SUMS], cwd=target, capture_output=True, check=True)
+    assert checked.stdout.split() == [b"crds.yaml:", b"OK", b"provenance.intoto.json:", b"OK"]
+    assert verified(target, key)
+    (target / evidence.SUMS).write_text("changed", encoding="utf-8")
+    assert not verified(target, key)
+
+
+def verified(target: Path, key: Path) -> bool:
+    """Return True if the signature is by the key: an ECDSA signature over SHA-256, as base64, as cosign's are."""
+    signature, public = target.parent / "signature", target.parent / "public.pem"
+    signature.write_bytes(base64.b64decode((target / evidence.SIGNATURE).read_bytes(), validate=True))
+    openssl("pkey", "-in", str(key), "-pubout", "-out", str(public))
+    command = ["openssl", "dgst", "-sha256", "-verify", public, "-signature", signature, target / evidence.SUMS]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def openssl(*arguments: str) -> None:
+    """Run openssl."""
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
