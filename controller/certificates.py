@@ -1,7 +1,7 @@
 """The controller of one Secret of certificates and of the caBundles that trust them; `certs.rotation` decides.
 
-Each pass only uses the caches, and each write names the version that was read. So other clients may write, the process
-may be killed at any time, and if two processes act at once, one of them reads again.
+Each pass only uses the caches, and each write names the version that was read. Therefore, other clients may write, the
+process may be killed at any time, and if two processes act at once, one of them reads again.
 
 Keys are never logged or shown, and a Secret of another issuer is never written.
 """

@@ -24,13 +24,15 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     """URL of the store: sqlite:////folder/history.db or postgresql://user@host:5432/database. Empty: the memory of the
     process; the data is lost when the process ends."""
     durable: bool = True
-    """True if the store outlives the pod; False: its volume ends with the pod (metric `muster_history_durable`)."""
+    """Whether the store outlives the pod; false if its volume is deleted with the pod (metric
+    `muster_history_durable`).
+    """
     database_file: str = ""
     """File that contains the URL, for a URL with a password."""
     keep_days: Annotated[int, Meta(ge=1, le=36500)] = 90
     """Days for which every gang and each of its members is stored. Older days are aggregated into usage per day."""
     keep_usage_days: Annotated[int, Meta(ge=1, le=36500)] = 1100
-    """Days for which usage per day is kept: three years."""
+    """Days for which usage per day is kept; the default is three years."""
     max_megabytes: Annotated[int, Meta(ge=16, le=10_000_000)] = 1024
     """Size of the store above which the oldest days of the largest namespaces are aggregated early."""
     publish: bool = True

@@ -1,8 +1,8 @@
 """The webhook configurations: which objects the API server sends to which route. Only objects that opt in are sent.
 
 The webhook fails closed: while it does not respond, the API server refuses the objects that it would have sent, except
-namespaces, for which there are only warnings. So the tables below determine the effect of an outage, and each entry
-selects as few objects as possible. It selects by labels if a label is the reason, otherwise by CEL conditions
+namespaces, for which there are only warnings. Therefore, the tables below determine the effect of an outage, and each
+entry selects as few objects as possible. It selects by labels if a label is the reason, otherwise by CEL conditions
 (`conditions`), and never in the namespaces that a cluster needs to start. Entries that change pods do not overlap,
 because an object that matches two entries is sent twice.
 """

@@ -1,9 +1,9 @@
 """Senders of reviews: an API server that has presented a certificate, or any client of the port.
 
 Requests to the API server are counted by the sender's address and by the named user, because reviews of all users come
-from the API server's address. So neither a sender nor a user can use up Muster's share of the API server or the time of
-other reviews. Without a certificate a review proves nothing, because any pod can forge its `userInfo`, so answers
-contain nothing that the sender may not know.
+from the API server's address. Therefore, neither a sender nor a user can use up Muster's share of the API server or the
+time of other reviews. Without a certificate a review proves nothing, because any pod can forge its `userInfo`, so
+answers contain nothing that the sender may not know.
 """
 
 import threading

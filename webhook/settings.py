@@ -38,11 +38,13 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     """Additional resources that count devices (docs/frameworks.md lists the built-in ones); `*` matches any text, as in
     example.com/npu-*. Frameworks start a process for each device. The controller must have the same value."""
     native_pod_groups: bool = True
-    """Have pods of a gang name the PodGroup of Kubernetes' own (scheduling.k8s.io) as which the controller publishes
-    it, where the API server serves these (docs/native-podgroups.md). Without effect with `markPods`."""
+    """Whether pods of a gang name its native PodGroup (scheduling.k8s.io), which the controller publishes if the API
+    server serves this kind (docs/native-podgroups.md). No effect with `markPods`.
+    """
     durable_history: bool = True
-    """The usage of queues outlives the pod of the recorder. False, where no recorder runs or its store has no volume:
-    Queues that enforce a budget are warned of."""
+    """Whether the recorder's usage data outlives its pod. If false, because no recorder runs or its store has no
+    volume, queues that enforce a budget cause a warning.
+    """
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
     gang (docs/operations.md). Requires `muster[tracing]`. Empty: the variable OTEL_EXPORTER_OTLP_ENDPOINT, or else no

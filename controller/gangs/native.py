@@ -1,8 +1,8 @@
 """Publication of gangs as native PodGroups, if the API server serves the kind (docs/native-podgroups.md).
 
 kube-scheduler's preemption in the cluster's other profiles respects them: with `disruptionMode.all`, all pods of a gang
-are evicted or none. It finds the group by a pod's `spec.schedulingGroup`, which is immutable. So pods get this field at
-their creation, from admission or, for Volcano Jobs, from this process (`NativeGroupWorker.joins`).
+are evicted or none. It finds the group by a pod's `spec.schedulingGroup`, which is immutable. Therefore, pods get this
+field at their creation, from admission or, for Volcano Jobs, from this process (`NativeGroupWorker.joins`).
 
 The native PodGroup has the name of Muster's PodGroup, which owns it, so both are deleted together. The planner does not
 read it.

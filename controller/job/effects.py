@@ -1,8 +1,8 @@
 """Creation and deletion of many pods at a time. A failing pod does not delay the others.
 
 Jobs do not delay each other either: their calls alternate. All failures of a pass become one event. If a quota has
-refused a few pods, it would refuse all pods with the same amounts. So these pods are skipped for a growing time.
-Refusals then cost the API server only one or two calls per minute.
+refused a few pods, it would refuse all pods with the same amounts. Therefore, these pods are skipped for a growing
+time. Refusals then cost the API server only one or two calls per minute.
 """
 
 import threading

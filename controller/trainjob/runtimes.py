@@ -70,7 +70,7 @@ def snapshot_name(train_job: str) -> str:
 class RuntimeFinder:
     """Runtimes of TrainJobs, each found once. `maps` holds the ConfigMaps of TrainJobs.
 
-    Every user who may write ConfigMaps may write these. So a snapshot is used only if it has the digest in the
+    Every user who may write ConfigMaps may write these. Therefore, a snapshot is used only if it has the digest in the
     TrainJob's status, which only the controller writes; it then is the controller's own text.
     """
 

@@ -1,7 +1,7 @@
 """The creator of a workload, written into it by admission: the user of the request that created it.
 
-The value is the API server's. A forged review gains nothing, because its patch is returned to the forger and
-changes no object. So the creator is written whether or not API servers present a certificate.
+The value is the API server's. A forged review gains nothing, because its patch is returned to the forger and changes no
+object. Therefore, the creator is written whether or not API servers present a certificate.
 
 * A new object gets the name of its sender, which silently replaces any name in it. A manifest that was exported from a
   cluster contains the creator of the original object.

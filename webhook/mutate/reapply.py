@@ -4,9 +4,9 @@ An update gets back the values that creation filled in, and no new ones. A Job k
 markers, DNS policy), even if defaults or configuration have changed since.
 
 * `Reapply` is the patch of an update: it only writes where the old Job also has a value.
-* In templates, the values of groups and markers are mixed with the user's own. So an annotation of the Job holds a
-  digest of the original of each template that creation changed. A template with the same digest is the original, sent
-  again, and gets the old content back.
+* In templates, the values of groups and markers are mixed with the user's own. Therefore, an annotation of the Job
+  holds a digest of the original of each template that creation changed. A template with the same digest is the
+  original, sent again, and gets the old content back.
 """
 
 import hashlib

@@ -6,9 +6,9 @@ Volcano Job only needs an existing queue, because the Job's queue was checked. T
 use the queue. The sender decides whether a PodGroup is a controller's, because every user can write an owner reference.
 
 A PodGroup that moves must meet the rules for a user's new PodGroup. The PodGroup of a Volcano Job stays in the queue
-that admitted the Job; it can only move back there. The planner checks limits of queues before a gang starts. So only an
-administrator can move a gang that has its nodes to a queue with limits. The minResources of a PodGroup that its queue
-has admitted do not grow.
+that admitted the Job; it can only move back there. The planner checks limits of queues before a gang starts. Therefore,
+only an administrator can move a gang that has its nodes to a queue with limits. The minResources of a PodGroup that its
+queue has admitted do not grow.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,8 @@
 A queue can be edited in every state. An update that changes none of the checked fields is not refused.
 
 A whole tree belongs to one pool, and the two queues that always exist belong to the default pool. A gang uses the nodes
-of one pool, and its pods name the pool's scheduler, which cannot change. So a tree that contains gangs keeps its pool.
+of one pool, and its pods name the pool's scheduler, which cannot change. Therefore, a tree that contains gangs keeps
+its pool.
 """
 
 from collections.abc import Callable, Iterator, Mapping

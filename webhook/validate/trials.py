@@ -3,8 +3,8 @@
 So pod validation is not duplicated, and the cluster's policies (Pod Security, limits, other webhooks) are included. An
 exhausted quota is not an error of the object: its pods will wait.
 
-Dry runs use Muster's rights. So the policies and quotas of a namespace are quoted only to users who may create pods
-there themselves. Other users only learn that such pods are refused, as they would from the events of their Job.
+Dry runs use Muster's rights. Therefore, the policies and quotas of a namespace are quoted only to users who may create
+pods there themselves. Other users only learn that such pods are refused, as they would from the events of their Job.
 """
 
 import re

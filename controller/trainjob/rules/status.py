@@ -1,7 +1,8 @@
 """The status of a TrainJob: its conditions, and `jobsStatus`, its Jobs counted by state.
 
-Kubeflow's SDK calls a TrainJob with any condition "Created", never "Running". So `Suspended=False` (Resumed) stays only
-until the pods run, `Waiting` only while its gang has no nodes, and `Blocked` only while its objects cannot be created.
+Kubeflow's SDK calls a TrainJob with any condition "Created", never "Running". Therefore, `Suspended=False` (Resumed)
+stays only until the pods run, `Waiting` only while its gang has no nodes, and `Blocked` only while its objects cannot
+be created.
 
 `jobsStatus` counts in the same way as JobSet's controller: the pods of a task (or of a batch/v1 Job) are one Job. A Job
 that has ended counts as succeeded or failed. Another one counts as active if it has pods, and as ready if all are

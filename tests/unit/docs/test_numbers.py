@@ -142,15 +142,15 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"| codes of causes | text of a cause | creators of pods and claims | {n(answers.MAX_CAUSES)};",
         f"| {n(entries.REMEMBERED)} | the oldest is dropped |",
         (
-            f"| {n(hourly.OF_GANG)} of a gang, {n(hourly.OF_NAMESPACE)} of a namespace; "
-            f"the rest is counted for {n(hourly.COUNTED)} gangs"
+            f"| {n(hourly.OF_GANG)} events of a gang, {n(hourly.OF_NAMESPACE)} of a namespace; "
+            f"further events are counted for {n(hourly.COUNTED)} gangs"
         ),
         f"| {RESOURCES_KEPT} resources of an existing queue, and its budgets' resources |",
         f"| {n(MOST_REMEMBERED)} of both |",
         f"| {n(MOST_CELLS * 8 / 2**20)} MiB; keys that no node has take no memory |",
         (
-            f"{n(bounds.REQUEST_S)} s from the first to the last byte of a request. It has {n(bounds.ANSWER_S)} s to "
-            f"read the response (over TLS {serve.IDLE_S} s, the idle time of connections)"
+            f"{n(bounds.REQUEST_S)} s from the first to the last byte of a request. A client has {n(bounds.ANSWER_S)} "
+            f"s to read the response (over TLS {serve.IDLE_S} s, the idle time of connections)"
         ),
         f"Headers are limited to {bounds.HEADER_BYTES >> 10} KiB in {bounds.HEADER_FIELDS} fields.",
         (
