@@ -3,7 +3,8 @@
 import os
 import sys
 
-# Before numpy is imported: OpenBLAS else starts a thread for each CPU, which spins; no large matrix is multiplied here.
+# Set before numpy is imported: otherwise OpenBLAS starts a spinning thread for each CPU, although no large matrix is
+# multiplied here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from extender.main import main

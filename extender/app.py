@@ -1,12 +1,12 @@
-"""The extender's routes, which decode a call, run its verb, and encode the answer or an error for kube-scheduler.
+"""The extender's HTTP routes, which decode a call, run its verb, and encode the answer or an error for kube-scheduler.
 
 Everything runs on the event loop: filter, prioritize and preempt compute on the state in memory and never wait. Bind is
 a coroutine, since it waits for the other members of a gang and for the API server.
 
-Calls over TLS need a client certificate. Over plain HTTP, which is served on loopback only, processes on the same
-machine can call without one, but web pages in a local browser must not. A web page can send forms and plain text
-anywhere, and reach loopback under its own host name (DNS rebinding). But it cannot send JSON to another site without a
-preflight request, nor choose the headers `Host` and `Origin`.
+Calls over TLS need a client certificate. Plain HTTP is served on loopback only. Processes on the same machine can call
+it without a certificate, but web pages in a local browser must not. A web page can send forms and plain text anywhere,
+and can reach loopback under the page's own host name (DNS rebinding). A web page cannot send JSON to another site
+without a preflight request, nor choose the headers `Host` and `Origin`.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ log = structlog.get_logger()
 Pages = Callable[[], Mapping[str, Callable[[], object]]]
 CONTENT_TYPE = "application/json"
 MAX_BODY_BYTES = 16 * 1024 * 1024
-"""Maximum size of a body, more than kube-scheduler sends: the names of all nodes of the largest cluster have 2 MB."""
+"""Maximum size of a request body in bytes; the names of all nodes of the largest cluster take 2 MB."""
 
 
 class ExtenderVerbs(NamedTuple):
@@ -51,7 +51,7 @@ class ExtenderVerbs(NamedTuple):
 
 
 def create_app(verbs: ExtenderVerbs, pages: Pages, *, authenticated: bool = False) -> ASGIApp:
-    """Create the ASGI app with the four verbs and the pages of plugins; `authenticated`: by client certificates.
+    """Create the ASGI app with the four verbs and the pages of plugins; if `authenticated`, clients need a certificate.
 
     A verb always answers with 200 and any error in the body, because kube-scheduler ignores other bodies.
     """
@@ -69,7 +69,7 @@ Answer = Callable[[bytes], Awaitable[bytes]]
 
 
 class _WithPod(api.ExtenderWire):
-    """Arguments of any verb; the pod is not decoded yet."""
+    """Arguments that every verb has; the pod is not decoded yet."""
 
     pod: msgspec.Raw = msgspec.Raw()
 
@@ -95,9 +95,9 @@ def _verb(
 
 
 async def _short(body: bytes) -> bytes:
-    """Return a long call without unused fields of its pod, because decoding all of them at once would take too long.
+    """Return the body of a long call without the pod's unused fields, because decoding a complete pod takes too long.
 
-    Raises msgspec.DecodeError for other bodies.
+    Raises msgspec.DecodeError if the body is not such a call.
     """
     if len(body) <= LONG:
         return body
@@ -109,7 +109,7 @@ async def _short(body: bytes) -> bytes:
 
 
 class _Calls:
-    """Server of the verbs; passes other paths to `others`, and refuses requests that cannot come from kube-scheduler.
+    """Server of the verbs; passes other paths to `others`, and refuses requests that kube-scheduler cannot send.
 
     kube-scheduler sends two calls per pod, and Starlette's layers would add a tenth to the extender's cost of a pod.
     `authenticated` callers may use any host name.
@@ -121,7 +121,7 @@ class _Calls:
         self._authenticated = authenticated
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, unless its client has disconnected before the request was complete."""
+        """Answer one request; give no answer if the client disconnects before the request is complete."""
         if refusal := self._refusal(scope["method"], Headers(scope=scope)):
             await refusal(scope, receive, send)
             return
@@ -161,7 +161,7 @@ class _Calls:
 
 
 def _page(pages: Pages) -> Callable[[Request], Response]:
-    def answer(request: Request) -> Response:  # in a thread, as a page may take its time
+    def answer(request: Request) -> Response:  # in a thread, because a page may take long
         known, name = pages(), request.path_params["name"]
         if name not in known:
             return _json({"error": f"there is no page {name!r}", "pages": sorted(known)}, HTTPStatus.NOT_FOUND)
@@ -175,7 +175,7 @@ def _page(pages: Pages) -> Callable[[Request], Response]:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Refuse a request for another path or method."""
+    """Return the error response for a request with an unknown path or method."""
     status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.BAD_REQUEST
     return _refusal(request.scope, status)
 

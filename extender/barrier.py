@@ -1,18 +1,18 @@
 """The barrier of bind calls: members of one epoch wait for each other, then all are bound.
 
 kube-scheduler places pods one by one, and a binding cannot be undone. If each member were bound when its call arrives,
-a gang whose last member is refused would stay partly placed, because kube-scheduler checks more than the planner
-models. So calls are answered once enough members have arrived. When a call arrives, kube-scheduler has checked the
-member's node with all its plugins, and counts the member there. So once enough calls are held, the gang can start for
-certain.
+a gang would stay partly placed when its last member is refused. kube-scheduler may refuse a member, because it checks
+more than the planner models. Therefore all calls are answered together, once enough members have arrived. When a call
+arrives, kube-scheduler has checked the member's node with all its plugins, and has reserved the member's resources
+there. Once enough calls are held, the gang can therefore certainly start.
 
 Because the planner has already chosen the nodes, members arrive shortly after each other. The timeout counts from the
-first arrival and is short, because held calls occupy capacity. Each arriving member extends it, because thousands of
-members take longer.
+first arrival and is short, because held calls occupy capacity. Each arriving member extends the timeout, because
+thousands of members need more time to arrive.
 
 A *meeting* contains the calls of one gang and one epoch, because members pinned by different placements do not start
-together. It ends once, with one outcome for all its calls; the next call opens another meeting. All code here runs on
-the event loop.
+together. A meeting ends once, with one outcome for all its calls; the next call opens another meeting. All code here
+runs on the event loop.
 """
 
 import asyncio
@@ -35,15 +35,14 @@ WAIT = Histogram(
 MEMBER_S = 0.05
 """Time added to the timeout for each arrived member.
 
-Without it, a gang of a thousand pods would never start with a busy API server, where kube-scheduler binds twenty pods
-per second.
+Without this time, a gang of a thousand pods would never start while kube-scheduler binds only twenty pods per second.
 """
 LONGEST_S = 290.0
 """Longest timeout, because kube-scheduler abandons a bind call after 300 s (`httpTimeout`)."""
 
 
 class MeetingOutcome(Enum):
-    """Outcome of a wait at the barrier: its members may be bound, or kube-scheduler must retry."""
+    """Outcome of a wait at the barrier: the members may be bound, or kube-scheduler must retry."""
 
     RELEASED = "released"
     TIMED_OUT = "timed out"
@@ -55,19 +54,19 @@ from_zero(OUTCOMES, (outcome.name.lower() for outcome in MeetingOutcome))
 
 @dataclass(slots=True)
 class _Meeting:
-    """Calls of one gang and epoch; `arrived` has the last pod of each slot, because a slot holds one pod."""
+    """Bind calls of one gang and epoch; `arrived` maps each slot to the last pod that arrived for it."""
 
     opened_at: float
     arrived: dict[Slot, str] = field(default_factory=dict)
     calls: Counts[tuple[Slot, str]] = field(default_factory=Counts)
-    """Slot and UID of a pod → held calls for it."""
+    """Maps a slot and the UID of its pod to the number of held calls for that pod."""
     outcome: MeetingOutcome | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     timer: asyncio.TimerHandle | None = None
 
 
 class Barrier:
-    """All meetings; `timeout_s` counts from the first arrival."""
+    """The barrier with all its meetings; `timeout_s` counts from the first arrival."""
 
     def __init__(self, *, timeout_s: float, monotonic_s: Callable[[], float]) -> None:
         self._timeout_s = timeout_s
@@ -84,7 +83,7 @@ class Barrier:
         pod_uid: str = "",
         on_arrival: Callable[[], None] = lambda: None,
     ) -> MeetingOutcome:
-        """Call `on_arrival`, then wait until `enough` holds for the held members (slot → UID), or until the timeout.
+        """Call `on_arrival`, then wait until the held members (slots by pod UID) satisfy `enough`, or until a timeout.
 
         If several pods have the same slot, only the last one keeps it; the others get CANCELLED. A call that ends by an
         exception no longer counts.
@@ -106,7 +105,7 @@ class Barrier:
                 del meeting.arrived[slot]
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
-        """End the meetings of a gang, for one epoch or all, because its placement has ended or a member is gone."""
+        """End the meetings of a gang, of one epoch or all, because its placement has ended or a member is gone."""
         for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
             self._end(key, self._meetings[key], MeetingOutcome.CANCELLED)
 
@@ -116,11 +115,11 @@ class Barrier:
             self.cancel(gang_uid, epoch)
 
     def arrived(self) -> dict[str, frozenset[Slot]]:
-        """Return the slots of the held members by UID of their gang."""
+        """Return the slots of the held members, by the UID of their gang."""
         return {uid: frozenset(meeting.arrived) for (uid, _), meeting in self._meetings.items()}
 
     def waiting(self) -> int:
-        """Return the number of held calls of all gangs."""
+        """Return the number of held calls of all gangs together."""
         return sum(meeting.calls.total() for meeting in self._meetings.values())
 
     def _arrive(self, key: tuple[str, int], slot: Slot, pod_uid: str) -> _Meeting:
@@ -137,7 +136,7 @@ class Barrier:
         meeting.timer = loop.call_later(after_s, self._check_deadline, key, meeting)
 
     def _check_deadline(self, key: tuple[str, int], meeting: _Meeting) -> None:
-        """End a meeting after its timeout; all members share one timer, which is set again when they extend it."""
+        """End a meeting after its timeout; its members share one timer, which is set again when the timeout grows."""
         lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
         left = meeting.opened_at + lasts_s - self._monotonic_s()
         if left > 0 and meeting.outcome is None:

@@ -18,24 +18,24 @@ from muster.volcano.queuelimits import UsageBudget
 
 RATIO: Final = Gauge(
     "muster_queue_budget_ratio",
-    "Fraction of its budget that a queue and its descendants have used this month, this week or today",
+    "Fraction of a queue's budget that the queue and its descendants have used this month, this week or today",
     ["queue", "resource", "period"],
 )
 KNOWN: Final = Gauge(
     "muster_queue_budget_known", "1 while the usage for a budget is known and up to date, else 0", ["queue"]
 )
 NEAR: Final = 0.8
-"""Used part of a budget at which a warning is sent."""
+"""Used fraction of a budget at which a warning is sent."""
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
-"""Time after the start of this process until it warns that there is no usage."""
+"""Time after the start of this process until it warns that the usage is unknown."""
 
 LATE_S: Final = 600.0
-"""Time within which the recorder must publish a start or end of members; usually it takes seconds."""
+"""Time within which the history recorder must publish the start or end of members; it usually takes seconds."""
 
 
 class BudgetReporter:
-    """Reporter of budgets, which remembers the last report of each queue, so that each threshold is reported once."""
+    """Reporter of usage budgets; remembers the last report about each queue, and reports each threshold once."""
 
     def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder
@@ -43,19 +43,19 @@ class BudgetReporter:
         self._began = wall_s()
         self._next = -inf
         self._reported: dict[str, str] = {}
-        """Queue → reason of the last event."""
+        """Maps a queue to the reason of the last event about it."""
         self._ratios, self._known = Series(RATIO), Series(KNOWN)
         self._held: frozenset[tuple[str, int]] = frozenset()
-        """UID of each gang with members on nodes, and the number of these members, at the last report."""
+        """UIDs of gangs with members on nodes, and the number of these members, at the last report."""
         self._held_before = False
-        """True after the first report."""
+        """True once the first report has been made."""
         self._changed: float | None = None
-        """Time of the first change after the end of the known usage; None without a change."""
+        """Time of the first change after the end of the known usage; None without such a change."""
 
     def believed(self, usage: PublishedUsage | None) -> PublishedUsage | None:
-        """Return the usage; None if recent changes have been missing from it for too long, because its writer is down.
+        """Return the usage; None if its writer is down, so that recent changes have been missing for too long.
 
-        The usage is only written after changes, so its age alone does not show whether it is complete.
+        The usage is only written after changes, so the age of the last write does not show if the usage is complete.
         """
         if self._changed is not None:  # the clock may have been set back
             self._changed = min(self._changed, self._wall_s())
@@ -71,7 +71,7 @@ class BudgetReporter:
         self._held, self._held_before = held, True
 
     def report(self, session: Session) -> None:
-        """Report the budgets in this cycle, unless the last report is recent."""
+        """Report the budgets, unless the last report was a short time ago."""
         now = self._wall_s()
         if 0 <= self._next - now <= EVERY_S:
             return
@@ -107,7 +107,7 @@ class BudgetReporter:
 
 
 def step(state: BudgetUsage) -> tuple[str, UsageBudget | None]:
-    """Return the reason for an event about budgets, and the budget with the highest used part; empty below 80 %."""
+    """Return the reason of the event to send, and the most used budget; an empty reason if less than 80 % is used."""
     budget = max(state.ratios, key=lambda each: state.ratios[each], default=None)
     ratio = 0.0 if budget is None else state.ratios[budget]
     if ratio >= 1:

@@ -1,7 +1,7 @@
 """The live state on one event loop, and the reflectors that update it.
 
-The state is changed and read only on the loop, where verbs, watches and timers run, so it needs no locks. The planner
-and its writers run in threads: `ask` runs their function on the loop, between two other callbacks.
+Only the loop, where verbs, watches and timers run, changes and reads the state, so the state needs no locks. The
+planner and its writers run in threads; `ask` runs their functions on the loop, between two other callbacks.
 """
 
 import asyncio
@@ -39,15 +39,15 @@ from muster.process import memory
 
 T = TypeVar("T")
 ANSWER_S = 30.0
-"""Timeout for a response of the loop to a thread; only a loop that has ended takes this long."""
+"""Timeout for an answer of the loop to a thread; only a loop that has ended takes this long."""
 MAX_DELAY_S = 5.0
 """Longest interval between two attempts while the API server does not answer, because gangs wait for it."""
 _USUAL_JOB_BYTES = 16 * 1024
 COMPARISONS = 1_000
-"""Number of pods that are compared with new queries in one event; takes about a millisecond."""
+"""Number of pods that are compared with new queries in one callback; this takes about a millisecond."""
 SLICE_COMPARISONS = 1_500
 SLICE_S = 0.002
-"""Comparisons per slice, and the pause after a slice, about as long as the slice."""
+"""Duration of one slice of comparisons, and of the pause after it."""
 _POLL_S = 0.02
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), core.PodSpec(), core.PodStatus()
 
@@ -55,14 +55,17 @@ log = structlog.get_logger()
 
 
 class Live:
-    """The state on its loop (before `run_here`, in the caller's thread) and its waiters; `wake` requests a cycle."""
+    """The live state on its loop, with the calls that wait for a condition; `wake` requests a planning cycle.
+
+    Before `run_here`, the state belongs to the caller's thread.
+    """
 
     def __init__(self, state: PlannerState, *, wake: Callable[[], None]) -> None:
         self.state = state
-        """Only for callbacks of the loop; other threads use `ask`."""
+        """The state, for callbacks of the loop only; other threads use `ask`."""
         self._wake = wake
         self._waiting: dict[asyncio.Event, None] = {}
-        """Events of waiting calls in order of arrival; the calls wake in this order."""
+        """Events of waiting calls in order of arrival, which is also the order in which the calls wake."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -75,9 +78,9 @@ class Live:
         self._loop = asyncio.get_running_loop()
 
     def ask(self, question: Callable[[PlannerState], T]) -> T:
-        """Run `question` with the state on the loop, and return its result or raise its error.
+        """Run the function `question` with the state on the loop, and return its result or raise its error.
 
-        It may change the state, but not block.
+        The function may change the state, but must not block.
 
         Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
         """
@@ -88,11 +91,14 @@ class Live:
         return answer.result(ANSWER_S)
 
     def change(self, change: Callable[[PlannerState], bool | None]) -> None:
-        """Change the state, and wake the waiters and, unless `change` returns False, the planner."""
+        """Change the state, wake the waiting calls and, unless `change` returns False, the planner."""
         self.ask(lambda state: self.changed(change(state)))
 
     def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - result of an `on_*` method
-        """Wake the waiters after a change and, if the change is relevant, the planner. Runs on the loop."""
+        """Wake the waiting calls after a change and, if the change is relevant to planning, the planner.
+
+        Runs on the loop.
+        """
         if self._waiting:
             for changed in self._waiting:
                 changed.set()
@@ -120,12 +126,12 @@ class Live:
 
 
 def name_only(pod: core.Pod) -> core.Pod:
-    """Return the pod without the fields that the state has; 50,000 complete pods would take 15 KiB each."""
+    """Return the pod with only the fields that the state does not keep; 50,000 complete pods would take 15 KiB each."""
     return core.Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
 
 
 def _job_name_only(job: Job) -> Job:
-    """Return the Job without the fields that the state has, because its templates may have a megabyte."""
+    """Return the Job with only the fields that the state does not keep, because its templates may have a megabyte."""
     return Job(metadata=_name_of(job.metadata))
 
 
@@ -135,13 +141,13 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _planned_weight_of(job: Job) -> int:
-    """Return the size of the parts that the state keeps; for a usual Job the total size, which is fast to compute."""
+    """Return the size of the parts that the state keeps; of a usual Job the total size, which is faster to compute."""
     whole = weight_of(job)
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
 
 def _budget_of(resource: Resource[Any]) -> MemoryLimit[Any] | None:
-    """Return the memory limits of kinds that tenants create; pods are excluded, because all must be counted."""
+    """Return the memory limits of kinds that tenants create; pods have none, because all pods must be counted."""
     if resource is JOBS:
         return MemoryLimit(JOBS, _planned_weight_of)
     return MemoryLimit(resource) if resource in (POD_GROUPS, scheduling.NATIVE_POD_GROUPS) else None
@@ -156,7 +162,7 @@ def _called(resource: Resource[Any]) -> str:
 
 
 _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {core.PODS: name_only, JOBS: _job_name_only}
-"""The parts of objects that caches keep for kinds of which the state has its own copy."""
+"""Maps a kind to the function that removes fields of which the state has its own copy."""
 
 
 class LiveCluster(Live):
@@ -171,13 +177,13 @@ class LiveCluster(Live):
         rules: FaultRules = DEFAULT_RULES,
         hook: RecordingHook | None = None,
     ) -> None:
-        """Create the caches of a pool's cluster; a `hook` records all changes of the state."""
+        """Create the caches for the cluster of a node pool; a `hook` records all changes of the state."""
         make = hook.state if hook is not None else PlannerState
         super().__init__(make(COMPARISONS, self._compare_on, pool=pool, rules=rules), wake=wake)
         self._hook = hook
         self._comparing = False
         self._first: frozenset[Mark] | None = None
-        """Queries that had not been compared when the caches were filled."""
+        """The queries that had not been compared with pods when the caches were first filled; None before that."""
         on_node_change = next(self._handler_of(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, on_node_change, random.random)
         self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}
@@ -186,7 +192,7 @@ class LiveCluster(Live):
 
     @property
     def synced(self) -> bool:
-        """Return True if every cache has been filled once, and its content has been compared."""
+        """Return True once every cache has been filled and its content has been compared."""
         if self._synced or self._pool.held_back or not all(each.synced for each in self._reflectors.values()):
             return self._synced
         pending = self.state.comparisons.open_marks
@@ -195,24 +201,24 @@ class LiveCluster(Live):
         return self._synced
 
     def not_ready(self) -> str | None:
-        """Return a sentence while a kind has not been read yet, or can no longer be read; None otherwise."""
+        """Return a sentence about a kind that is not read yet or can no longer be read; None if all are readable."""
         unread = not_ready({_called(resource): each for resource, each in self._reflectors.items()})
         if unread or self.synced:
             return unread
         return "affinities are still compared with the pods of the cluster"
 
     def sizes(self) -> dict[str, int]:
-        """Return the number of objects in each cache, by kind."""
+        """Return the number of cached objects by kind."""
         return {_called(resource): each.size for resource, each in self._reflectors.items()}
 
     def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
-        """Add a handler of the changes of a kind, before `start`."""
+        """Add a handler for changes of a kind; call this before `start`."""
         reflector = self._reflectors.get(resource)
         if isinstance(reflector, Reflector):
             reflector.add_handler(handler)
 
     def start(self) -> None:
-        """Start the reflectors, that for pods last, because a pool's pods are selected by its nodes and gangs.
+        """Start the reflectors; the one for pods starts last, because the pool's nodes and gangs select its pods.
 
         Runs on the loop.
         """
@@ -228,7 +234,7 @@ class LiveCluster(Live):
         self._reflectors[core.PODS].start()
 
     def stop(self) -> None:
-        """Stop the reflectors; the state remains."""
+        """Stop the reflectors; the state stays available."""
         later = self._later
         if later is not None:
             loop = later.get_loop()
@@ -285,7 +291,7 @@ class LiveCluster(Live):
 
 
 async def settle(filled: Callable[[], bool], *, poll_s: float = 0.2) -> None:
-    """Wait until the caches are filled, and freeze their objects."""
+    """Wait until the caches are filled, then exempt their objects from garbage collection."""
     while not filled():  # noqa: ASYNC110 - a list that has ended is no event
         await asyncio.sleep(poll_s)
     log.info("caches are filled", objects=memory.freeze())

@@ -1,7 +1,8 @@
-"""Statuses of Queues and HyperNodes: the planner's shares and usage of queues, members and problems of HyperNodes.
+"""Writers of Queue and HyperNode statuses: shares and usage of queues, members and problems of HyperNodes.
 
-The extender writes them, because the planner computes them anyway; the controller would have to watch all nodes. The
-controller writes the other fields of Queues (state, counts, allocated). Each uses merge patches of its own fields.
+The extender writes these statuses because the planner computes their content anyway; the controller would have to watch
+all nodes. The controller writes the other fields of the Queue status (state, counts, allocated). Extender and
+controller each use merge patches with only their own fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,12 +33,12 @@ from muster.api.volcano import scheduling, topology
 from muster.resources.vector import Vector, to_quantities
 
 log = structlog.get_logger()
-INVALID = Gauge("muster_hypernodes_invalid", "HyperNodes with an unusable part; their condition gives the reason")
+INVALID = Gauge("muster_hypernodes_invalid", "HyperNodes with an unusable part; the condition of each gives the reason")
 SHARES_EVERY_S = 5.0
 USAGE_EVERY_S = 60.0
 EVERY_S = 2.0
 AGAIN_S = 600.0
-"""Time after which the status of a HyperNode is written again, if another controller has changed it."""
+"""Time after which the status of a HyperNode is written again if another controller has changed the status."""
 MAX_AT_ONCE = 100
 """Maximum number of objects of a kind that are written in one cycle; the others follow in later cycles."""
 MAX_LOGGED = 20
@@ -46,18 +47,18 @@ MAX_RESOURCES = 64
 """Maximum number of node resources that the root queue reports; clusters have about ten."""
 MESSAGE_CHARS = 4_096
 VALID = "Valid"
-"""Type of a HyperNode's condition."""
+"""Type of the condition in a HyperNode's status."""
 
 
 class QueueStatusWriter(Writer):
-    """Writer of shares every few seconds, and of usage once a minute."""
+    """Writer of Queue statuses: shares every few seconds, usage once a minute."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._next = -inf
 
     def write(self, session: Session) -> None:
-        """Write the differences, if it is time again."""
+        """Write the changed statuses if the interval since the last write is over."""
         now = self._wall_s()
         if self._monotonic_s() < self._next:
             return
@@ -85,7 +86,7 @@ class QueueStatusWriter(Writer):
 
 
 def largest_planned_at(snapshot: Snapshot) -> frozenset[str]:
-    """Return the queues that report the largest node: `root`, or in a named pool the root queues of its trees."""
+    """Return the queues whose status has the largest node: `root`, or the root queues of a named node pool."""
     if snapshot.pool == DEFAULT_POOL:
         return frozenset({ROOT_QUEUE})
     queues = snapshot.queues
@@ -100,7 +101,7 @@ def queue_difference(
     now: float,
     spares: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, object]:
-    """Return the merge patch of the planner's fields; empty if they are up to date."""
+    """Return the merge patch for the planner's fields of a Queue status; empty if they are up to date."""
     status = queue.status
     patch: dict[str, object] = {}
     for field, known, wanted in (
@@ -122,7 +123,7 @@ def queue_difference(
 def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
     """Return the merge patch with the largest resources of a node; admission uses it to find pods that fit no node.
 
-    It is empty without nodes, and if there are too many resources. Claimed devices are not included.
+    The patch is empty if there are no nodes or too many resources. Claimed devices are not included.
     """
     most = snapshot.allocatable.max(axis=1, initial=0)
     found = dict.fromkeys(snapshot.claimed_resources, 0)
@@ -138,7 +139,7 @@ def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | No
 
 
 def first_refusals(session: Session) -> dict[str, str]:
-    """Return the reason of the first waiting gang of each queue."""
+    """Return the reason of the first waiting gang by queue."""
     waits = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
     result: dict[str, str] = {}
     for each in waits.values():
@@ -148,22 +149,22 @@ def first_refusals(session: Session) -> dict[str, str]:
 
 
 class HyperNodeStatusWriter(Writer):
-    """Writer of statuses that have changed since the last write; Volcano's controller may write the same fields."""
+    """Writer of HyperNode statuses that have changed; Volcano's controller may write the same fields."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._next = -inf
         self._written: dict[str, tuple[object, float]] = {}
-        """Name → UID and last written status, with the time of the write."""
+        """Maps a HyperNode's name to its UID, the last written status, and the time of the write."""
         self._logged: frozenset[tuple[str, HyperNodeProblem]] = frozenset()
 
     def write(self, session: Session) -> None:
-        """Write the differences, if it is time again."""
+        """Write the changed statuses if the interval since the last write is over."""
         now, at = self._wall_s(), self._monotonic_s()
         snapshot = session.snapshot
         hyper_nodes = {
             name: each for name, each in snapshot.hyper_nodes.items() if pool_of(each.metadata) == snapshot.pool
-        }  # one writer for each
+        }  # one writer for each kind of field
         if at < self._next or not (hyper_nodes or self._written):
             return
         found = session.hyper_nodes
@@ -194,7 +195,7 @@ class HyperNodeStatusWriter(Writer):
         wrong = frozenset((name, problem) for name, problems in found.problems.items() for problem in problems)
         fresh = sorted(wrong - self._logged, key=lambda each: (each[0], each[1].message))
         for name, problem in fresh[:MAX_LOGGED]:
-            log.warning("a HyperNode is not right", name=name, reason=problem.reason, why=problem.message)
+            log.warning("a HyperNode has an error", name=name, reason=problem.reason, why=problem.message)
         if len(fresh) > MAX_LOGGED:
             log.warning(
                 "more HyperNodes have errors; their conditions contain the reasons", more=len(fresh) - MAX_LOGGED
@@ -205,7 +206,7 @@ class HyperNodeStatusWriter(Writer):
 def hyper_node_difference(
     hyper_node: topology.HyperNode, count: int, problems: Sequence[HyperNodeProblem], now: float
 ) -> dict[str, Any]:
-    """Return the merge patch of the status, which keeps other writers' conditions; empty without a change."""
+    """Return the merge patch for the status, with other writers' conditions unchanged; empty if nothing has changed."""
     patch: dict[str, Any] = {}
     if hyper_node.status.node_count != count:
         patch["nodeCount"] = count
@@ -221,7 +222,7 @@ def hyper_node_difference(
 def _condition(
     known: Condition | None, problems: Sequence[HyperNodeProblem], generation: int, now: float
 ) -> Condition | None:
-    """Return the condition to write; None if the known one is up to date, or none was ever needed."""
+    """Return the condition to write; None if the known condition is up to date or no condition is needed."""
     if not problems and (known is None or known.status == "True"):
         return None
     status, reason = ("False", problems[0].reason) if problems else ("True", "Resolved")

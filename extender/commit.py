@@ -1,8 +1,8 @@
 """Executor of a cycle's decisions, in order; `extender.placements` executes those about placements.
 
-The order matters. A placement is written before anything acts on it. A PodGroup becomes Inqueue only after its
-placement exists, so that its pods can be created with a pin. Confirmed writes are applied to the state at once. A
-failed write is logged and decided again in a later cycle.
+The order matters. A placement is written before any other write depends on the placement. A PodGroup becomes Inqueue
+only after its placement exists, so that its pods can be created with a pin. Each write that the API server has
+confirmed is applied to the local state at once. A failed write is logged, and a later cycle decides again.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ from muster.kube.events import EventWriter
 
 
 class Committer:
-    """Writer of placements, statuses, lifted gates and evictions while this replica is `active`."""
+    """Writer of placements, statuses, lifted gates and evictions while this replica leads (`active`)."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Committer:
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float] | None = None,
     ) -> None:
-        """Create the writers; in simulated time, which never jumps back, `monotonic_s` may be omitted."""
+        """Create the writers; `monotonic_s` may be omitted in a simulation, whose time never jumps back."""
         monotonic_s = monotonic_s or wall_s
         self._client = client
         self._cluster = cluster
@@ -60,9 +60,9 @@ class Committer:
         self._queues = QueueStatusWriter(context)
         self._hyper_nodes = HyperNodeStatusWriter(context)
         self.publish: Callable[[Session], None] = lambda _: None
-        """Called at the end of a cycle with its inputs, to publish them."""
+        """Called at the end of a cycle to publish the planner's inputs."""
         self.keep_failures: Callable[[], None] = lambda: None
-        """Called when gangs begin to avoid nodes on which members failed."""
+        """Called when a gang begins to avoid nodes on which its members failed."""
         self.recall_failures: Callable[[], None] = lambda: None
         """Called when this process begins to lead."""
         self.scaling = Scaling(context)
@@ -73,14 +73,14 @@ class Committer:
         self.repairs = Repairs(context, self._notices)
 
     def carry_out(self, session: Session) -> None:
-        """Write all decisions of this cycle; return when the API server has answered placements and evictions."""
+        """Write all decisions of this cycle; return when the API server has answered the placements and evictions."""
         writes, placements, decided = self.writes, self._placements, session.decided
         writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
         avoids = decided(decisions.Avoid)
         writes.all("placement", placements.avoid, avoids)
         if any(avoid.avoided for avoid in avoids):
             self.keep_failures()
-        # first, because gangs placed next may need these slots' capacity and their queue's quota
+        # first, because gangs placed next may need the released capacity and quota
         writes.all("placement", placements.keep_spares, decided(decisions.KeepSpares))
         places = decided(decisions.Place)
         for moved in (True, False):  # placements of moved gangs are written before any pod is evicted
@@ -115,7 +115,7 @@ class Committer:
             writes.start(Lane.WORDS, "condition", condition.pod.uid, partial(scaling.report, condition))
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
-        """Pin a pod to its node and lift its gate; `consumed` is the fulfilled request for nodes of its gang."""
+        """Pin a pod to its node and lift its gate; `consumed` is the fulfilled node request of the pod's gang."""
         annotations = {names.EPOCH: str(epoch), **consumed}
         if pod.slot and (pod.slot.pod_set == DEFAULT_POD_SET or pod.task):
             annotations[names.MEMBER_INDEX] = str(pod.slot.rank)

@@ -1,8 +1,8 @@
-"""Follower of the file with the scheduler configuration while the extender runs.
+"""Watcher of the scheduler configuration's file while the extender runs.
 
-The text is read and compared every second, because a mounted ConfigMap changes by a symbolic link above the file, and
-size and time may stay the same. A valid text takes effect with the next cycle. An invalid text has no effect: the
-previous one stays in use, and the log, a metric and an Event report this once, until the text changes again.
+The text is compared every second. A mounted ConfigMap changes by a symbolic link above the file, so the file's size and
+time may stay the same. A valid text takes effect with the next cycle. An invalid text has no effect: the previous
+configuration stays in use. The log, a metric and an Event report the error once.
 """
 
 import threading
@@ -33,10 +33,10 @@ INTERVAL_S = 1.0
 
 
 class ConfigFile:
-    """The file, and the last valid configuration; without a file, the default one."""
+    """The configuration file, and its last valid content; without a file, the default configuration."""
 
     def __init__(self, file: Path | None) -> None:
-        """Read the file for the first time. Raises ValueError with all errors."""
+        """Read the file for the first time. Raises ValueError with all errors in the text."""
         self._file = file
         self._seen = self._read_file()
         report = _report_of_text(*self._seen)
@@ -44,7 +44,7 @@ class ConfigFile:
             raise ValueError(f"{file}: {'; '.join(report.errors)}")
         self.current = parse(self._seen[0])
         self.last_report = (self._seen[0], self._seen[0], "")
-        """The text in use, the last read text, and the reason if the latter was refused."""
+        """The text in use, the last read text, and the reason if the last text was refused."""
         self._report(report)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="config-file", daemon=True)
@@ -52,22 +52,22 @@ class ConfigFile:
         self._refuse: Callable[[str], None] = lambda _: None
 
     def follow(self, use: Callable[[SchedulerConfig], None], refuse: Callable[[str], None]) -> None:
-        """Set the handlers of a valid configuration, and of the errors of an invalid one."""
+        """Set the handlers for a valid configuration and for the errors of an invalid one."""
         self._use, self._refuse = use, refuse
 
     def start(self) -> None:
-        """Start following the file, if there is one."""
+        """Start to check the file every second, if there is a file."""
         if self._file is not None:
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread."""
+        """Stop the thread that checks the file."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=10)
 
     def read_again(self) -> None:
-        """Read the file; use or refuse a changed text."""
+        """Read the file; use or refuse its text if the text has changed."""
         seen = self._read_file()
         if seen == self._seen:
             return
@@ -78,7 +78,7 @@ class ConfigFile:
             RELOADS.labels("refused").inc()
             CURRENT.set(0)
             self.last_report = (self.last_report[0], seen[0], why)
-            log.error("configuration refused, the previous one stays in use", file=str(self._file), why=why)
+            log.error("configuration refused, the previous configuration stays in use", file=str(self._file), why=why)
             self._refuse(f"{self._file} is refused, the previous configuration stays in use: {why}")
             return
         self.current = parse(seen[0])
@@ -88,7 +88,7 @@ class ConfigFile:
         self._use(self.current)
 
     def _report(self, report: ConfigurationReport) -> None:
-        """Log the report of a newly used configuration, unless it is the default one."""
+        """Log the report about a newly used configuration, unless it is the default one."""
         if self._file is None:
             return
         CURRENT.set(1)
@@ -109,11 +109,11 @@ class ConfigFile:
                 log.exception("the configuration file could not be read; the extender retries")
 
     def _read_file(self) -> tuple[str, str]:
-        """Return the text of the file, or the reason why it cannot be read; the other one is empty."""
+        """Return the text of the file and an empty reason, or an empty text and the reason why reading failed."""
         try:
             return self._file.read_text(encoding="utf-8") if self._file else "", ""
         except (OSError, UnicodeDecodeError) as error:
-            return "", f"it cannot be read: {error}"
+            return "", f"the file cannot be read: {error}"
 
 
 def _report_of_text(text: str, unreadable: str) -> ConfigurationReport:

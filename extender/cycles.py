@@ -1,8 +1,8 @@
-"""The planner thread: one cycle after every burst of changes, while this replica leads.
+"""The planner thread: runs one cycle after every burst of changes, while this replica leads.
 
-The loop copies the live state, the planner decides on the copy in its own thread, and the committer writes the
-decisions. Writes name versions and epochs, so the API server refuses writes about objects that have changed. A refused
-decision does no harm: the change that caused the refusal also wakes the planner, which decides again.
+The loop copies the live state; the planner thread decides on the copy; the committer writes the decisions. Each write
+names a version or an epoch, so the API server refuses a write about an object that has changed. A refused decision does
+no harm: the change that caused the refusal also wakes the planner, which decides again.
 """
 
 import threading
@@ -36,23 +36,23 @@ SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods because a co
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
-"""Delay of a cycle after the first change, because the pods of a gang are created one after the other."""
+"""Delay of a cycle after the first change, because the pods of a gang are created one after another."""
 REST = 10.0
 """Length of the planner's rest after a cycle, as a multiple of the cycle's CPU time.
 
-During a burst of events, the rest leaves time for verbs and watches, and each cycle processes more events. With 5,000
-nodes and a rest of only twice the time, two thirds of the extender's CPU time per pod was cycles that found nothing
-new.
+During a burst of events, the rest leaves CPU time for verbs and watches, and each cycle processes more events. With
+5,000 nodes and a rest of only twice the cycle's time, two thirds of the extender's CPU time was spent on cycles without
+a result.
 """
 MAX_REST_S = 0.1
-"""Maximum rest; after a cycle that took longer than this, the rest is as long as the cycle."""
+"""Maximum rest in seconds; after a longer cycle, the rest is as long as the cycle."""
 IDLE_S = 1.0
 IDLE = 10.0
-"""Interval of cycles while nothing changes, for deadlines; at least this multiple of a cycle's CPU time."""
+"""Interval of cycles while nothing changes, because of deadlines; at least this multiple of a cycle's CPU time."""
 
 
 class Planner:
-    """The planner thread, which plans after `wake`, and every second for deadlines (less often if cycles are long)."""
+    """The planner thread, which plans after `wake`, and otherwise every second (less often if cycles are long)."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Planner:
         usage: Callable[[Snapshot, float], PublishedUsage | None] = lambda _, _now: None,
         report_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
-        """Create the planner; a `hook` records its cycles, `usage` returns the past usage of queues for budgets."""
+        """Create the planner; a `hook` records its cycles, and `usage` returns the past usage of queues for budgets."""
         self._hook = hook
         self._usage = usage
         self._report_budgets = report_budgets
@@ -78,17 +78,17 @@ class Planner:
         self._planning = Planning(configuration, timing)
         self._next_configuration: SchedulerConfig | None = None
         self.pages: Mapping[str, Callable[[], object]] = {}
-        """HTTP pages of plugins by name, from the last cycle."""
+        """HTTP pages of plugins by name, as of the last cycle."""
         self.session: Session | None = None
-        """The last cycle."""
+        """The session of the last cycle."""
         self._replaced: Session | None = None
-        """The cycle before the last one, as long as a verb on the loop may use it."""
+        """The session of the cycle before the last one, kept while a verb on the loop may still use it."""
         self._active = active
         self._arrived = arrived
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
         self._reported_exclusions: set[tuple[str, str, str]] = set()
-        """Kind, name and reason of excluded objects, as logged."""
+        """Kind, name and reason of each excluded object that has been logged."""
         self._queue_metrics = QueueMetrics()
         self._was_active = False
         self._woken = threading.Event()
@@ -97,16 +97,16 @@ class Planner:
 
     def wake(self) -> None:
         """Request a cycle soon; several calls in a short time cause one cycle."""
-        if not self._woken.is_set():  # cheaper than set(), which matters for 50,000 pods
+        if not self._woken.is_set():  # cheaper than calling set() again, which matters for 50,000 pods
             self._woken.set()
 
     def reconfigure(self, configuration: SchedulerConfig) -> None:
-        """Use this valid configuration from the next cycle on; do not wait for the cycle."""
+        """Use this valid configuration from the next cycle on; return at once."""
         self._next_configuration = configuration
         self.wake()
 
     def start(self) -> None:
-        """Start planning; cycles begin when this replica leads and its caches are filled."""
+        """Start the thread; cycles begin once this replica leads and its caches are filled."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -128,7 +128,7 @@ class Planner:
                 self.cycle()
             except Exception:
                 FAILED_CYCLES.inc()
-                log.exception("planning cycle failed; it is repeated after the next change or second")
+                log.exception("planning cycle failed; the planner repeats it after the next change or after one second")
             took_s = time.thread_time() - began_s
             rested_s = self._monotonic_s() + min(REST * took_s, max(MAX_REST_S, took_s))
 
@@ -139,7 +139,7 @@ class Planner:
             self._committer.recall_failures()
             self._cluster.ask(PlannerState.touch_all)
         elif self._was_active and not active:
-            # another replica reserves capacity now; this one no longer sees its changes
+            # another replica reserves capacity now, so this replica's memory becomes wrong
             self._cluster.ask(lambda state: state.ledger.reserved.replace([], 0.0))
         self._was_active = active
         return active
@@ -148,15 +148,15 @@ class Planner:
         """Run one cycle and carry out its decisions."""
         started = self._monotonic_s()
         configuration, self._next_configuration = self._next_configuration, None
-        if configuration is not None:  # between two cycles, so that none runs with half of it
+        if configuration is not None:  # between two cycles, so that no cycle uses both configurations
             self._planning.configure(configuration)
 
-        # 1. Snapshot: copy the arrays and the views of gangs. Only this is on the loop, since every event and every
-        #    verb of kube-scheduler waits for it.
+        # 1. Snapshot: copy the arrays and the views of gangs. Only this step runs on the loop, because every event and
+        # every verb of kube-scheduler waits for it.
         snapshot, arrived, unreadable = self._cluster.ask(self._take_snapshot)
 
-        # 2. Decide: gather the other inputs, each once as two answers could differ; open a session, ask plugins, run
-        #    actions (see extender.planner.cycle). Nothing outside changes.
+        # 2. Decide: gather the other inputs (each once, because two answers could differ), open a session, call
+        # plugins, run actions (see extender.planner.cycle). Nothing outside the session changes.
         now = self._wall_s()
         scaling = self._committer.scaling
         scaling.refresh(now)
@@ -172,7 +172,7 @@ class Planner:
         if self._hook is not None:
             self._hook.decided(session)
 
-        # 3. Show it: pages of plugins, scores for the prioritize verb, metrics.
+        # 3. Publish: pages of plugins, scores for the prioritize verb, metrics.
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
         self._report_excluded(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
@@ -180,8 +180,9 @@ class Planner:
         self._queue_metrics.update(session)
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
-        # 4. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after the
-        #    writes that it decides upon have been answered: placements and evictions (see extender.writes).
+        # 4. Commit, if this replica still leads; otherwise another one may be planning by now. The next cycle begins
+        # once the API server has answered the writes that it depends on: placements and evictions (see
+        # extender.writes).
         if self._active():
             self._report_budgets(session)
             self._committer.carry_out(session)

@@ -1,7 +1,7 @@
 """Evictions of pods: victims of other gangs, members of incomplete gangs, and pods that must be re-created.
 
 The API server's Eviction API enforces disruption budgets. The placement that needs the capacity is written first and
-names all victims, so that a new process can continue whenever this one ends.
+names all victims, so that a new process can continue after a restart.
 """
 
 from collections.abc import Callable
@@ -27,15 +27,15 @@ from muster.process.counters import from_zero
 log = structlog.get_logger()
 EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that chose them", ["action"])
 BELOW_MINIMUM = "below-minimum"
-"""Label instead of an action, for pods of a gang that has too few members to continue."""
+"""Label value that replaces the action, for pods of a gang that has too few members to continue."""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 _UNCOUNTED = {"$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}
 EVICT_AGAIN_S = 5.0
-"""Time after which a pod is evicted again if no watch has reported its end."""
+"""Time after which a pod is evicted again if no watch has reported the pod's end."""
 
 
 class _Eviction(NamedTuple):
-    """One of several evictions for a waiting gang; `gang` is the victim's gang."""
+    """One eviction of several for a waiting gang; `gang` is the victim's gang."""
 
     room: decisions.MakeRoom
     gang: GangView
@@ -43,13 +43,13 @@ class _Eviction(NamedTuple):
 
 
 class Evictor(Writer):
-    """Base of the writers of evictions, which remembers evicted pods until watches have reported their ends."""
+    """Base of the classes that evict pods; remembers evicted pods until watches have reported their end."""
 
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context)
         self._notices = notices
         self._asked: dict[str, float] = {}
-        """UID of an evicted pod → time until which it is not evicted again."""
+        """Maps the UID of an evicted pod to the time before which the pod is not evicted again."""
 
     def _forget(self) -> None:
         now = self._monotonic_s()
@@ -62,7 +62,7 @@ class Evictor(Writer):
         return self._asked.get(pod.uid, 0.0) > self._monotonic_s()
 
     def _victim(self, pod: PodRecord) -> PodRecord | None:
-        """Return the current pod if it still uses its node and has not just been evicted.
+        """Return the current pod if it still uses its node and was not evicted a moment ago.
 
         An ended pod uses no capacity, and its owner must still count it.
         """
@@ -72,7 +72,10 @@ class Evictor(Writer):
         return latest
 
     def _evict_unchanged(self, pod: PodRecord, grace_s: int | None = None, version: str = "") -> None:
-        """Evict a pod if it is unchanged, or has this version. Raises Conflict, or TooManyRequests for a budget."""
+        """Evict a pod if it is unchanged, or has this version.
+
+        Raises Conflict, or TooManyRequests if a disruption budget forbids the eviction.
+        """
         version = version or pod.resource_version
         self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version, grace_period_s=grace_s)
         self._uncount(pod)
@@ -86,7 +89,7 @@ class Evictor(Writer):
             self._uncount(pod)
 
     def _uncount(self, pod: PodRecord) -> None:
-        """Keep the Job controller of Kubernetes from counting an evicted pod as failed.
+        """Prevent the Job controller of Kubernetes from counting an evicted pod as failed.
 
         It creates pods later with each failure, up to ten minutes, also if a podFailurePolicy ignores them. It removes
         its finalizer from the pods of a suspended Job for the same purpose. Only an evicted pod may lose it: the
@@ -98,13 +101,13 @@ class Evictor(Writer):
             self._client.strategic_patch(PODS, pod.name, {"metadata": {"uid": pod.uid, **_UNCOUNTED}}, pod.namespace)
         except NotFound:
             pass
-        except APIError as error:  # the pod is gone all the same, and comes back later
+        except APIError as error:  # the pod is evicted all the same, and its owner re-creates it later
             name = f"{pod.namespace}/{pod.name}"
-            log.warning("an evicted pod counts as failed", pod=name, uid=pod.uid, error=str(error))
+            log.warning("an evicted pod counts as failed in its Job", pod=name, uid=pod.uid, error=str(error))
 
 
 class EvictionWriter(Evictor):
-    """Writer of the decisions MakeRoom and Evict. `close` ends a placement."""
+    """Writer of the decisions MakeRoom and Evict. The function `close` ends a placement."""
 
     def __init__(
         self, context: WriteContext, notices: NoticeWriter, close: Callable[[Session, decisions.ClosePlacement], None]
@@ -113,7 +116,7 @@ class EvictionWriter(Evictor):
         self._close = close
 
     def make_room(self, session: Session) -> None:
-        """Evict the victims of written placements: first those with a budget, the rest only if none was refused."""
+        """Evict the victims of written placements: first those with a disruption budget, then the others."""
         self._forget()
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()
@@ -147,7 +150,7 @@ class EvictionWriter(Evictor):
         self._report(gone)
 
     def _report(self, gone: list[_Eviction]) -> None:
-        """Record Events of evicted pods at their workloads, one for all pods that are evicted for the same gang."""
+        """Record Events about evicted pods on their workloads, one Event for all pods evicted for the same gang."""
         together: dict[tuple[str, str], list[_Eviction]] = {}
         for one in gone:
             together.setdefault((one.room.gang.uid, one.gang.uid), []).append(one)
@@ -162,7 +165,7 @@ class EvictionWriter(Evictor):
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord, longest_s: float) -> bool:
-        """Evict a pod if it still uses its node, with its own grace period, limited to the given maximum."""
+        """Evict a pod if it still uses its node, with the pod's own grace period, limited to `longest_s`."""
         latest = self._victim(pod)
         if latest is None:
             return False
@@ -171,8 +174,8 @@ class EvictionWriter(Evictor):
             self._evict_unchanged(latest, grace_s)
         except NotFound:
             return False
-        except Conflict:  # it has just changed, maybe ended: the next cycle decides again
-            log.info("not evicted yet, because it has just changed", pod=pod.key, uid=pod.uid)
+        except Conflict:  # the pod has just changed, and may have ended: the next cycle decides again
+            log.info("not evicted yet, because the pod has just changed", pod=pod.key, uid=pod.uid)
             return False
         self._note(pod)
         EVICTED.labels(room.action).inc()
@@ -189,7 +192,7 @@ class EvictionWriter(Evictor):
             self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))
 
     def delete_all(self, session: Session) -> None:
-        """Delete pods that must be re-created, first those without a node.
+        """Delete pods that must be re-created, pods without a node first.
 
         If one of them has got a node in the meantime, the other pods of its gang stay. The gang may be complete now,
         and would be partly bound without a member. The next cycle decides again.
@@ -206,7 +209,7 @@ class EvictionWriter(Evictor):
         self._writes.all("eviction", self._delete, started)
 
     def _delete(self, evict: decisions.Evict) -> bool:
-        """Delete the pod; return False if it has changed, so that the next cycle decides again."""
+        """Delete the pod; return False if the pod has changed, so that the next cycle decides again."""
         pod = evict.pod
         if self._just_evicted(pod):
             return True
@@ -216,7 +219,7 @@ class EvictionWriter(Evictor):
             self._note(pod)
             return True
         if not deleted:
-            log.info("not evicted yet, because it has just changed", pod=pod.key, uid=pod.uid)
+            log.info("not evicted yet, because the pod has just changed", pod=pod.key, uid=pod.uid)
             return False
         self._note(pod)
         log.info("evicted", pod=pod.key, uid=pod.uid, reason=str(evict.reason), started=evict.started)

@@ -1,7 +1,7 @@
-"""Events about gangs, on the PodGroup and on the workload that owns it, where `kubectl describe` shows them.
+"""Recorder of Events about gangs, on the PodGroup and on its workload, where `kubectl describe` shows them.
 
-A workload gets few Events: when its gang starts to wait or waits for another kind of reason, has a reservation, is
-evicted, planned and bound. A new message for the same reason causes no Event, and there are at most ten Events per
+A workload gets an Event when its gang starts to wait, waits for another kind of reason, gets a reservation, or is
+evicted, planned or bound. A new message with the same reason causes no Event, and there are at most ten Events per
 minute.
 """
 
@@ -26,34 +26,37 @@ from muster.kube.events import EventWriter
 
 MOST = 10
 PERIOD_S = 60.0
-"""Maximum number of Events of a workload in this time."""
+"""The period to which the maximum number of a workload's Events applies."""
 _REMEMBERED = 10_000
 
 _Type = Literal["Normal", "Warning"]
 _News = tuple[str, str]
-"""Reason and kind of an Event; only a new pair causes an Event."""
+"""Reason and kind of an Event; only a new combination causes an Event."""
 
 
 class GangEvents:
-    """Recorder of Events on PodGroups and their workloads; thread-safe. `monotonic_s` returns seconds."""
+    """Recorder of Events on PodGroups and their workloads; thread-safe.
+
+    The function `monotonic_s` returns seconds of a monotonic clock.
+    """
 
     def __init__(self, recorder: EventWriter, *, monotonic_s: Callable[[], float]) -> None:
         self._recorder = recorder
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._last: LRUCache[tuple[str, str], _News] = LRUCache(_REMEMBERED)
-        """UIDs of a workload and its gang → the last Event."""
+        """Maps the UIDs of a workload and its gang to their last Event."""
         self._sent: LRUCache[str, deque[float]] = LRUCache(_REMEMBERED)
-        """UID of a workload → times of its latest Events."""
+        """Maps the UID of a workload to the times of its latest Events."""
 
     def waits(self, gang: GangView, reason: str, message: str, *, other_reason: bool) -> None:
-        """Record that the gang waits; `other_reason`: it did not wait before, or for another kind of reason."""
+        """Record that the gang waits; `other_reason`: it did not wait before, or waited for another kind of reason."""
         self._recorder.event(subject(gang.group), "Warning", "Unschedulable", message)
         if other_reason:
             self._report(gang, "Warning", "Unschedulable", message, kind=reason, by_controller=True)
 
     def scheduled(self, gang: GangView, message: str) -> None:
-        """Record that enough members have a node; for a single pod, kube-scheduler reports it."""
+        """Record that enough members have a node; kube-scheduler reports this for a gang of one pod."""
         if len(gang.pods) > 1:
             self._recorder.event(subject(gang.group), "Normal", "Scheduled", message)
 
@@ -89,27 +92,27 @@ class GangEvents:
         self._report(gang, "Warning", "PlacementAbandoned", message)
 
     def evicts(self, gang: GangView, pod: PodRecord, reason: Reason) -> None:
-        """Record that a pod of the gang is evicted for another gang."""
+        """Record that a pod of the gang is evicted so that another gang gets capacity."""
         self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
         member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)
         self._recorder.event(member, "Normal", "Evict", str(reason))
 
     def evicts_own(self, gang: GangView, pod: PodRecord, reason: Reason) -> None:
-        """Record that a pod, like all members of its incomplete gang, was deleted."""
+        """Record that a pod was deleted with all members of its incomplete gang."""
         self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=str(reason))
 
     def noticed(self, gang: GangView, message: str, kind: str) -> None:
-        """Record that pods of the gang have an eviction notice; `kind` distinguishes notices."""
+        """Record that pods of the gang have an eviction notice; `kind` distinguishes several notices."""
         self._report_to_both(gang, "Warning", "EvictionNotice", message, kind)
 
     def withdrawn(self, gang: GangView, message: str, kind: str) -> None:
-        """Record that the gang's notice was withdrawn; `kind` as above."""
+        """Record that the gang's notice was withdrawn; `kind` distinguishes several notices."""
         self._report_to_both(gang, "Normal", "EvictionWithdrawn", message, kind)
 
     def _report_to_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
-        """Record an Event on PodGroup and workload, once each, although several cycles repeat the decision."""
+        """Record an Event on PodGroup and workload, once on each although several cycles repeat the decision."""
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._report(gang, type_, reason, message, kind=kind)
@@ -120,15 +123,15 @@ class GangEvents:
         self._report(gang, "Warning", "NodeFault", str(reason))
 
     def evicted(self, gang: GangView, pods: int, reason: Reason, kind: str) -> None:
-        """Record the number of evicted pods of the gang; `kind` distinguishes evictions."""
+        """Record the number of evicted pods of the gang; `kind` distinguishes several evictions."""
         owner = gang.group.metadata.controller
-        if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has its own Event
+        if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has an Event of its own
             self._report(gang, "Warning", "Evicted", reasons.placements.evicted(pods, reason), kind=kind)
 
     def _report(
         self, gang: GangView, type_: _Type, reason: str, message: str, *, kind: str = "", by_controller: bool = False
     ) -> None:
-        """Record an Event on the workload and its owner; with `by_controller`, not on a Volcano Job."""
+        """Record an Event on the workload and its owner; with `by_controller`, omit a Volcano Job."""
         meta = gang.group.metadata
         for owner, text in _owners(meta, message):
             if by_controller and batch.is_job(owner):
@@ -153,13 +156,13 @@ class GangEvents:
 
 
 def _is_worth_telling(gang: GangView) -> bool:
-    """Return True for gangs with several pods or that had to wait; for others, kube-scheduler's Events suffice."""
+    """Return True for gangs that have several pods or had to wait; kube-scheduler's Events suffice for other gangs."""
     waited = any(each.type == "Unschedulable" for each in gang.group.status.conditions)
     return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
 
 
 def _owners(meta: ObjectMeta, message: str) -> Iterator[tuple[OwnerReference, str]]:
-    """Yield the workload and its owner, each with its message, which names the gang if the names differ."""
+    """Yield the workload and its owner, each with a message that names the gang if its name differs."""
     owner, above = meta.controller, workload_above(meta)
     if owner is None:
         return

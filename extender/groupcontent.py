@@ -1,7 +1,7 @@
-"""Content of PodGroup.status: phase, counts and conditions after a cycle; `extender.groupstatus` writes it. Pure.
+"""Content of PodGroup.status after a cycle: phase, counts and conditions; `extender.groupstatus` writes it. Pure.
 
-The rules of the phases are Volcano's (session.go, getPodGroupPhase). For a started gang the minimum at its start
-counts, so a raised minimum does not make it Unknown, a phase for which a Job's policies may request a restart.
+The rules of the phases are Volcano's (session.go, getPodGroupPhase). For a started gang, its minimum at the start
+counts. A raised minimum therefore does not make it Unknown, a phase that may cause a Job's restart.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ _OVER = {PLACED: reasons.placements.PLACED, "Admitted": reasons.placements.ADMIT
 
 
 def status_body(status: PodGroupStatus) -> dict[str, Any]:
-    """Return the status as a merge patch with the fields that the wire type omits: counts of 0, no position."""
+    """Return the status as a merge patch that also resets fields the wire type omits: counts of 0, and no position."""
     gone = {"running": 0, "succeeded": 0, "failed": 0, "place": None, "expectedStart": None}
     return {**gone, **msgspec.to_builtins(status)}
 
@@ -31,8 +31,8 @@ def status_body(status: PodGroupStatus) -> dict[str, Any]:
 def wanted_status(
     gang: GangView, *, enqueued: bool, placed: bool, waits: decisions.Unschedulable | None, now: float
 ) -> PodGroupStatus:
-    """Return the status after a cycle that has enqueued or placed the gang, or has found the reason why it `waits`."""
-    if gang.excluded:  # its pods are unknown
+    """Return the status after a cycle that enqueued or placed the gang, or found the reason why it `waits`."""
+    if gang.excluded:  # the gang's pods are unknown
         status = gang.group.status
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
     alive = [pod for pod in gang.pods if not pod.terminating]
@@ -41,7 +41,7 @@ def wanted_status(
     succeeded = gone + sum(pod.phase == "Succeeded" for pod in alive)
     failed = sum(pod.phase == "Failed" for pod in alive)
     scheduled = [pod for pod in gang.pods if pod.node or pod.phase in _ENDED]
-    # a pod that has ended or is being deleted, and its successor, are one member
+    # an ended or terminating pod and its successor are one member
     slots = {pod.slot or pod.uid for pod in scheduled}
     expected = {slot for slot, _, _ in gang.placed_slots()} if gang.started else set()
     finished = all(pod.phase in _ENDED for pod in scheduled) and not expected and not any(pod.waiting for pod in alive)
@@ -52,7 +52,9 @@ def wanted_status(
     status = replace(
         gang.group.status, phase=phase, conditions=conditions, running=running, succeeded=succeeded, failed=failed
     )
-    if phase in {"Pending", "Inqueue"} and over != PLACED:  # it still waits: `extender.positionwriter` writes these
+    if (
+        phase in {"Pending", "Inqueue"} and over != PLACED
+    ):  # while the gang waits, `extender.positionwriter` writes them
         return status
     return replace(status, place=0, expected_start=None)
 
@@ -61,24 +63,24 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
     present = gang.group.status.phase
     members: Members = ""
     if finished and (enough or present == "Completed"):
-        members = "over"  # the controller sets it when the workload has ended, even if pods were deleted
+        members = "over"  # the controller sets this phase when the workload has ended, even if pods were deleted
     elif enough:
         members = "whole"
-    elif present in {"Running", "Unknown"} and (running or gang.started):  # otherwise no member exists any more
+    elif present in {"Running", "Unknown"} and (running or gang.started):  # otherwise the gang has no members any more
         members = "whole" if present == "Running" and not running else "short"
     phase = PHASES[state_of(Facts(members=members))]
     return "Inqueue" if phase == "Pending" and (enqueued or present == "Inqueue") else phase
 
 
 def _is_evicted(gang: GangView) -> bool:
-    """Return True for an evicted gang whose remaining pods are all being deleted; its reason stays visible."""
+    """Return True for an evicted gang whose remaining pods are all terminating; its eviction's reason stays visible."""
     return bool(gang.group.evicted) and all(pod.terminating or pod.phase == "Failed" for pod in gang.pods)
 
 
 def _conditions(
     gang: GangView, phase: PodGroupPhase, waits: decisions.Unschedulable | None, over: str, now: float
 ) -> list[PodGroupCondition]:
-    """Return one condition per type; ended conditions have status False, with `over` as the reason of the end."""
+    """Return one condition of each type; a condition that has ended gets status False and the reason `over`."""
     known: dict[ConditionType, PodGroupCondition] = {
         condition.type: condition for condition in gang.group.status.conditions
     }

@@ -1,7 +1,8 @@
 """Writer of PodGroup.status: phase, counts and conditions; `extender.positionwriter` writes the queue position.
 
-Phases are written at once, reasons at most once a second, new messages with the same reasons at growing intervals, and
-counts when they are stable. New conditions also cause Events. `extender.groupcontent` computes the status.
+Phases are written at once, and reasons at most once a second. New messages with the same reason follow at growing
+intervals, and counts once they are stable. A new condition also causes an Event. `extender.groupcontent` computes the
+content of the status.
 """
 
 from collections import defaultdict
@@ -33,7 +34,7 @@ MESSAGE_INTERVAL_S = 5.0
 """Minimum interval between two messages with the same reasons.
 
 The shortage changes with every placement elsewhere, and each message costs a write of the PodGroup, of its Job's
-status, and two Events. It doubles with each message, up to the next number.
+status, and two Events. The interval doubles with each message, up to the second number.
 """
 LONGEST_MESSAGE_DELAY_S = 60.0
 COUNTS_REST_S = 1.0
@@ -41,28 +42,28 @@ COUNTS_REST_S = 1.0
 COUNTS_MAX_S = 5.0
 """Time after which changing counts are written anyway."""
 END_LASTS_S = 1.0
-"""Delay of Completed: by then the controller has deleted the PodGroup of an ended Job."""
+"""Delay of the phase Completed; within this time the controller deletes the PodGroup of an ended Job."""
 LOSS_LASTS_S = 10.0
-"""Delay of Unknown after the loss of members, in which the controller creates new ones.
+"""Delay of the phase Unknown after a loss of members; within this time the controller creates new members.
 
-A Job's policy for any event must not treat the loss of one pod as a failure of the gang.
+A Job policy for any event must not treat the loss of one pod as a failure of the gang.
 """
 EVICTION_SHOWS_S = 5.0
-"""Time for which the reason of an eviction is shown: it is decided once, and the pods end within this time."""
+"""Time for which the reason of an eviction is shown; the evicted pods end within this time."""
 MOMENT_S = 10.0
-"""Time after which it is reported that pods are missing, or not compared.
+"""Time after which missing or uncompared pods are reported.
 
-At each start their owner creates them one after the other: a healthy start has no Warning.
+An owner creates pods one after another, and a healthy start must not cause a Warning.
 """
 _MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons.pods.LATER})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons for waiting that follow directly from an eviction."""
 _Decided = tuple[bool, bool, Reason]
-"""The decision about a gang: enqueued or not, placed or not, and why it waits."""
+"""The decision about a gang: enqueued or not, placed or not, and the reason why it waits."""
 
 
 class _Held(NamedTuple):
-    """A waiting status: its phase since `phase_s`, any counts since `first_s`, these since `latest_s`."""
+    """A delayed status: its phase changed at `phase_s`, its counts first at `first_s` and last at `latest_s`."""
 
     phase: str
     phase_s: float
@@ -76,36 +77,39 @@ class _Memory:
     """The writer's memory of one gang; times are in seconds of the monotonic clock."""
 
     seen: tuple[GangView, _Decided, float] | None = None
-    """View and decision whose status is not written before this time."""
+    """View and decision for which no status is due before the given time."""
     written_s: float = -inf
     interval_s: float = MESSAGE_INTERVAL_S
-    """Current interval between messages with the same reasons."""
+    """Current interval between messages with the same reason."""
     held: _Held | None = None
     evicted: tuple[decisions.Unschedulable, float] | None = None
-    """Decision and time of its last eviction."""
+    """Decision and time of the gang's last eviction."""
     lacks: tuple[Reason, float] | None = None
-    """Momentary reason for waiting, and the time since when it is unchanged."""
+    """Temporary reason for waiting, and the time since which the reason is unchanged."""
     noted: GangView | None = None
-    """View with which `extender.notes` has written the status since the last cycle, which does not include the write
+    """View whose status `extender.notes` has written since the last cycle; that cycle does not include the write
     yet."""
 
 
 class PodGroupStatusWriter(Writer):
-    """Writer of phases, counts and conditions. Remembers written statuses, so that an unchanged gang costs nothing."""
+    """Writer of a PodGroup's phase, counts and conditions.
+
+    Remembers written statuses, so that an unchanged gang costs no write.
+    """
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._known: defaultdict[str, _Memory] = defaultdict(_Memory)
-        """By key of the gang."""
+        """Maps the key of a gang to what the writer remembers about it."""
 
     def wrote(self, gang: GangView, status: PodGroupStatus) -> None:
-        """Record that `extender.notes` has written the status of this cycle."""
+        """Record that `extender.notes` has written the status that follows from this cycle."""
         known = self._known[gang.key]
         known.noted, known.written_s, known.held = gang, self._monotonic_s(), None
         self._report(gang, status, None)
 
     def write(self, session: Session) -> None:
-        """Write the statuses of all gangs that follow from this cycle."""
+        """Write the statuses of all gangs that follow from this cycle's decisions."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         placed = {decision.gang.key for decision in session.decided(decisions.Place)}
         gangs, now = [*session.snapshot.gangs, *session.snapshot.excluded], self._monotonic_s()
@@ -133,7 +137,7 @@ class PodGroupStatusWriter(Writer):
                 del self._known[key]
 
     def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
-        """Return the time to write this status, in seconds; infinity if it is unchanged."""
+        """Return the time at which to write this status, in seconds; infinity if the status is unchanged."""
         known, present = self._known[gang.key], gang.group.status
         if status == present:
             known.held = None
@@ -157,7 +161,7 @@ class PodGroupStatusWriter(Writer):
         try:
             write_status(self._client, self._cluster, gang.group, status, body, begun)
         except (Conflict, NotFound) as error:
-            log.debug("the PodGroup has changed, its status is computed again", gang=gang.key, error=str(error))
+            log.debug("the PodGroup has changed; its status is computed again", gang=gang.key, error=str(error))
             return
         known = self._known[gang.key]
         known.written_s, known.seen, known.held = self._monotonic_s(), (gang, decided, inf), None
@@ -165,7 +169,7 @@ class PodGroupStatusWriter(Writer):
         self._report(gang, status, why)
 
     def _report(self, gang: GangView, status: PodGroupStatus, why: decisions.Unschedulable | None) -> None:
-        """Send Events of new conditions."""
+        """Send the Events of new conditions."""
         before = {each.type: each for each in gang.group.status.conditions if each.status == "True"}
         for condition in status.conditions:
             old = before.get(condition.type)
@@ -181,9 +185,9 @@ class PodGroupStatusWriter(Writer):
 def _why(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits; shortly after its eviction, the reason of the eviction unless there is a newer reason.
+    """Return the reason why the gang waits; shortly after an eviction, the eviction's reason unless a newer one exists.
 
-    Repeated evictions of its unfinished pods do not count as separate evictions.
+    Repeated evictions of pods that have not ended yet do not count as separate evictions.
     """
     if known.evicted is not None and now >= known.evicted[1] + EVICTION_SHOWS_S:
         known.evicted = None
@@ -201,7 +205,7 @@ def _why(
 def _lasting(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits; None for a momentary reason that has not lasted, if no other one is reported."""
+    """Return the reason why the gang waits; None for a temporary reason that has not lasted, unless one is reported."""
     if why is None or why.reason not in _MOMENTARY or gang.group.why_waiting:
         known.lacks = None
         return why
@@ -220,7 +224,7 @@ def _hold(held: _Held | None, status: PodGroupStatus, now: float) -> _Held:
 
 
 def _lengthen(known: _Memory, present: PodGroupStatus, status: PodGroupStatus) -> None:
-    """Double the interval after a message with the same reasons; reset it for another reason or phase."""
+    """Double the interval after a message with the same reason; reset it for another reason or phase."""
     if status.phase != present.phase or not _same_reasons(status, present):
         known.interval_s = MESSAGE_INTERVAL_S
     elif status.conditions != present.conditions:
@@ -235,12 +239,13 @@ def _same_reasons(one: PodGroupStatus, other: PodGroupStatus) -> bool:
 def write_status(
     client: Client, cluster: Live, group: PodGroup, status: PodGroupStatus, body: dict[str, Any], now: float
 ) -> None:
-    """Write a gang's new status, also into the state; `body` is the merge patch for Volcano's PodGroup, `now` seconds.
+    """Write a gang's new status to the API server and to the state; `body` is the merge patch for a Volcano PodGroup.
 
     A native PodGroup only has conditions for this (`muster.api.muster.native`), in a subresource. A merge patch
     replaces the whole list, so the patch names the version of the object.
 
-    Raises Conflict if the patch names a version and the object has changed; patches of native PodGroups always name it.
+    Raises Conflict if the patch names a version and the object has changed since; patches of native PodGroups always
+    name a version.
     """
     meta = group.metadata
     if not is_native(group):
@@ -250,7 +255,7 @@ def write_status(
     native = cluster.ask(lambda state: state.native.groups.get(meta.key))
     seen = native and (native.metadata.uid, native.metadata.resource_version)
     if native is None or seen != (meta.uid, meta.resource_version):
-        raise Conflict("it has changed since it was computed", where=f"native PodGroup {meta.key}")
+        raise Conflict("the PodGroup has changed since its status was computed", where=f"native PodGroup {meta.key}")
     pool, queue = cluster.ask(lambda state: state.pool), group.spec.queue
     conditions = msgspec.to_builtins(conditions_of(status, native.status.conditions, now, pool=pool, queue=queue))
     patch = {

@@ -1,4 +1,4 @@
-"""The extender process, which connects the parts and serves the verbs."""
+"""The extender process: connects the parts and serves the verbs."""
 
 import asyncio
 import time
@@ -56,7 +56,7 @@ BINDINGS = 32
 
 
 class Extender:
-    """All parts of the process; verbs, state and calls to the API server are on `loop`."""
+    """All parts of the process; the verbs, the state and calls to the API server run on `loop`."""
 
     def __init__(self, options: ExtenderOptions, config_file: ConfigFile, loop: asyncio.AbstractEventLoop) -> None:
         settings = options.settings
@@ -127,7 +127,8 @@ class Extender:
             partial(preempt, self._cluster),
         )
         self._config_file = config_file
-        # Refusals are reported as Events of the Lease that this extender follows, because it always exists.
+        # A refused configuration is reported as an Event of the Lease that this extender follows, because the Lease
+        # always exists.
         named = meta.ObjectMeta(name=settings.lease, namespace=settings.lease_namespace)
         lease = core.Lease(api_version=core.LEASES.api_version, kind=core.LEASES.kind, metadata=named)
         refuse = partial(self._recorder.event, lease, "Warning", "ConfigRefused")
@@ -147,7 +148,7 @@ class Extender:
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def start(self) -> None:
-        """Start all threads and watches. Runs on the loop."""
+        """Start all threads and watches of the process. Runs on the loop."""
         self._lag.follow()
         self._status.start()
         self._follower.start()
@@ -161,13 +162,16 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answer held bind calls with an error, so that they are repeated with the next leader. Runs on the loop."""
+        """Answer held bind calls with an error, so that kube-scheduler repeats them with the next leader.
+
+        Runs on the loop.
+        """
         self._barrier.cancel_all()
         if self._settling is not None:
             self._settling.cancel()
 
     def stop(self) -> None:
-        """Stop all threads and watches."""
+        """Stop all threads and watches of the process."""
         self._config_file.stop()
         self._planner.stop()
         self._committer.stop()
@@ -180,7 +184,7 @@ class Extender:
             self._recording.stop()
 
     def pages(self) -> Mapping[str, Callable[[], object]]:
-        """Return the pages of plugins over HTTP."""
+        """Return the plugins' HTTP pages by name."""
         return self._planner.pages
 
     def _sizes(self) -> dict[str, int]:
@@ -206,7 +210,7 @@ class Extender:
 
 
 def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRecorder | None:
-    """Return the configured recorder of the planner's inputs. Raises FolderError if it cannot write."""
+    """Return the configured recorder of the planner's inputs. Raises FolderError if the folder is not writable."""
     if not settings.record_folder:
         return None
     most, age_s = settings.record_mib * 1024 * 1024, settings.record_hours * 3600
@@ -224,7 +228,7 @@ def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRec
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM, and return the exit code."""
+    """Serve until SIGTERM, then return the exit code."""
     options = parse(argv)
     settings = options.settings
     memory.share_arenas()

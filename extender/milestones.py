@@ -1,7 +1,7 @@
 """Metrics of gangs and queues: seconds until a gang is planned, bound and running, and resources of queues.
 
-Each step counts once per gang, in the extender that leads at that time. Steps from before this process saw the gang do
-not count, because they would count twice.
+Each step of a gang counts once, in the extender that leads at that time. Steps before this process first saw the gang
+do not count, because another process has counted them.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ AMOUNTS: Final = Gauge(
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"
 _CARRIED_OUT: Final = ("Planned", "Binding", "Bound")
 _JUST_S: Final = 2.0
-"""Maximum age at which a gang counts as seen from its start; API servers write whole seconds."""
+"""Maximum age at which a gang counts as seen from its start; API servers store whole seconds."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class _Gang:
 
 
 class Milestones:
-    """Handlers of changes.
+    """Handlers of object changes, which update the metrics.
 
     `active` returns True while this extender leads, `owns` for the queues of its node pool, `wall_s` seconds since the
     epoch.
@@ -58,13 +58,13 @@ class Milestones:
         self._active = active
         self._owns = owns
         self._amounts: dict[str, Series] = {}
-        """By name of the queue."""
+        """Maps a queue's name to its metric series."""
         self._wall_s = wall_s
         self._gangs: dict[str, _Gang] = {}
         """By UID."""
 
     def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Handle a created, changed or deleted PodGroup."""
+        """Count the steps that a created, changed or deleted PodGroup shows."""
         if new is None:
             if old is not None:
                 self._gangs.pop(old.metadata.uid, None)
@@ -81,11 +81,11 @@ class Milestones:
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
 
     def native(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Handle a created, changed or deleted native PodGroup; groups of other schedulers reach no milestone."""
+        """Count the steps that a native PodGroup shows; groups of other schedulers reach no step."""
         self.group(*(as_group(each, "") if each else None for each in (old, new)))
 
     def placement(self, old: Placement | None, new: Placement | None) -> None:
-        """Handle a created, changed or deleted Placement."""
+        """Count the steps that a created, changed or deleted Placement shows."""
         if new is not None:
             self._placed(old, new, came=old is not None or self._is_new(new.metadata))
 
@@ -102,7 +102,7 @@ class Milestones:
             self._reach(new.spec.pod_group_uid, BOUND, seen=came and before != "Bound")
 
     def queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Handle a created, changed or deleted Queue; unreadable amounts are left out."""
+        """Update the metrics of a created, changed or deleted Queue; unreadable quantities are left out."""
         name = (new or old or Queue()).metadata.name
         after = _amounts(new) if self._owns(name) else {}
         series = self._amounts.pop(name, None) or Series(AMOUNTS)

@@ -1,7 +1,7 @@
 """Writer of placements into annotations of PodGroups, for simple placements of gangs with one pod.
 
-The annotation (`muster.api.muster.placement`) and the resulting phase are one write. All other placements are separate
-objects (`extender.placements`).
+The annotation (`muster.api.muster.placement`) and the resulting phase are written together. All other placements are
+separate objects (`extender.placements`).
 """
 
 from typing import Any
@@ -22,14 +22,14 @@ from muster.kube.errors import Conflict
 
 
 class NoteWriter(Writer):
-    """Writer of placements into PodGroups; it notifies `statuses` of the statuses that are written with them."""
+    """Writer of placements into PodGroups; passes the statuses that it writes with them to `statuses`."""
 
     def __init__(self, context: WriteContext, statuses: PodGroupStatusWriter) -> None:
         super().__init__(context)
         self._statuses = statuses
 
     def write(self, session: Session, gang: GangView, wanted: PlacementContent, *, placed: bool) -> None:
-        """Write the annotation with the PodGroup's status; `placed` is true if this places the gang."""
+        """Write the annotation together with the PodGroup's status; `placed` is true if this places the gang."""
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
         body = {"metadata": {"annotations": {names.PLACEMENT: wanted.as_note()}}, "status": status_body(status)}
@@ -38,15 +38,15 @@ class NoteWriter(Writer):
         self._cluster.change(lambda state: state.on_pod_group_written(group))
 
     def remove(self, known: Placement) -> PodGroup:
-        """Remove the annotation before the placement becomes an object; the state is not updated yet."""
+        """Remove the annotation before the placement becomes an object; the state is updated later."""
         return self._patch(known.metadata, known, {"metadata": {"annotations": {names.PLACEMENT: None}}})
 
     def _patch(self, meta: ObjectMeta, known: Placement | None, body: dict[str, Any]) -> PodGroup:
-        """Patch the current PodGroup, even after other changes, if its annotation is still the decided one."""
+        """Patch the current PodGroup, even if other fields have changed, provided its annotation is as expected."""
         key, decided = meta.key, PlacementContent.content_of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
         if now is None or now.metadata.uid != meta.uid or PlacementContent.content_of(noted(now)) != decided:
-            raise Conflict("another placement is recorded now", where=f"PodGroup {key}")
+            raise Conflict("the PodGroup records another placement now", where=f"PodGroup {key}")
         own = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
         return self._client.merge_patch(
             POD_GROUPS, now.metadata.name, {**body, "metadata": own}, now.metadata.namespace
@@ -54,7 +54,7 @@ class NoteWriter(Writer):
 
 
 def fits(place: decisions.Place, known: Placement | None) -> bool:
-    """Return True for the placement of a gang of one pod that waits for no victims and has no object yet."""
+    """Return True if the gang has one pod, waits for no victims, and has no Placement object yet."""
     gang, pod_set = place.gang, place.pod_sets[0]
     alone = place.new_slots == 1 == sum(each.replicas for each in gang.pod_sets) and gang.min_member <= 1
     more = place.victims or place.spares or place.borrows

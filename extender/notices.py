@@ -1,7 +1,8 @@
-"""Writer of eviction notices to pods, and of their withdrawals; counts how notices end.
+"""Writer of eviction notices to pods, and of withdrawals; counts the outcomes of notices.
 
-A pod first gets the condition and then the annotations. The planner repeats the decision until it sees the annotations,
-so both will exist even if this process stops. The time is stored in the beneficiary's placement, not here.
+A pod first gets the condition and then the annotations. The planner repeats the decision until the pod has the
+annotations, so both will be written even if this process stops. The deadline is stored in the placement of the gang
+that gets the capacity.
 """
 
 from collections.abc import Iterable
@@ -43,10 +44,10 @@ class NoticeWriter(Writer):
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._counted: LRUCache[tuple[str, str], None] = LRUCache(_REMEMBERED)
-        """UID of a gang and the subject of its notice, because each notice ends once."""
+        """UID of a gang and subject of its notice, for each counted notice, because a notice ends once."""
 
     def write(self, session: Session) -> None:
-        """Start the writes of a cycle, and record Events at the workloads of the gangs."""
+        """Start the writes of a cycle, and record Events on the workloads of the notified gangs."""
         notices = session.decided(decisions.SendNotice)
         for notice in notices:
             self._writes.start(Lane.PODS, "notice", notice.pod.uid, partial(self._write_notice, notice))
@@ -61,13 +62,13 @@ class NoticeWriter(Writer):
             self._count_notice(stay.gang.uid, _audience(stay.pod), "withdrawn")
 
     def ended(self, room: decisions.MakeRoom, gang_uid: str, gang: str, pods: int) -> None:
-        """Count the eviction of a number of pods of a gang, by its key and UID."""
+        """Count the eviction of `pods` pods of a gang, given by its key and UID."""
         LOST_WORK.inc(pods * room.unsaved_s.get(gang, 0.0))
         if outcome := room.outcomes.get(gang):
             self._count_notice(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
     def repaired(self, repair: decisions.EvictForFaults) -> None:
-        """Count the end of a repair's notice, if there was one; its lost work does not count as lost to other gangs."""
+        """Count the end of a repair's notice, if there was one; the lost work was not lost to another gang."""
         if repair.outcome:
             self._count_notice(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)
 

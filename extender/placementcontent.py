@@ -1,7 +1,7 @@
-"""Content of placements: spec and status after each decision, for `extender.placements` and for replays.
+"""Content of placements after each decision: spec and status, for `extender.placements` and for replays.
 
-Each function returns the complete content, derived from the previous one. Failed attempts and nodes that refused a
-member are in the status, not in the planner's memory, so they survive a restart.
+Each function derives the complete new content from the previous content. Failed attempts and nodes that refused a
+member are stored in the status, so that they survive a restart of the planner.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,20 +32,20 @@ from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 10.0
-"""Delay of the next placement of a gang whose pods were not created in time; doubled each time."""
+"""Delay of a gang's next placement after its pods were not created in time; doubled each time."""
 MADE_ROOM = 16
-"""Maximum number of evicted gangs to list."""
+"""Maximum number of evicted gangs to list in a placement."""
 
 
 def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
-    """Return the content of a gang's placement, empty if `known` is of an earlier PodGroup of its name."""
+    """Return the content of a gang's placement; empty if `known` belongs to an earlier PodGroup with the same name."""
     return PlacementContent.content_of(known if known is not None and known.spec.pod_group_uid == gang.uid else None)
 
 
 def placed(
     place: Place, before: PlacementContent, *, deadline_s: float, remembered: Sequence[AvoidedNode] = ()
 ) -> PlacementContent:
-    """Return a new placement; `remembered` are the nodes that an earlier PodGroup of this name avoided.
+    """Return a new placement; `remembered` are the nodes that an earlier PodGroup with the same name avoided.
 
     The deadline is in seconds since the epoch.
     """
@@ -86,7 +86,7 @@ def placed(
 
 
 def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> PlacementContent:
-    """Return an ended placement; `avoided` are the nodes that recently refused a member."""
+    """Return the content of an ended placement; `avoided` are the nodes that recently refused a member."""
     gang, before = close.gang, PlacementContent.content_of(close.gang.placement)
     started = gang.started or close.phase == "Bound"
     status = replace(
@@ -108,7 +108,7 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> Pl
 
 
 def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[AvoidedNode]:
-    """Return the nodes that the gang avoids, including remembered ones; new ones have just refused a member."""
+    """Return the nodes that the gang avoids, including remembered ones; nodes in `avoided` just refused a member."""
     known = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}
     kept = {node: each for node, each in known.items() if node in avoided or is_remembered(each, now)}
     for node in avoided:
@@ -119,17 +119,17 @@ def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[
 
 
 def avoiding(avoid: Avoid, known: Placement) -> PlacementContent:
-    """Return a placement with the nodes that the gang avoids from now on."""
+    """Return the placement with the nodes that the gang avoids from now on."""
     return PlacementContent(spec=known.spec, status=replace(known.status, avoided=list(avoid.avoided or ())))
 
 
 def with_spares(keep: KeepSpares, known: Placement) -> PlacementContent:
-    """Return the placement of a running gang with changed spare slots."""
+    """Return the placement of a running gang with its changed spare slots."""
     return PlacementContent(spec=replace(known.spec, spares=keep.spares), status=known.status)
 
 
 def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> PlacementContent:
-    """Return a placement whose victims are gone, with a new deadline; it still lists the victims' gangs."""
+    """Return the placement after its victims have ended, with a new deadline; the victims' gangs are still listed."""
     gangs = dict.fromkeys(map(known.gang_key, known.spec.victims))
     why = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else NOTHING
     spec = replace(known.spec, deadline=format_time(deadline_s), pod_sets=there.pod_sets)
@@ -139,12 +139,12 @@ def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> Pla
 
 
 def binding(known: Placement, bound: int) -> PlacementContent:
-    """Return a placement whose members are being bound, `bound` of them already."""
+    """Return the placement while its members are being bound; `bound` members are bound already."""
     return PlacementContent(spec=known.spec, status=replace(known.status, phase="Binding", bound=bound))
 
 
 def reserved(reserve: Reserve, before: PlacementContent) -> PlacementContent:
-    """Return a placement that reserves nodes for a waiting gang."""
+    """Return the placement that reserves nodes for a waiting gang."""
     gang = reserve.gang
     epoch = gang.placement.spec.epoch if gang.placement else gang.next_epoch()
     status = replace(
@@ -162,7 +162,7 @@ def reserved(reserve: Reserve, before: PlacementContent) -> PlacementContent:
 
 
 def unreserved(unreserve: Unreserve, known: Placement) -> PlacementContent:
-    """Return a placement without its reservation."""
+    """Return the placement without its reservation."""
     why = unreserve.why
     status = replace(known.status, phase="Abandoned", planned=0, expected_at="", message=str(why), why=why.data)
     return PlacementContent(spec=replace(known.spec, pod_sets=[]), status=status)
@@ -175,15 +175,15 @@ def _waits_for(place: Place) -> Reason:
 
 
 def _started_at(gang: GangView, now: float) -> str:
-    """Return the start of the gang, which is kept as long as a member has a node."""
+    """Return the start time of the gang, which is kept while at least one member has a node."""
     known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
     return known or format_time(ceil(now))
 
 
 def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) -> None:
-    """Count a failed attempt if pods did not arrive or could not be evicted; reset each count after a success.
+    """Count a failed attempt if pods did not arrive or victims could not be evicted; reset each count after a success.
 
-    Existing unbound pods may just have been late the first time; no gang is evicted for the next attempt.
+    The first time, existing unbound pods may merely have been late. No gang is evicted for the next attempt.
     """
     bound = close.phase == "Bound"
     if close.in_vain:
@@ -203,5 +203,5 @@ def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) 
 
 
 def back_off_s(attempts: int) -> float:
-    """Return the delay of the next placement, in seconds, after this number of failed attempts."""
+    """Return the delay in seconds before the next placement, after this number of failed attempts."""
     return doubled_s(BACK_OFF_S, attempts - 1, MAX_PLACEMENT_DELAY_S)

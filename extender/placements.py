@@ -1,9 +1,9 @@
 """Writer of placements; the only module that creates, changes and closes them.
 
-`extender.placementcontent` computes their content.
+`extender.placementcontent` computes the content of placements.
 
-Confirmed writes are applied to the state at once. Every change names the version on which the decision was based, so
-the API server refuses stale changes.
+A write that the API server has confirmed is applied to the local state at once. Every change names the version of the
+placement that was read, so the API server refuses stale changes.
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ class PlacementWriter(Writer):
         self._notes = notes
 
     def place(self, session: Session, place: decisions.Place) -> None:
-        """Write the gang's nodes, with the next epoch and a deadline, unless its queue has become full in the meantime.
+        """Write the gang's nodes with the next epoch and a deadline, unless its queue has become full in the meantime.
 
         Pods without a gang are bound during a cycle. Both open entries first, so only one gets the last capacity of a
         queue.
@@ -84,7 +84,7 @@ class PlacementWriter(Writer):
             self._events.borrows(gang, list(dict.fromkeys(loan.node for loan in place.borrows)), place.epoch)
 
     def reserve(self, reserve: decisions.Reserve) -> None:
-        """Write the reserved nodes of a waiting gang, with an event the first time."""
+        """Write the reserved nodes of a waiting gang; record an Event the first time."""
         gang = reserve.gang
         new = gang.placement is None or gang.placement.status.phase != "Reserved"
         known = self._known(gang)
@@ -94,7 +94,7 @@ class PlacementWriter(Writer):
             self._events.reserved(gang, reserve.message)
 
     def unreserve(self, unreserve: decisions.Unreserve) -> None:
-        """Drop the reserved nodes of a gang."""
+        """Remove a gang's reserved nodes."""
         placement = unreserve.gang.placement
         if placement is not None and placement.status.phase == "Reserved":
             self._patch(placement, content.unreserved(unreserve, placement))
@@ -105,7 +105,7 @@ class PlacementWriter(Writer):
         return self._cluster.ask(lambda state: state.placements.get(gang.key))
 
     def _write(self, gang: GangView, known: Placement | None, wanted: PlacementContent) -> None:
-        """Create or patch the gang's placement; delete a placement of an earlier PodGroup with the same name."""
+        """Create or patch the gang's placement; first delete an earlier PodGroup's placement of the same name."""
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
         if known is not None and known.spec.pod_group_uid != gang.uid:
             if not is_noted(known):
@@ -148,17 +148,17 @@ class PlacementWriter(Writer):
             self._events.bound(close.gang, close.message)
 
     def keep_spares(self, keep: decisions.KeepSpares) -> None:
-        """Write the spare slots of a running gang, whose placement is otherwise unchanged."""
+        """Write the spare slots of a running gang; the rest of the placement stays."""
         gang = keep.gang
         placement = self._cluster.ask(lambda state: state.placement_of(gang.key))
         if placement is None or gang.placement is None or placement.spec.epoch != gang.placement.spec.epoch:
-            return  # another placement was written meanwhile; the next cycle decides again
+            return  # the placement has been written since; the next cycle decides again
         self._patch(placement, content.with_spares(keep, placement))
         nodes = [each.node for each in keep.spares]
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
     def avoid(self, avoid: decisions.Avoid) -> None:
-        """Write the nodes that a gang avoids, and count failures after which it no longer does."""
+        """Write the nodes that a gang avoids, and count each failure after which the gang avoids no node."""
         key, uids = avoid.gang.key, [pod.uid for pod in avoid.counted]
         placement = self._cluster.ask(lambda state: state.placement_of(key))
         if placement is not None and avoid.avoided is not None:
@@ -169,16 +169,16 @@ class PlacementWriter(Writer):
         self._cluster.ask(lambda state: state.failures.forget(key, uids))
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
-        """Set a new deadline for the members, because the victims are gone."""
+        """Set a new deadline for the members once the victims have ended."""
         placement = there.gang.placement
         if placement is None:
             return
         deadline_s = self._wall_s() + there.remade_s + arrival_s(there.new_slots)
         self._patch(placement, content.with_room(there, placement, deadline_s=deadline_s))
-        log.info("the capacity is free", gang=there.gang.key, epoch=placement.spec.epoch)
+        log.info("the capacity for the gang is free", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def mark_binding(self, placement: Placement, bound: int) -> None:
-        """Write phase Binding for `kubectl get placements -w`, without blocking; the write may be lost."""
+        """Write phase Binding for `kubectl get placements -w` without waiting; a lost write does no harm."""
 
         def write() -> None:
             try:
@@ -190,7 +190,7 @@ class PlacementWriter(Writer):
 
     def _patch(self, known: Placement, wanted: PlacementContent) -> None:
         meta = known.metadata
-        if is_noted(known):  # remove the note first: no pod may be created for a placement that has ended
+        if is_noted(known):  # remove the annotation first: no pod may be created for a placement that has ended
             group = self._notes.remove(known)
             self._saw(None, self._create(group, wanted))
             self._cluster.ask(lambda state: state.on_pod_group_written(group))
@@ -200,7 +200,7 @@ class PlacementWriter(Writer):
         try:
             self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
         except NotFound:
-            self._saw(known, None)  # its deletion may have been watched before the write's response arrived
+            self._saw(known, None)  # a watch may have reported its deletion before the response to the write arrived
             raise
 
     def _saw(self, old: Placement | None, new: Placement | None) -> None:
@@ -208,9 +208,9 @@ class PlacementWriter(Writer):
 
 
 def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: float) -> bool:
-    """Open an entry for the new requests of a gang in its queue; return False if they no longer fit into the queue.
+    """Charge the new requests of a gang to its queue; return False if the requests no longer fit there.
 
-    A gang that only changes nodes is already charged for its slots.
+    A gang that only changes nodes is already charged for its members.
     """
     gang, ledger = place.gang, state.ledger
     limited = ledger.queues.limited
@@ -227,9 +227,10 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
 
 
 def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = MappingProxyType({})) -> Vector:
-    """Return the requests of all members that get a slot and whose classes are known.
+    """Return the requests of all members that get a slot and whose pod class is known.
 
-    Devices of a shared claim count once, and not at all if the queue already uses the claim (`used`: claim → queues).
+    Devices of a shared claim count once. They do not count if the queue already uses the claim (`used` maps a claim to
+    its queues).
     """
     classes = _new_classes(place)
     total: Vector = {}
@@ -239,13 +240,13 @@ def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = Ma
 
 
 def _devices(queue: str, claims: Iterable[SharedClaim], used: Mapping[str, Container[str]]) -> Vector:
-    """Return the devices of these claims that the queue does not use yet, of each claim once."""
+    """Return the devices of these claims that the queue does not use yet; each claim counts once."""
     new = (claim for claim in dict.fromkeys(claims) if queue not in used.get(claim.key, ()))
     return reduce(add, (dict(claim.rows) for claim in new), Vector())
 
 
 def _new_classes(place: decisions.Place) -> Counter[PodClass]:
-    """Return the known classes of all members that get a slot, with their numbers."""
+    """Return the known pod classes of all members that get a slot, with their numbers."""
     sets = {pod_set.name: pod_set for pod_set in place.gang.pod_sets}
     classes: Counter[PodClass] = Counter()
     for placed in place.pod_sets:
@@ -258,5 +259,5 @@ def _new_classes(place: decisions.Place) -> Counter[PodClass]:
 
 
 def moves(place: decisions.Place) -> bool:
-    """Return True for the placement of a moved gang, whose own members are victims."""
+    """Return True for the placement of a gang that moves, so that its own members are victims."""
     return any(victim is place.gang for victim, _ in place.victims)

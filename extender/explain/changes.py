@@ -1,4 +1,4 @@
-"""Changes of a dump: removed and submitted workloads, other queues, cordoned and further nodes."""
+"""Changes of a dump: removed and submitted workloads, changed queues, cordoned and additional nodes."""
 
 import dataclasses
 from collections.abc import Collection
@@ -29,14 +29,14 @@ _GANGS: tuple[Resource[Any], ...] = (JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 
 @dataclass(slots=True)
 class DumpChange:
-    """A change of a dump; names of workloads are `namespace/name`, or names in `namespace`."""
+    """A change of a dump; a workload is named `namespace/name`, or `name` if it is in `namespace`."""
 
     namespace: str
     without: list[str] = field(default_factory=list)
     """Workloads (or their PodGroups) that are removed, with their pods."""
     cordoned: list[str] = field(default_factory=list)
     added: dict[str, int] = field(default_factory=dict)
-    """Name of an existing node → number of new nodes like it."""
+    """Maps the name of an existing node to the number of new nodes like it."""
     queues: list[str] = field(default_factory=list)
     """Changes of queues: `team.deserved.cpu=16`, or `team.weight=3`."""
     new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
@@ -68,7 +68,10 @@ def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
 
 
 def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
-    """Change queues. Raises UnknownNameError for a queue that does not exist, ValueError for another field."""
+    """Change queues. Apply the changes of queues.
+
+    Raises UnknownNameError for an unknown queue, ValueError for an unknown field.
+    """
     queues = {queue.metadata.name: queue for queue in dump.objects_of(QUEUES)}
     for change in changes:
         name = queue_of_change(change, queues)
@@ -79,16 +82,16 @@ def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
 def queue_of_change(change: str, names: Collection[str]) -> str:
     """Return the queue that a change names, such as `team` in team.weight=3.
 
-    Raises UnknownNameError if there is none.
+    Raises UnknownNameError if there is no such queue.
     """
     found = next((name for name in sorted(names, key=len, reverse=True) if change.startswith(f"{name}.")), None)
     if found is None:
-        raise UnknownNameError(f"{change!r} names no queue; there is {', '.join(sorted(names))}")
+        raise UnknownNameError(f"{change!r} does not name a queue; there is {', '.join(sorted(names))}")
     return found
 
 
 def changed_queue(queue: Queue, change: str) -> Queue:
-    """Return a queue after a change. Raises ValueError for another field, or for an invalid value."""
+    """Return a queue after a change. Raises ValueError for an unknown field or an invalid value."""
     path, _, value = change.removeprefix(f"{queue.metadata.name}.").partition("=")
     field_name, _, resource = path.partition(".")
     return replace(queue, spec=_changed_spec(queue.spec, field_name, resource, value))
@@ -110,7 +113,7 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
 
 
 def copies(node: Node, number: int, rules: FaultRules) -> list[Node]:
-    """Return new empty nodes of the same kind, neither cordoned nor faulty by the `rules`."""
+    """Return new empty nodes like the given node, neither cordoned nor faulty by the `rules`."""
     made = []
     for index in range(1, number + 1):
         name = f"{node.metadata.name}-new-{index}"
@@ -127,13 +130,13 @@ def uncordoned(node: Node) -> Node:
 
 
 def recovered(node: Node, rules: FaultRules) -> Node:
-    """Return the node without its conditions and without taints that reflect its present condition."""
+    """Return the node without its conditions, and without the taints that reflect these conditions."""
     spec, status = replace(node.spec, taints=_own_taints(node, rules)), replace(node.status, conditions=[])
     return replace(node, spec=spec, status=status)
 
 
 def _own_taints(node: Node, rules: FaultRules) -> list[Taint]:
-    """Return the taints except those set by Kubernetes, or by programs that suspect the node."""
+    """Return the node's taints except those set by Kubernetes or by programs that detect faulty nodes."""
     taints = node.spec.taints
     return [each for each in taints if not each.key.startswith(KUBERNETES_TAINTS) and each.key not in rules.taints]
 
@@ -166,6 +169,6 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
 
 
 def _names_of(item: Object) -> set[str]:
-    """Return the names by which a workload is removed: a gang is also removed by the names of its owners."""
+    """Return the names by which a workload can be removed; a gang can also be removed by the names of its owners."""
     owners = [] if isinstance(item, Job) else item.metadata.owner_references
     return {item.metadata.name, *(owner.name for owner in owners)}

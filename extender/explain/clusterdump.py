@@ -1,8 +1,8 @@
-"""All objects that the planner reads, at one moment, and the file that `muster snapshot` writes from them.
+"""All objects that the planner reads, as of one moment, and the file format of `muster snapshot`.
 
-The file is gzipped JSON with only what the planner reads. Environment, commands, images, names of secrets and config
-maps are left out. Messages about containers, and annotations of other programs, are left out too (kubectl keeps a copy
-of the whole manifest in one).
+The file is gzipped JSON with only the fields that the planner reads. The environment, commands, images, and the names
+of secrets and config maps are left out. Messages about containers and annotations of other programs are left out too,
+because kubectl keeps a copy of the whole manifest in an annotation.
 """
 
 import gzip
@@ -35,32 +35,31 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 READ: dict[str, Resource[Any]] = {
     resource.full_name: resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
 }
-"""All kinds that are read, by their names in kubectl; the last one exists only if an autoscaler has installed it, and
-is not watched."""
+"""Maps the name of a kind in kubectl to the kind; the last kind exists only with an autoscaler, and is not watched."""
 
 
 @dataclass(slots=True)
 class ClusterDump:
-    """The objects of one moment, by kind: from a file of `muster snapshot`, or from a cluster that was just read."""
+    """The objects of one moment, by kind, from a file of `muster snapshot` or from a cluster."""
 
     taken_at: float
-    """Time of the dump, in seconds since the epoch, from which all ages are computed."""
+    """Time of the dump, in seconds since the epoch; all ages are relative to this time."""
     scheduler_config: str = ""
-    """The planner's configuration, as in its file; empty means the defaults."""
+    """The planner's configuration file as text; empty for the defaults."""
     objects: dict[str, list[Any]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
-    """Kinds that the reader may not list in the whole cluster, so that their objects are incomplete. Such a dump cannot
-    be planned; reports show the known objects."""
+    """Kinds that the reader may not list in the whole cluster, so that their lists are incomplete. A dump without these
+    kinds cannot be planned; reports show the known objects."""
     pool_configs: dict[str, str] = field(default_factory=dict)
-    """Node pool → its planner's configuration, if it is not `scheduler_config`."""
+    """Maps a node pool to its planner's configuration, if this differs from `scheduler_config`."""
     pool: str = DEFAULT_POOL
-    """The node pool that is planned (`extender.explain.pools`)."""
+    """The node pool to plan (`extender.explain.pools`)."""
     suspects: dict[str, Suspects] = field(default_factory=dict)
-    """Node pool → its rules for suspect nodes; for an unknown pool, this version's defaults count."""
+    """Maps a node pool to its rules for suspect nodes; other pools have this version's defaults."""
     usage: PublishedUsage | None = None
-    """Past usage of queues, for their budgets; None where unknown."""
+    """Past usage of queues, for their budgets; None if unknown."""
     inputs: dict[str, PublishedInputs] = field(default_factory=dict)
-    """Node pool → timing and memory of its planner; for an unknown pool, the defaults count."""
+    """Maps a node pool to its planner's timing and memory; other pools have the defaults."""
 
     @property
     def rules(self) -> FaultRules:
@@ -73,7 +72,7 @@ class ClusterDump:
 
     @property
     def own_inputs(self) -> PublishedInputs:
-        """The inputs of the planned pool."""
+        """The timing and memory of the planned pool's planner."""
         return self.inputs.get(self.pool) or PublishedInputs()
 
     def set_timing(self, pool: str, **values: float) -> None:
@@ -83,7 +82,7 @@ class ClusterDump:
 
     @property
     def whole(self) -> bool:
-        """True if no objects are missing, so that a cycle decides as the planner would."""
+        """True if no objects are missing, so that a cycle decides as the planner in the cluster would."""
         return not self.unread
 
     def objects_of(self, resource: Resource[T]) -> list[T]:
@@ -95,11 +94,11 @@ class ClusterDump:
         self.objects_of(resource).extend(items)
 
     def has(self, resource: Resource[Any]) -> bool:
-        """Return True if the kind was read; a cluster or an older file may lack it."""
+        """Return True if the dump has the kind; a cluster or an older file may lack it."""
         return resource.full_name in self.objects
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """Return the pod of this name with all its fields; the state keeps fewer."""
+        """Return the pod of this name with all its fields; the planner's state keeps fewer fields."""
         return next(
             (pod for pod in self.objects_of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace),
             None,
@@ -107,9 +106,9 @@ class ClusterDump:
 
 
 def state_of(dump: ClusterDump) -> PlannerState:
-    """Return the planner's state, filled as the watches would fill it, with gangs in the order of their creation."""
+    """Return the planner's state after events for all objects of the dump, with gangs in order of creation."""
     state = PlannerState(pool=dump.pool, rules=dump.rules)
-    for key, avoided in dump.own_inputs.failures.items():  # first, as Placements are newer
+    for key, avoided in dump.own_inputs.failures.items():  # first, because Placements are newer
         state.failures.remember(key, avoided)
     for fed in FEED:
         items: list[Object] = dump.objects_of(fed.resource)
@@ -124,11 +123,11 @@ READ_DOMAINS = (
     "muster.dev", "volcano.sh", "sla-waiting-time", "scheduling.k8s.io", "scheduling.x-k8s.io", "batch.kubernetes.io",
     "pv.kubernetes.io", "volume.kubernetes.io", "volume.beta.kubernetes.io",
 )  # fmt: skip
-"""Domains of the annotations that the planner reads; sub-domains are included."""
+"""Domains of the annotations that the planner reads, including their sub-domains."""
 
 
 def scrubbed(item: ObjectT) -> ObjectT:
-    """Return a copy with the fields that the planner reads."""
+    """Return a copy of an object with only the fields that the planner reads."""
     meta = read_metadata(item.metadata)
     if isinstance(item, Pod):
         return replace(item, metadata=meta, spec=planned_spec(item.spec), status=_status(item.status))
@@ -144,7 +143,7 @@ def scrubbed(item: ObjectT) -> ObjectT:
 
 
 def read_metadata(meta: ObjectMeta) -> ObjectMeta:
-    """Return metadata with only those annotations that the planner reads."""
+    """Return metadata with only the annotations that the planner reads."""
     return replace(meta, annotations={key: value for key, value in meta.annotations.items() if _is_read(key)})
 
 
@@ -191,7 +190,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def save(dump: ClusterDump) -> bytes:
-    """Return the dump as a file, with the fields that the planner reads; equal dumps give equal files."""
+    """Return the file of a dump, with only the fields that the planner reads; equal dumps give equal files."""
     objects = {
         resource.full_name: msgspec.json.encode([scrubbed(item) for item in dump.objects_of(resource)])
         for resource in READ.values()
@@ -211,7 +210,7 @@ def save(dump: ClusterDump) -> bytes:
 
 
 def load(content: bytes) -> ClusterDump:
-    """Read a file. Raises ValueError with the error in the file."""
+    """Read a dump from a file. Raises ValueError that names the error in the file."""
     try:
         text = gzip.decompress(content) if content.startswith(_MAGIC) else content
         file = msgspec.json.decode(text, type=_File)
@@ -223,7 +222,7 @@ def load(content: bytes) -> ClusterDump:
     dump.pool_configs, dump.suspects, dump.usage = file.pool_configs, file.suspects, file.usage
     dump.inputs = file.inputs
     for kind, raw in file.objects.items():
-        if kind in READ:  # an unknown kind was written by a later version
+        if kind in READ:  # a later version of Muster wrote the unknown kind
             items = msgspec.json.decode(raw, type=list[READ[kind].type])  # type: ignore[misc]  # chosen at run time
             dump.add_objects(READ[kind], items)
     return dump

@@ -1,4 +1,4 @@
-"""Reports of the jobs, gangs and pods that users name; errors name existing ones.
+"""Search for the jobs, gangs and pods that a user names; an error message lists existing names.
 
 The report of a pod has its slot, its gate or pin, and kube-scheduler's message.
 """
@@ -43,7 +43,7 @@ def explain(
     stops: Callable[[], bool] = lambda: False,
     reader: Viewer = ALL,
 ) -> GangReport | PodReport:
-    """Return the report of a `job`, `gang` or `pod`; once `stops` returns True, no further changes are tested.
+    """Return the report of a `job`, `gang` or `pod`; once `stops` returns True, no further remedies are tested.
 
     Raises UnknownNameError.
     """
@@ -67,7 +67,7 @@ def explain(
 
 
 def gang_named(what_if: WhatIf, name: str, namespace: str, reader: Viewer = ALL) -> GangView:
-    """Return the gang of this name, or of the workload of this name. Raises UnknownNameError."""
+    """Return the gang with this name, or the gang of the workload with this name. Raises UnknownNameError."""
     groups = what_if.state.groups
     group = groups.get(f"{namespace}/{name}") or groups.get(f"{namespace}/{native_gang(name)}")
     group = group or _by_workload(what_if, name, namespace)
@@ -80,7 +80,7 @@ def gang_named(what_if: WhatIf, name: str, namespace: str, reader: Viewer = ALL)
 
 
 def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
-    """Return the PodGroup of a workload of this name; the youngest if there are several."""
+    """Return the PodGroup of the workload with this name; the youngest one if there are several."""
     owned = [
         group
         for group in what_if.state.groups.values()
@@ -96,7 +96,7 @@ def _without_group(job: Job) -> GangReport:
     called = without_gang(state.phase, job.metadata)
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     why = ": ".join(word for word in (state.reason, state.message) if word)
-    comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message gives the time, or the reason
+    comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message has the time or the reason
     return GangReport(
         gang="",
         workload=f"{owner.kind} {job.metadata.namespace}/{owner.name}",
@@ -120,7 +120,7 @@ def _without_group(job: Job) -> GangReport:
 
 
 def _owners(groups: Iterable[Object]) -> list[Object]:
-    """Return the workloads of gangs, as users know their names, unlike the generated names of PodGroups."""
+    """Return the workloads that own the gangs, because users do not know the generated names of PodGroups."""
     return [
         Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
         for group in groups
@@ -131,7 +131,7 @@ def _owners(groups: Iterable[Object]) -> list[Object]:
 def _unknown(
     what: str, name: str, namespace: str, known: Iterable[Object], reader: Viewer, near: Iterable[Object] = ()
 ) -> UnknownNameError:
-    """Return the error, which names some of the `known` objects, and one object in `near` if its name is similar."""
+    """Return an error that lists some of the `known` objects, and names an object in `near` with a similar name."""
     known, also = list(known), list(near)
     here = sorted({item.metadata.name for item in known if item.metadata.namespace == namespace})
     there = sorted({item.metadata.name for item in also if item.metadata.namespace == namespace})
@@ -155,7 +155,7 @@ def _unknown(
 def explain_pod(
     what_if: WhatIf, pod: Pod, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL
 ) -> PodReport:
-    """Return the report of one pod, including the report of its gang."""
+    """Return the report of one pod, with the report of its gang."""
     record = what_if.state.pods[pod.metadata.uid]
     gang = what_if.state.gang(record.gang) if record.gang else None
     report = GangExplainer(what_if, stops, reader).explain(gang, relief=not record.node) if gang else None
@@ -200,7 +200,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
 
 
 def _missing(pod: Pod, gang: str) -> str:
-    """Return the message for a pod whose gang is missing; it contains the kind of PodGroup that the pod names."""
+    """Return the message for a pod whose gang does not exist; the message names the missing kind of PodGroup."""
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
         return reasons.members.no_native_group(group=group)
@@ -211,7 +211,7 @@ def _missing(pod: Pod, gang: str) -> str:
 
 
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
-    """Return the cause for a pod that has its node, has ended or is being deleted; None for other pods."""
+    """Return the cause and message for a pod that has a node, has ended or is being deleted; None for other pods."""
     if record.terminating:
         return "terminating", reasons.members.pod_state(pod="it", what=deletion(what_if, pod))
     if pod.finished:
@@ -222,7 +222,7 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
 
 
 def _placed_pod(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
-    """Return the cause for a pod that has its node."""
+    """Return the cause and message for a pod that has a node."""
     if silent := silence(what_if, pod):
         return "lost", reasons.members.pod_state(pod="it", what=silent)
     if hindered := problem(pod):
@@ -233,7 +233,7 @@ def _placed_pod(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause,
 
 
 def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]:
-    """Return the cause for a member without a gate; its pin may or may not match the placement."""
+    """Return the cause and message for a member without a gate; its pin may or may not match the placement."""
     if record.epoch is None and not record.pin:
         return "not-tried", reasons.members.UNPINNED
     if stale := _stale(record, gang):
@@ -247,7 +247,7 @@ def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]
 
 
 def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
-    """Return the cause if the pin does not match the present placement."""
+    """Return the cause and message if the pin does not match the present placement."""
     placement, pin, epoch = gang.placement, record.pin, record.epoch or 0
     if placement is None or epoch > placement.spec.epoch:
         return "newer-epoch", reasons.members.pin_too_new(pin=pin, epoch=record.epoch)

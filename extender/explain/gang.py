@@ -1,4 +1,4 @@
-"""The report of a gang: cause and message from the decisions of one cycle, and changes that would help."""
+"""The report of a gang: cause and message from the decisions of one cycle, and changes that would help the gang."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ AHEAD = 3
 
 
 class GangExplainer:
-    """Explainer of gangs: runs a cycle over a dump of the cluster, or reads the gangs' objects if it is incomplete."""
+    """Explainer of gangs: runs a cycle over a dump; if the dump is incomplete, reads the gangs' objects."""
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
         self._what_if = what_if
@@ -36,7 +36,7 @@ class GangExplainer:
         self._session, self._waiting = what_if.decided() if self._whole else (what_if.session(), [])
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
-        """Return the report of one gang; `relief` runs further cycles."""
+        """Return the report of one gang; with `relief`, run further cycles to find changes that would help it."""
         found = members(self._what_if, gang)
         reader, pods = self._reader, self._what_if.pods_of(gang.key) or ([] if self._whole else None)
         facts = facts_of(gang.group, self._what_if.state.placement_of(gang.key), pods)
@@ -117,7 +117,7 @@ class GangExplainer:
         )
 
     def _spares(self, gang: GangView) -> list[str]:
-        """Return the spare slots that the gang has, and those that it borrows from other gangs."""
+        """Return the spare slots that the gang keeps, and the spare slots that it borrows from other gangs."""
         kept, loans = [run for run, _ in spare_runs_of(gang)], borrowed_spares_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []
@@ -130,14 +130,14 @@ class GangExplainer:
         return found
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:
-        """Return the nodes to avoid, from the placement's status and from this cycle."""
+        """Return the nodes that the gang avoids, by the placement's status and by this cycle."""
         entries = entries_of(gang, self._session.snapshot.remembered)
         nodes = sorted(self._session.avoided.get(gang.key, ()))
         return [entries.get(node) or AvoidedNode(node=node) for node in nodes]
 
 
 def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
-    """Return the gang's queue position from PodGroup and Queue; an unreadable Queue adds nothing."""
+    """Return the gang's queue and position from its PodGroup and Queue; an unreadable Queue adds nothing."""
     place = gang.group.status.place
     waiting = max(queue.status.waiting, place) if queue and place else 0
     return GangQueueReport(
@@ -153,7 +153,7 @@ def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
 
 
 def _left_to_others(gang: GangView) -> list[str]:
-    """Return members' uncounted device claims, for which kube-scheduler may refuse the planned nodes."""
+    """Return members' device claims that the planner does not count, for which kube-scheduler may refuse nodes."""
     return [
         reasons.gangs.not_counted(pod_set=pod_set.name, words=words)
         for pod_set in gang.pod_sets

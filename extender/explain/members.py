@@ -29,7 +29,7 @@ MEMBERS_SHOWN = 8
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
-    """Return the numbers of slots of one pod set by state."""
+    """Return the number of slots in each state, for one pod set."""
     requests = readable_requests(pod_set.cls)
     done = pod_set.gone + sum(pod.phase == "Succeeded" and _in(pod, pod_set) for pod in gang.pods)
     pods = pod_set.waiting.values()
@@ -55,7 +55,7 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
 
 
 def readable_requests(cls: PodClass | None) -> Vector:
-    """Return the resources that a pod requests, including its claimed devices; empty if unknown."""
+    """Return the resources that a pod of this class requests, including claimed devices; empty if unknown."""
     if cls is None:
         return {}
     hidden = {PODS, *cls.needs.replaced}
@@ -63,9 +63,9 @@ def readable_requests(cls: PodClass | None) -> Vector:
 
 
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
-    """Return the nodes in rank order, a line for each pod set.
+    """Return the nodes in rank order, as one line for each pod set.
 
-    Return the nodes of `placed` if given, else the members' nodes.
+    The nodes are those of `placed` if given, otherwise those of the members.
     """
     if placed is not None:
         return [f"{pod_set.name}: {runs_text(pod_set.runs)}" for pod_set in placed]
@@ -78,19 +78,19 @@ def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> li
 
 
 def gang_text(gang: GangView) -> str:
-    """Return the gang under its workload's name, `Job ns/name`; its key if it has no owner."""
+    """Return the workload of the gang as `Job ns/name`; the gang's key if there is no owner."""
     meta, above = gang.group.metadata, workload_of(gang.group)
     return f"{above.kind} {meta.namespace}/{above.name}" if meta.controller else gang.key
 
 
 def runs_text(runs: list[NodeRun]) -> str:
-    """Return `node-0 (2), node-1`; if there are very many nodes, only the first are named."""
+    """Return nodes and their pods as `node-0 (2), node-1`; if there are very many nodes, only the first ones."""
     named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]
     return listed(named, NODES_SHOWN, "more nodes")
 
 
 def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
-    """Yield sentences about the placed slots of a gang, by the stage at which they wait."""
+    """Yield sentences about the placed slots of a gang, by the step that they wait for."""
     if gang.placement is None:
         return
     names: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
-    """Return the numbers of slots of failed and of terminating pods, except slots that other pods have taken."""
+    """Return the numbers of slots with a failed and with a terminating pod that have no other pod."""
     slots: dict[int, bool] = {}
     for pod in gang.pods:
         over = pod.terminating or pod.phase == "Failed"
@@ -132,12 +132,12 @@ def _in(pod: PodRecord, pod_set: PodSetView) -> bool:
 
 @dataclass(slots=True)
 class MemberProblems:
-    """Problems of members that have a node."""
+    """The problems of members that have a node."""
 
     details: list[str] = field(default_factory=list)
-    """One line per problem."""
+    """One line for each problem."""
     lost: list[Pod] = field(default_factory=list)
-    """Members on nodes that are gone or not Ready, in the order of nodes."""
+    """Members on nodes that are gone or not Ready, in the order of the nodes."""
     hindered: str = ""
     """The first problem that kubelet reports, as a sentence."""
 
@@ -168,7 +168,7 @@ def is_lost(what_if: WhatIf, pod: Pod) -> bool:
 
 
 def deletion(what_if: WhatIf, pod: Pod) -> str:
-    """Return the state of a deletion, e.g. `is being deleted since … from node-3, which …`; empty if there is none."""
+    """Return `is being deleted since … from node-3, which …` for a terminating pod; empty for other pods."""
     began = deletion_began(pod.metadata)
     if began is None:
         return ""
@@ -177,14 +177,14 @@ def deletion(what_if: WhatIf, pod: Pod) -> str:
 
 
 def silence(what_if: WhatIf, pod: Pod) -> str:
-    """Return the reason why nothing is known about a pod that is not being deleted; empty if its node answers."""
+    """Return the reason why the state of a pod is unknown; empty if the pod's node responds."""
     if not pod.spec.node_name or not is_lost(what_if, pod):
         return ""
     return reasons.members.silent(node=pod.spec.node_name, silence=_silent(what_if, pod))
 
 
 def frees(what_if: WhatIf, lost: list[Pod]) -> Iterator[Relief]:
-    """Yield ways to finish the deletion of pods on nodes that do not answer, by node."""
+    """Yield ways to finish the deletion of pods on nodes that do not respond, for each node."""
     by_node: dict[str, list[Pod]] = {}
     for pod in lost:
         if pod.metadata.deletion_timestamp:

@@ -1,4 +1,4 @@
-"""Reports for users of one namespace: nodes of its gangs, and the demand of a new gang on its queue."""
+"""Reports for users of one namespace: the nodes of its gangs, and the effect of a new gang on its queue."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,7 +12,7 @@ from muster.resources.vector import Vector, add, amount_text, to_quantities, vec
 
 
 class GangPlaces(Struct, frozen=True, rename="camel"):
-    """The nodes of a gang in rank order, a line for each pod set."""
+    """The nodes of a gang in rank order, one line for each pod set."""
 
     gang: str
     workload: str
@@ -20,24 +20,24 @@ class GangPlaces(Struct, frozen=True, rename="camel"):
 
 
 class QueueDemand(Struct, frozen=True, rename="camel"):
-    """The demand of a new gang on its queue."""
+    """The effect of a new gang on its queue."""
 
     gang: str
     workload: str
     queue: str
     min_member: int
     pod_sets: list[str]
-    """Texts such as `worker: 4 pods, each 8 nvidia.com/gpu`."""
+    """Texts such as `worker: 4 pods, each 8 nvidia.com/gpu`, one for each pod set."""
     requests: dict[str, str]
-    """Sum of its pods' requests, as text."""
+    """Sum of the requests of all pods, as text."""
     waiting: int | None
     """Number of gangs that wait in the queue; None if the caller may not read it."""
     remarks: list[str]
-    """Remarks on the demand, from the queue's amounts."""
+    """Remarks about the queue's limit and deserved resources."""
 
 
 def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
-    """Return the nodes of these gangs (by default, of all gangs with nodes) in the order of their names."""
+    """Return the nodes of these gangs (by default, of all gangs with nodes) in the order of the gangs' names."""
     wanted = set(keys)
     views = [view for key in what_if.state.groups if (view := what_if.state.gang(key))]
     chosen = [view for view in views if (view.key in wanted if wanted else view.taken)]
@@ -45,7 +45,7 @@ def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
 
 
 def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[QueueDemand]:
-    """Return the demands of gangs in the dump, with remarks if their queues are known."""
+    """Return the effects of gangs in the dump on their queues, with remarks about known queues."""
     return [_demand(what_if, key, queues) for key in keys if what_if.state.gang(key)]
 
 
@@ -72,17 +72,19 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Que
 
 
 def _remarks(total: Vector, queue: QueueReport) -> list[str]:
-    """Return, for each resource that the queue counts, the future usage with the queue's limit and deserved amount."""
+    """Return a remark for each limited resource: the queue's future usage, its limit and its deserved quantity."""
     found = []
     for name, asked in sorted(total.items()):
         used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))
         after = (used or 0) + asked
-        words = f"it uses {amount_text(name, used or 0)} {name}, with this {amount_text(name, after)}"
+        words = f"the queue uses {amount_text(name, used or 0)} {name}, with this gang {amount_text(name, after)}"
         if most is not None and after > most:
-            words += f": more than the {amount_text(name, most)} that it may use (capability), so that the gang waits"
+            words += f": more than the {amount_text(name, most)} that the queue may use (capability), so the gang waits"
         elif quota and after > quota:
-            words += f": more than the {amount_text(name, quota)} that it deserves, and others may reclaim what is more"
+            words += (
+                f": more than the {amount_text(name, quota)} that the queue deserves; others may reclaim the excess"
+            )
         elif quota:
-            words += f", of the {amount_text(name, quota)} that it deserves"
+            words += f", of the {amount_text(name, quota)} that the queue deserves"
         found.append(words)
     return found

@@ -1,4 +1,4 @@
-"""The node pools of a dump. A dump has the whole cluster, but a cycle plans one pool, as that pool's processes do."""
+"""The node pools of a dump. A dump has the whole cluster, but a cycle plans one pool."""
 
 import dataclasses
 from typing import Any
@@ -16,13 +16,13 @@ _LABELLED: tuple[Any, ...] = (NODES, POD_GROUPS, PLACEMENTS)
 
 
 def pools_of(dump: ClusterDump) -> list[str]:
-    """Return the pools with nodes, queues or gangs, the default pool first."""
+    """Return the pools that have nodes, queues or gangs, the default pool first."""
     labelled = (each for kind in (*_LABELLED, QUEUES) for each in dump.objects_of(kind))
     return sorted({DEFAULT_POOL, *(pool_of(each.metadata) for each in labelled)})
 
 
 def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
-    """Return the part of a dump that the pool's processes see, with the pool's configuration."""
+    """Return the part of a dump that the processes of a pool see, with the configuration of the pool."""
     if pools_of(dump) == [pool]:
         return dump
     objects = dict(dump.objects)
@@ -37,7 +37,7 @@ def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
 
 
 def pool_of_object(dump: ClusterDump, kind: str, name: str, namespace: str) -> str:
-    """Return the pool of the `job`, `gang` or `pod` of this name; the default pool if it does not exist."""
+    """Return the pool of the `job`, `gang` or `pod` with this name; the default pool if the object does not exist."""
     if kind == "pod":
         pod = dump.pod(namespace, name)
         return pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL if pod else DEFAULT_POOL

@@ -1,6 +1,6 @@
 """Reports of queues: allocated resources, fair shares, and waiting gangs with their reasons.
 
-Callers who may not list the cluster get the status of Queues, or the queues of their namespace's gangs.
+A caller who may not list the cluster gets the status of Queues, or the queues of the gangs in the caller's namespace.
 """
 
 from collections import Counter
@@ -45,18 +45,18 @@ class BudgetUse(Struct, frozen=True, rename="camel"):
     resource: str
     period: Period
     used: float | None
-    """The used share of the budget, 1 for all of it; None if unknown."""
+    """The used share of the budget, 1 for all of the budget; None if unknown."""
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
-    """One queue; amounts are in milli-CPU and base units, and include the queues below it."""
+    """One queue; quantities are in milli-CPU and base units, and include the queues below this queue."""
 
     queue: str
     parent: str
     depth: int
     allocated: Vector
     fair_share: Vector
-    """Its present fair share, by the demands of all queues."""
+    """The queue's present fair share, which depends on the demands of all queues."""
     deserved: Vector
     capability: Vector
     guarantee: Vector
@@ -67,22 +67,25 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     first: tuple[WaitingGang, ...]
     """The first waiting gangs in scheduling order; empty if the caller may not list gangs."""
     message: str = ""
-    """The reason of the first gang, without names, if the caller may not list gangs."""
+    """The reason of the first gang, without names, if the caller may not list gangs; else empty."""
     spares: Vector = {}
-    """The part of its allocated amounts in spare slots."""
+    """The part of the allocated resources that spare slots use."""
     limits: tuple[str, ...] = ()
-    """Its limits besides the capability, as text."""
+    """The queue's limits besides the capability, as text."""
     budgets: tuple[BudgetUse, ...] = ()
-    """Use of its budgets."""
+    """The usage of the queue's budgets."""
 
     def share(self, resource: str) -> float:
-        """Return the allocated amount divided by the fair share, for a resource."""
+        """Return the ratio of the allocated resource to the queue's fair share."""
         fair = self.fair_share.get(resource, 0)
         return self.allocated.get(resource, 0) / fair if fair else 0.0
 
 
 def queue_reports(what_if: WhatIf) -> list[QueueReport]:
-    """Return the reports of all queues, each after its parent. Raises UnknownNameError if no plugin knows shares."""
+    """Return the reports of all queues, parents before their children.
+
+    Raises UnknownNameError if no plugin computes shares.
+    """
     session, waits = what_if.decided()
     parents = parents_of(session.snapshot.queues)
     refused = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
@@ -96,7 +99,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         why = refused.get(gang.key)
         if why is not None and len(first.setdefault(gang.queue, [])) < SHOWN:
             first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_text(gang)))
-    session = what_if.session()  # the present cluster, without a cycle's decisions
+    session = what_if.session()  # of the present cluster, without the decisions of a cycle
     spares = spares_by_queue(session.snapshot.gangs, parents)
     budgets = budgets_of(session.snapshot, session.now, session.inputs.usage)
     return [
@@ -115,7 +118,7 @@ def _budgets(queue: Queue, state: BudgetUsage) -> tuple[BudgetUse, ...]:
 
 
 def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
-    """Return the reports of queues from their statuses, each after its parent; a missing amount is 0."""
+    """Return the reports of queues from their statuses, parents before children; a missing quantity is 0."""
     known = {queue.metadata.name: queue for queue in queues}
     parents = parents_of(known)
     return [
@@ -141,7 +144,7 @@ def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
 
 
 def _held(status: QueueStatus) -> Vector:
-    """Return the resources of pods and spare slots together, as the planner counts them."""
+    """Return the resources of pods and spare slots together, because the planner counts both."""
     return add(_vector_of(status.allocated), _vector_of(status.spares))
 
 
@@ -158,7 +161,7 @@ def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) 
 
 
 class OwnQueue(Struct, frozen=True, rename="camel"):
-    """A queue, as known from the gangs of one namespace."""
+    """A queue, as far as known from the gangs of one namespace."""
 
     queue: str
     running: int
@@ -170,7 +173,7 @@ class OwnQueue(Struct, frozen=True, rename="camel"):
 
 
 def own_queues(groups: Iterable[PodGroup]) -> list[OwnQueue]:
-    """Return the queues of these gangs, by name."""
+    """Return the queues of these gangs in the order of their names."""
     by_queue: dict[str, list[PodGroup]] = {}
     for group in groups:
         if group.status.phase != "Completed":
@@ -232,8 +235,8 @@ def limit_texts(queue: Queue, now: float) -> tuple[str, ...]:
     for window in limits.windows:
         until = window.until(now)
         state = f"open until {format_time(until)}" if until is not None else "not open now"
-        windows.append(f"{window.text}: it may use {_listed(window.limits)} ({state})")
-    return (*per_user, *([f"it may use {models}"] if models else []), *windows)
+        windows.append(f"{window.text}: the queue may use {_listed(window.limits)} ({state})")
+    return (*per_user, *([f"the queue may use {models}"] if models else []), *windows)
 
 
 def _listed(amounts: Vector) -> str:

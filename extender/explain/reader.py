@@ -1,7 +1,7 @@
-"""Readers of reports: the names of objects for callers who may not see all of the cluster.
+"""Reader of a report, with the names that the report shows to callers who may not see the whole cluster.
 
-A reason becomes a sentence with the names that its reader may see. A reason without data (from a third-party plugin or
-an older version) may contain any name, so a restricted reader gets a general sentence instead.
+A sentence about a reason contains only names that the reader may see. A reason without data, from a third-party plugin
+or an older version, may contain any name. A restricted reader therefore gets a general sentence.
 """
 
 from collections.abc import Callable, Collection
@@ -19,7 +19,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.reason import Reason, constant, quoted
 
 HIDDEN = "(hidden)"
-"""The text for a queue that the reader may not know."""
+"""The text that replaces the name of a queue which the reader may not know."""
 UNTOLD = constant("untold", "for a reason in words that only those who see the whole cluster may read")
 
 
@@ -27,20 +27,20 @@ UNTOLD = constant("untold", "for a reason in words that only those who see the w
 class Viewer:
     """A reader who may see everything.
 
-    With `called`, the reader sees only the namespaces in `sees`, and all queues except the `hidden` ones.
+    If `called` is set, the reader sees only the namespaces in `sees`, and all queues except the `hidden` ones.
     """
 
     called: Callable[[str, str], str] | None = None
-    """Function from the namespace and name of a foreign gang, workload or pod to its name for the reader."""
+    """Maps the namespace and name of a foreign gang, workload or pod to a name that the reader may see."""
     sees: Callable[[str], bool] = lambda _: True
     hidden: Collection[str] = ()
 
     def gang(self, gang: GangView) -> str:
-        """Return a gang's name for the reader."""
+        """Return a gang's name as the reader may see it."""
         return self.other(gang.group.metadata, gang.group.metadata.name, gang_text(gang))
 
     def other(self, meta: ObjectMeta, name: str, words: str) -> str:
-        """Return `words` about an object if the reader may see its namespace; else a text without its name."""
+        """Return the text `words` about an object; a text without its name if the reader may not see its namespace."""
         return words if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
 
     def may_see(self, meta: ObjectMeta) -> bool:
@@ -48,7 +48,7 @@ class Viewer:
         return self.called is None or self.sees(meta.namespace)
 
     def reason(self, reason: Reason) -> Reason:
-        """Return a reason with the names that the reader may see."""
+        """Return a reason with only the names that the reader may see."""
         if self.called is None:
             return reason
         if reason.code == quoted.code:
@@ -56,7 +56,7 @@ class Viewer:
         return reason.given(**{name: self._param(name, each) for name, each in reason.params.items()})
 
     def decision(self, decided: Decision) -> Decision:
-        """Return a decision with the names that the reader may see in its reasons."""
+        """Return a decision with only the names that the reader may see in its reasons."""
         match decided:
             case decisions.Unschedulable(why=why, shortage=lacks):
                 return replace(decided, why=self.reason(why), shortage=self.shortage(lacks) if lacks else None)
@@ -67,7 +67,7 @@ class Viewer:
         return decided
 
     def shortage(self, lacks: Shortage) -> Shortage:
-        """Return a shortage with the names that the reader may see in its causes."""
+        """Return a shortage with only the names that the reader may see in its causes."""
         if self.called is None:
             return lacks
         causes = ((cause, self.reason(cause.why)) for cause in lacks.causes)

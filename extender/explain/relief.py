@@ -1,6 +1,6 @@
-"""Changes that would let a waiting gang start, each tested in the planner's own cycle before it is suggested.
+"""Search for changes that would let a waiting gang start; each is tested in the planner's own cycle first.
 
-Among these changes is the end of other gangs and pods that hold the missing capacity.
+Such a change may end other gangs and pods that hold the missing capacity.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -41,24 +41,24 @@ class Holder:
     name: str
     gang: bool
     title: str
-    """Its name, with its kind, as text for messages."""
+    """The holder's kind and name, as text for messages."""
     shown: str
-    """Name, or a substitute if the reader may not see the holder."""
+    """The holder's name, or a substitute if the reader may not see the holder."""
     seen: bool
-    """True if the reader may see the holder, and so its size."""
+    """True if the reader may see the name and the size of the holder."""
     use: dict[int, Amounts] = field(default_factory=dict)
-    """Column of a node → the holder's amounts there."""
+    """Maps the column of a node to the resources that the holder uses there."""
     pods: list[Pod] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
-    """Names, for the reader, of its pods that are being deleted and do not end."""
+    """Names of the holder's pods whose deletion does not end, as the reader may see them."""
     size: int = 0
-    """Number of its pods and placed slots."""
+    """Number of the holder's pods and placed slots."""
     room: int = 0
-    """Number of pods of the waiting class that fit after the holder's end."""
+    """Number of pods of the waiting class that fit once the holder has ended."""
 
     @property
     def words(self) -> str:
-        """The holder as text, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`; without size if hidden."""
+        """The holder as text, such as `Job ns/first (8 pods on 8 nodes, since 10:00:00)`; without size if hidden."""
         if not self.seen:
             return self.title
         since = min(filter(None, (pod.status.start_time for pod in self.pods)), default="")
@@ -69,14 +69,14 @@ def holders(
     what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, reader: Viewer,
     inside: NDArray[np.bool_] | None = None,
 ) -> list[Holder]:  # fmt: skip
-    """Return the holders whose end would make room for a pod of this class on nodes that accept it."""
+    """Return the holders whose end would free capacity for a pod of this class on nodes that accept it."""
     found: dict[str, Holder] = {}
     snapshot = session.snapshot
     pods: dict[Hashable, Pod] = {pod.metadata.uid: pod for pod in what_if.dump.objects_of(PODS)}
     for key, entry in what_if.state.ledger.entries.items():
         column, pod = snapshot.index.get(entry.node), pods.get(key)
         view = what_if.state.gang(entry.gang) if entry.gang else None
-        if column is None or entry.gang == gang.key or not (view or pod):  # or devices that a claim has left
+        if column is None or entry.gang == gang.key or not (view or pod):  # or devices that a claim no longer needs
             continue
         name = view.key if view else _owner(pod.metadata) if pod else ""
         if name not in found:
@@ -191,7 +191,7 @@ class Reliever:
         return next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """Suggest the end of workloads in the closest domain, and a wider level that would fit at once."""
+        """Suggest ending workloads in the best domain, or a wider level that would fit at once."""
         slots = {name: ranks for name, ranks in self._gang.open_slots.items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = self._class_of(lacks)
@@ -202,7 +202,7 @@ class Reliever:
         yield Relief("wider", reasons.relief.wider(level=level), (level,), tried=False)
 
     def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """Yield ways to free capacity for the pod set that lacks it."""
+        """Yield ways to free capacity for the pod set that lacks capacity."""
         cls = self._class_of(lacks)
         if lacks is None or lacks.miss is None or cls is None:
             return
@@ -233,18 +233,18 @@ class Reliever:
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _heal(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
-        """Suggest the end of a fault, during which a node gets no pods, even with tolerations."""
+        """Suggest repairing a faulty node, which gets no pods even if they have tolerations."""
         for cause in lacks.causes:
             if fault := reasons.cause.fault_in(cause.why):
                 yield from self._recover(self._behind(cls, cause.why), fault)
 
     def _recover(self, nodes: list[Node], what: str) -> Iterator[Relief]:
-        """Suggest the end of a fault or of Kubernetes' taint; a toleration might place pods on a dead node."""
+        """Suggest removing a fault or a taint of Kubernetes; a toleration might place pods on a dead node."""
         for names in self._fewest([recovered(node, self._what_if.dump.rules) for node in nodes]):
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
-        """Return the nodes that would have room without this cause, the nodes with most room first."""
+        """Return the nodes that would have capacity without this cause, the nodes with most capacity first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(cause)
         order = snapshot.order
@@ -254,7 +254,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
-        """Yield the names of the shortest prefix of these nodes that lets the gang start, if there is one."""
+        """Yield the names of the fewest first nodes of the list that let the gang start, if these suffice."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return
         low, high = 1, len(nodes)
@@ -279,7 +279,7 @@ class Reliever:
             yield Relief("ends", reasons.relief.ends([holder.words for holder in chosen]), names)
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
-        """Return a small set of holders: the largest ones until the gang fits, then without the needless ones."""
+        """Return a small set of holders: the largest ones until the gang fits, then without unnecessary ones."""
         chosen: list[Holder] = []
         for holder in found:
             chosen.append(holder)
@@ -294,7 +294,7 @@ class Reliever:
         return chosen
 
     def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
-        """Suggest copies of the node that would hold most of these pods if it were empty."""
+        """Suggest new nodes like the node that would hold most of these pods if it were empty."""
         snapshot = self._session.snapshot
         fit = np.where(self._session.codes(cls) == 0, self._session.room(cls, snapshot.allocatable), 0)[snapshot.order]
         if not fit.any():
@@ -314,7 +314,7 @@ class Reliever:
         return self._fits(lambda: self._what_if.tried_without(gangs, pods))
 
     def _fits(self, trial: Trial) -> bool:
-        """Return True if the planner would place the gang under this trial, without victims."""
+        """Return True if the planner would place the gang after this change, without victims."""
         self._stopped = self._stopped or self._stops()
         if self._stopped:
             return False

@@ -24,7 +24,7 @@ PodCause = Literal[
 
 
 class GangQueueReport(Struct, frozen=True, rename="camel"):
-    """The queue, and the gang's position among the queue's waiting gangs, from 1; 0 if the gang does not wait."""
+    """The gang's queue, and the gang's position among the waiting gangs, from 1; 0 if the gang does not wait."""
 
     name: str
     state: str
@@ -37,11 +37,11 @@ class GangQueueReport(Struct, frozen=True, rename="camel"):
     ahead: tuple[str, ...]
     """The gangs directly before this gang in scheduling order, at most three."""
     place_words: str = ""
-    """Position, as precisely as known: `3`, or `21-30`."""
+    """The position as precisely as known: `3`, or `21-30`."""
 
 
 class PodSetReport(Struct, frozen=True, rename="camel"):
-    """Slots of one pod set by their state."""
+    """The slots of one pod set by their state."""
 
     name: str
     replicas: int
@@ -52,7 +52,7 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     bound: int
     done: int
     held: int
-    """Number of placed slots, whose pods have no node yet."""
+    """Number of placed slots whose pods have no node yet."""
     gated: int
     pinned: int
     failed: int
@@ -66,50 +66,50 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
-    """The placement of a gang, and the time left to carry it out."""
+    """The placement of a gang, and the time left until its deadline."""
 
     epoch: int
     phase: str
     deadline: str
     left_s: float
-    """Seconds until the deadline or, for a reservation, until its expected start; negative afterwards."""
+    """Seconds until the deadline, or until the expected start of a reservation; negative afterwards."""
     message: str
     pod_sets: dict[str, list[NodeRun]]
-    """Pod set → its nodes in rank order."""
+    """Maps a pod set to its nodes in rank order."""
     expected_at: str = ""
     """Expected start of the gang on its reserved nodes (RFC 3339); empty if unknown."""
     why: Reason | None = None
-    """The message as data, if available."""
+    """The message as a reason with data, if available."""
 
 
 class Relief(Struct, frozen=True, rename="camel"):
-    """A change that would let the gang start, tested in the planner's own cycle unless `tried` is False."""
+    """A change that would let the gang start; tested in the planner's own cycle unless `tried` is False."""
 
     kind: Literal[
         "ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider", "nothing"
     ]
     sentence: str
     names: tuple[str, ...] = ()
-    """The gangs, nodes or taints that the sentence concerns."""
+    """The gangs, nodes or taints that the sentence names."""
     tried: bool = True
 
 
 class GangReport(Struct, frozen=True, rename="camel"):
-    """One gang: the cause, as text and in numbers, and changes that would help."""
+    """The report of one gang: the cause, as text and in numbers, and changes that would help the gang."""
 
     gang: str
     workload: str
-    """Owner of the gang, `Job ns/name`; empty if the gang has none."""
+    """Owner of the gang as `Job ns/name`; empty if the gang has no owner."""
     state: State
-    """As in `muster ps`."""
+    """The state, as `muster ps` shows it."""
     phase: str
     job_phase: str
     cause: GangCause
     reason: str
-    """As in the PodGroup's condition; empty if the gang does not wait."""
+    """The reason in the PodGroup's condition; empty if the gang does not wait."""
     summary: str
     since: str
-    """Time of its last condition (RFC 3339); empty if unknown."""
+    """Time of the gang's last condition (RFC 3339); empty if unknown."""
     min_member: int
     members: int
     """Number of members that have a node or have succeeded."""
@@ -119,19 +119,19 @@ class GangReport(Struct, frozen=True, rename="camel"):
     shortage: Shortage | None = None
     avoided: list[AvoidedNode] = []
     nodes: list[str] = []
-    """Its nodes as text: `worker: node-0 (2), node-1`."""
+    """The gang's nodes as text: `worker: node-0 (2), node-1`."""
     details: list[str] = []
     relief: list[Relief] = []
     message: str = ""
-    """Reason why the gang waits, as in the PodGroup's condition; the summary if the gang does not wait."""
+    """The message in the PodGroup's condition if the gang waits; otherwise the summary."""
     expected_start: str = ""
-    """Expected start to the minute (RFC 3339), from the PodGroup; empty if unknown."""
+    """Expected start to the minute (RFC 3339), read from the PodGroup; empty if unknown."""
     whole: bool = True
     """False if the reader may not list the cluster, so that the report relies on the gang's own objects."""
 
 
 class PodReport(Struct, frozen=True, rename="camel"):
-    """One pod: its slot, gate and pin, kube-scheduler's message, and its gang."""
+    """The report of one pod: slot, gate, pin, kube-scheduler's message, and the report of its gang."""
 
     pod: str
     cause: PodCause
@@ -139,7 +139,7 @@ class PodReport(Struct, frozen=True, rename="camel"):
     scheduler: str
     node: str = ""
     slot: str = ""
-    """Pod set and rank: `worker 3`."""
+    """Pod set and rank, such as `worker 3`."""
     gates: list[str] = []
     pin: str = ""
     epoch: int | None = None
@@ -149,13 +149,13 @@ class PodReport(Struct, frozen=True, rename="camel"):
     shortage: Shortage | None = None
     gang: GangReport | None = None
     relief: list[Relief] = []
-    """Ways to finish the deletion of a pod without a gang; for gangs the gang's report has them."""
+    """Ways to finish the deletion of a pod without a gang; a gang's report has them for its members."""
 
 
 class UnknownNameError(Exception):
-    """The object does not exist; the message names existing ones."""
+    """The named object does not exist; the message lists existing names."""
 
 
 def near_names(name: str, known: Collection[str]) -> str:
-    """Return the known names most similar to an unknown one, else the first known names; empty if there are none."""
+    """Return the known names most similar to an unknown name, else the first known names; empty if none exist."""
     return ", ".join(get_close_matches(name, known, cutoff=0.4) or sorted(known)[:5])

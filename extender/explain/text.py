@@ -30,7 +30,7 @@ class TextLine:
 
 
 def lines_of(report: GangReport | PodReport, now: float) -> list[TextLine]:
-    """Return the lines of a report; `now` is seconds since the epoch, for ages."""
+    """Return the lines of a report; `now`, in seconds since the epoch, is used for ages."""
     return list(_pod(report, now) if isinstance(report, PodReport) else _gang(report, now))
 
 
@@ -94,8 +94,8 @@ def _gang(report: GangReport, now: float) -> Iterator[TextLine]:
 def _avoided(each: AvoidedNode) -> TextLine:
     until = f" until {each.until}" if each.until else ""
     if each.failures:
-        return TextLine("avoided", f"{each.node} is left out{until}: {each.cause}")
-    return TextLine("refused", f"{each.node} refused a member and is left out{until}")
+        return TextLine("avoided", f"{each.node} is avoided{until}: {each.cause}")
+    return TextLine("refused", f"{each.node} refused a member and is avoided{until}")
 
 
 def _queue(queue: GangQueueReport) -> str:
@@ -118,7 +118,7 @@ def _has(pod_set: PodSetReport) -> str:
     counts = (
         (pod_set.bound, "bound"),
         (pod_set.done, "done"),
-        (pod_set.held, "placed, no pod there yet"),
+        (pod_set.held, "placed, but no pod has arrived yet"),
         (pod_set.gated, "behind the gate"),
         (pod_set.pinned, "pinned, not bound"),
         (pod_set.ungated, "waiting without the gate"),
@@ -132,7 +132,7 @@ def _has(pod_set: PodSetReport) -> str:
 def _placement(placement: PlacementReport) -> str:
     if placement.phase == "Reserved":
         when = _about(placement.expected_at, placement.left_s) if placement.left_s > 0 else "any moment"
-        why = stored(placement.why, placement.message)  # a report from a server was decoded from JSON
+        why = stored(placement.why, placement.message)  # the report was decoded from a server's JSON
         soon = why.given(when=when) if why.code == RESERVED and placement.expected_at else why
         return f"none yet; {soon}"
     text = f"epoch {placement.epoch}, {placement.phase}"
@@ -168,7 +168,7 @@ def _age(moment: str, now: float) -> str:
 
 
 def _about(moment: str, left_s: float) -> str:
-    """Return a future time as text: `about 03:34 UTC (in 30 min)`; on another day only the remaining time."""
+    """Return a future time as text, such as `about 03:34 UTC (in 30 min)`; on another day only the remaining time."""
     return f"about {moment[11:16]} UTC (in {_span(left_s)})" if left_s < DAY_S else f"in {_span(left_s)}"
 
 

@@ -1,4 +1,4 @@
-"""Reports of trees of domains: free and used amounts in each, fragmentation, and the ranks of a gang."""
+"""Reports of trees of domains: free and used capacity in each, fragmentation, and the ranks of a gang."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -25,17 +25,17 @@ from muster.resources.vector import CPU
 PROBLEMS = 3
 """Maximum number of problems of HyperNodes named for a gang."""
 NODE = "node"
-"""The innermost level: a single node."""
+"""The innermost level, at which each domain is a single node."""
 
 
 class DomainCapacity(Struct):
-    """One resource in a domain; cpu in milli-CPU, everything else in base units."""
+    """The capacity of one resource in a domain; cpu in milli-CPU, every other resource in base units."""
 
     all: int
     used: int
-    """Amount that pods and placed slots use."""
+    """The quantity that pods and placed slots use."""
     free: int
-    """Free amount on nodes that accept pods, unlike cordoned ones."""
+    """The free quantity on nodes that accept pods; cordoned nodes do not count."""
 
 
 class SparesThere(Struct):
@@ -43,11 +43,11 @@ class SparesThere(Struct):
 
     seats: int = 0
     lent: int = 0
-    """Number of these slots that gangs borrow, which leave as soon as the slots are needed."""
+    """Number of the spare slots that other gangs borrow; borrowers leave when the slots are needed."""
     keepers: list[str] = field(default_factory=list)
-    """Workloads that keep them, as `Job ns/train`."""
+    """Workloads that keep the spare slots, as `Job ns/train`."""
     borrowers: list[str] = field(default_factory=list)
-    """Workloads that run on them now."""
+    """Workloads that run on the spare slots now."""
 
 
 class DomainReport(Struct):
@@ -57,13 +57,13 @@ class DomainReport(Struct):
     level: str
     nodes: int
     unused: int
-    """Number of nodes that accept pods and on which nothing of the first resource is used."""
+    """Number of nodes that accept pods and have no usage of the first resource."""
     room: dict[str, DomainCapacity]
-    """Resource → its capacity, in the order in which resources were found."""
+    """Maps a resource to its capacity, in the order in which the resources were found."""
     fragmented: float | None
-    """Share of the first resource's free amount that is on partly used nodes; None if nothing is free."""
+    """Fraction of the first resource's free capacity that is on partly used nodes; None if nothing is free."""
     ranks: dict[str, list[int]]
-    """Pod set → ranks of the given gang in the domain."""
+    """Maps a pod set to the ranks of the given gang in the domain."""
     spares: SparesThere
     domains: list["DomainReport"]
 
@@ -75,16 +75,16 @@ class TopologyReport(Struct):
     levels: list[str]
     nodes: int
     outside: list[str]
-    """Nodes in no domain of the outermost level."""
+    """Nodes that are in no domain of the outermost level."""
     empty: list[str]
-    """HyperNodes without nodes."""
+    """HyperNodes that have no nodes."""
     domains: list[DomainReport]
     elsewhere: dict[str, list[int]]
-    """Ranks of the gang on nodes in no domain."""
+    """Maps a pod set to the gang's ranks on nodes that are in no domain."""
     problems: dict[str, list[str]] = field(default_factory=dict)
-    """HyperNode → its problems."""
+    """Maps a HyperNode to its problems."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """HyperNode → named members that do not exist."""
+    """Maps a HyperNode to the members that it names but that do not exist."""
 
 
 def topology_reports(
@@ -95,10 +95,13 @@ def topology_reports(
     gang: GangView | None = None,
     nodes: bool = False,
 ) -> list[TopologyReport]:
-    """Return reports of one topology or all, with `nodes` as the innermost level. Raises UnknownNameError."""
+    """Return the reports of one or all topologies; with `nodes`, single nodes are the innermost level.
+
+    Raises UnknownNameError.
+    """
     session = what_if.session()
     bare = {HYPER_NODES: session.hyper_nodes.tree} if session.snapshot.hyper_nodes else {}
-    trees = session.hooks.topologies.call() or bare  # `bare` is used without the plugin `topology`
+    trees = session.hooks.topologies.call() or bare  # `bare` is the tree without the plugin `topology`
     if name is not None and name not in trees:
         raise UnknownNameError(f"there is no topology {name!r}; there is {any_of(trees)}")
     known = session.snapshot.axis
@@ -136,7 +139,7 @@ def hyper_node_problems(session: Session, gang: GangView) -> list[str]:
 
 
 class _Reporter:
-    """One tree, with the amounts of one snapshot."""
+    """Reporter of one tree, with the capacity in one snapshot."""
 
     def __init__(
         self, session: Session, tree: Tree, resources: list[str], gang: GangView | None, *, nodes: bool
@@ -246,7 +249,7 @@ class _Reporter:
 
 
 def spares_by_node(session: Session) -> dict[str, SparesThere]:
-    """Return node → spare slots with the gangs that keep and borrow them; nodes without spare slots are left out."""
+    """Return the spare slots by node, with the gangs that keep and borrow them; other nodes are left out."""
     found: dict[str, SparesThere] = {}
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):
@@ -262,7 +265,7 @@ def spares_by_node(session: Session) -> dict[str, SparesThere]:
 
 
 def _slots_by_column(gang: GangView, index: Mapping[str, int]) -> dict[int, list[Slot]]:
-    """Return column of a node → slots of members there, and placed slots."""
+    """Return the slots of members and the placed slots, by the column of their node."""
     placed = dict(slots_of(gang.placement)) if gang.placement and gang.active else {}
     for pod_set in gang.pod_sets:
         placed |= {Slot(pod_set.name, rank): node for rank, node in pod_set.taken.items() if node}

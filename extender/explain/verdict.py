@@ -1,4 +1,4 @@
-"""Cause and message of a gang: from the decisions of one cycle, else from the gang's objects."""
+"""Cause and message of a gang, from the decisions of one cycle or from the gang's objects."""
 
 from dataclasses import dataclass, replace
 
@@ -41,7 +41,7 @@ CAUSES: dict[str, GangCause] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Cause and message by the cycle's decisions."""
+    """Cause and message that follow from a cycle's decisions."""
 
     cause: GangCause
     summary: str
@@ -49,13 +49,13 @@ class Verdict:
     shortage: Shortage | None = None
     details: tuple[str, ...] = ()
     message: str = ""
-    """Reason why the gang waits; the summary puts text before the reason."""
+    """Reason why the gang waits; the report's summary puts text before the reason."""
 
 
 def verdict_of(
     what_if: WhatIf, session: Session, gang: GangView, facts: Facts, found: MemberProblems, reader: Viewer
 ) -> Verdict:
-    """Return cause and message of a gang; `found` are the problems of its members."""
+    """Return the cause and message of a gang; `found` has the problems of its members."""
     if facts.members == "over":
         verdict = _ended(what_if, gang, reader)
     elif what_if.dump.whole:
@@ -71,7 +71,7 @@ def _by_cycle(what_if: WhatIf, session: Session, gang: GangView, reader: Viewer)
     mine = [reader.decision(decision) for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
-    if gang.active and not bound:  # if bound, the planner is about to write this
+    if gang.active and not bound:  # if all members are bound, the planner is about to write this phase
         return _starting(what_if, session, gang, mine, reader)
     if gang.incomplete:
         within_s = longest_partial_s(gang, what_if.timing.recovery_s)
@@ -94,7 +94,7 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
 
 
 def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
-    """Return the reason of an eviction with the name of the gang that got the capacity, if the dump has that gang."""
+    """Return the reason of an eviction, with the name of the gang that got the capacity if the dump has that gang."""
     for key, placement in what_if.state.placements.items():
         by, victims = what_if.state.gang(key), map(placement.gang_key, placement.spec.victims)
         if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
@@ -103,7 +103,7 @@ def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -
 
 
 def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
-    """Return the verdict from the message that the planner has written into the PodGroup."""
+    """Return the verdict that the planner has written into the PodGroup."""
     waits = written_reason(gang)
     waits = waits and replace(waits, why=reader.reason(waits.why))
     if facts.members:
@@ -116,9 +116,9 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
 
 
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
-    """Return the verdict with lost or hindered members, if the gang has its nodes.
+    """Return the verdict for a gang with nodes, with its lost or failing members.
 
-    Other gangs have such members only in the details.
+    For other gangs, only the details of the report list such members.
     """
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):
@@ -183,7 +183,7 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> Verdic
 
 
 def message_of(placement: Placement, reader: Viewer) -> Reason:
-    """Return the reason of a placement as the reader may see it; empty for a bound placement."""
+    """Return the reason of a placement with the names that the reader may see; empty for a bound placement."""
     if placement.status.phase == "Bound" and reader.called is not None:
         return NOTHING
     return reader.reason(stored(placement.status.why, placement.status.message))
@@ -192,7 +192,7 @@ def message_of(placement: Placement, reader: Viewer) -> Reason:
 def notice_text(session: Session, gang: GangView, reader: Viewer) -> str:
     """Return the eviction notice of a gang as text; empty if it has none.
 
-    If the snapshot lacks the gang that gets the nodes, the annotations of this gang's own pods give the time.
+    If the snapshot lacks the gang that gets the nodes, the annotations of this gang's own pods have the time.
     """
     for asker in session.snapshot.gangs:
         placement = awaiting_placement(asker)

@@ -27,21 +27,21 @@ from muster.workloads.table import gang_of
 
 
 def written_reason(gang: GangView) -> Unschedulable | None:
-    """Return why a gang waits by the condition in its PodGroup; None without one."""
+    """Return the reason why a gang waits, from the condition in its PodGroup; None without a condition."""
     waits = gang.group.status.true_condition("Unschedulable")
     return Unschedulable(gang, waits.reason, stored(waits.why, waits.message)) if waits else None
 
 
 def _as_written(decision: Decision) -> Decision:
-    """Return the reason in the PodGroup for a gang that one cycle alone does not reach; other decisions unchanged."""
+    """Return the reason in the PodGroup for a gang that one cycle does not process; other decisions unchanged."""
     later = isinstance(decision, Unschedulable) and decision.reason == reasons.pods.LATER
     return (written_reason(decision.gang) if later else None) or decision
 
 
 class WhatIf:
-    """The cluster of a dump with a planner; changes by `tried_*` are undone at the end of their blocks.
+    """The cluster of a dump with a planner; a change made by `tried_*` is undone at the end of its block.
 
-    `names_others`: the reader may see everything in the dump.
+    With `names_others`, the reader may see everything in the dump.
     """
 
     def __init__(self, dump: ClusterDump, *, names_others: bool = True) -> None:
@@ -62,11 +62,11 @@ class WhatIf:
 
     def cycle(self) -> Session:
         """Run a cycle, and return its session with the decisions."""
-        actions, _ = parts_of(self._config)  # new actions: the memory of old ones lacks the trial
+        actions, _ = parts_of(self._config)  # with new actions, because the old ones do not know the change
         return self._run(actions)
 
     def decided(self) -> tuple[Session, list[GangView]]:
-        """Return the cycle over the unchanged cluster, and its waiting gangs; the cycle runs only once."""
+        """Return the session of a cycle over the unchanged cluster, and its waiting gangs; the cycle runs only once."""
         if self._decided is None:
             session = self.cycle()
             session.decisions = list(map(_as_written, session.decisions))
@@ -74,20 +74,20 @@ class WhatIf:
         return self._decided
 
     def continue_planning(self) -> None:
-        """Keep further changes of the state."""
+        """Keep all further changes of the state."""
         self._decided = None
 
     def for_readers(self, *, names_others: bool) -> "WhatIf":
-        """Return the same cluster for another reader, who may or may not see all names.
+        """Return the same cluster for another reader, who may see all names if `names_others`.
 
-        Do not use both at the same time.
+        Do not use both objects at the same time.
         """
         other = copy(self)
         other._names_others, other._decided = names_others, None  # noqa: SLF001 - it is a copy
         return other
 
     def session(self) -> Session:
-        """Return the present cluster with the plugins, without any decision."""
+        """Return a session over the present cluster with the plugins, without any decision."""
         return self._run(())
 
     def _run(self, actions: Sequence[Action]) -> Session:
@@ -106,7 +106,7 @@ class WhatIf:
         )
 
     def knows(self, resource: Resource[Any]) -> bool:
-        """Return True if all objects of the kind are in the dump."""
+        """Return True if the dump has all objects of the kind."""
         return resource.full_name not in self.dump.unread
 
     def pods_of(self, key: str) -> list[Pod]:
@@ -115,7 +115,7 @@ class WhatIf:
 
     @contextmanager
     def tried_nodes(self, nodes: list[Node]) -> Iterator[None]:
-        """Replace these nodes within the block; nodes with new names are added."""
+        """Replace these nodes within the block; add the nodes whose names are new."""
         index, names = self.state.nodes.index, [node.metadata.name for node in nodes]
         originals = {name: self.state.nodes.nodes[index[name]] for name in names if name in index}
         for node in nodes:
@@ -132,7 +132,7 @@ class WhatIf:
         groups = [self.state.groups[key] for key in gangs]
         placements = [self.state.placements[key] for key in gangs if key in self.state.placements]
         removed = [pod for key in gangs for pod in self.pods_of(key)] + pods
-        for group in groups:  # ended, not deleted: a re-created gang would be younger
+        for group in groups:  # the workload ends but is not deleted, because a re-created gang would be younger
             self.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))
         for placement in placements:
             over = replace(placement, status=replace(placement.status, phase="Abandoned"))

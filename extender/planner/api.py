@@ -1,4 +1,4 @@
-"""The planner's public names: the page, the command line and the history may import nothing else of it.
+"""The planner's public names; the page, the command line and the history may import only these from the planner.
 
 | question | answer |
 |---|---|
@@ -11,8 +11,8 @@
 | Which limits does it have? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
 | How is its documentation generated? | `documentation`, `hook_table` |
 
-`extender.explain` runs cycles over a dump of a cluster, and reports on them. Its import takes a second of CPU, so a
-command that does not plan must not import it.
+`extender.explain` runs cycles over a dump of a cluster, and reports on them. Importing that package takes a second of
+CPU time, so a command that does not plan must not import it.
 """
 
 from extender.planner.actions import ACTIONS
@@ -38,5 +38,5 @@ __all__ = [
 
 
 def documentation() -> dict[str, DocumentedTable]:
-    """Return the tables of docs/scheduler-configuration.md, of Muster's own plugins and actions alone."""
+    """Return the tables of docs/scheduler-configuration.md for Muster's own plugins and actions."""
     return tables(Registry(PLUGINS, ACTIONS, installed=False))

@@ -1,8 +1,8 @@
-"""The demand of one gang: ranks that need a node, how many of them it needs to start, their amounts, and topology.
+"""Demand of one gang: ranks that need a node, the number needed to start, their resources, and topology.
 
-An `Ask` is computed from a gang's view and the axis of resources, and cached until one of them is replaced. It does not
-depend on free capacity: all searches for the gang in a cycle start from the same one. Plugins decide which ranks come
-first, so `chosen` and similar methods take the session's hooks.
+An `Ask` is computed from a gang's view and the resource axis, and cached until the view or the axis is replaced. An
+`Ask` does not depend on free capacity: all searches for the gang in a cycle start from the same one. Plugins decide
+which ranks come first, so `chosen` and similar methods take the session's hooks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,21 +25,21 @@ from extender.planner.topology.requests import TopologyRequest, Units, request_o
 from muster.api.limits import LimitError
 
 Ranks = Mapping[str, Sequence[int]]
-"""Pod set → ranks."""
+"""Maps a pod set to ranks."""
 Columns = Mapping[str, Mapping[int, int]]
-"""Pod set → rank → column of the node that the member has."""
+"""Maps a pod set and a rank to the column of the member's node."""
 Members = Mapping[str, Mapping[PodClass, int]]
-"""Pod set → class of its pods → their number."""
+"""Maps a pod set to the classes of its pods, and to the number of pods of each class."""
 
 
 class Along(Protocol):
-    """The resource axis of a snapshot: the order of resources in arrays of amounts."""
+    """Resource axis of a snapshot: the order of resources in arrays."""
 
     axis: dict[str, int]
     free: Amounts
 
     def row_of(self, cls: PodClass, /) -> Amounts:
-        """Return the amounts of one pod of this class."""
+        """Return the requests of one pod of this class as an array."""
 
 
 _NOTHING = np.zeros(0, dtype=np.int64)
@@ -47,22 +47,22 @@ _NOTHING = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ask:
-    """The topology requests of one gang."""
+    """Demand of one gang."""
 
     gang: GangView
     axis: Mapping[str, int]
-    """Resource → its row in `amounts`."""
+    """Maps a resource to its row in `amounts`."""
     open: Ranks
     """Ranks that need a node, in order."""
     minimum: Mapping[str, int]
-    """Pod set → ranks that must get a node for the gang to reach its minimum; 1 for independent pods."""
+    """Maps a pod set to the ranks that must get a node for the gang's minimum; 1 for independent pods."""
     topology: TopologyRequest | LimitError | None
-    """Its topology request, or the reason why it is not evaluated; None for most gangs."""
+    """The gang's topology request, or the reason why it is not evaluated; None for most gangs."""
     units: Units
     amounts: Amounts
-    """Amounts of the minimum without shared claims, int64 of shape (resources,)."""
+    """Resources of the minimum without shared claims, int64 of shape (resources,)."""
     claims: tuple[SharedClaim, ...]
-    """Claims that pods of the minimum name, each once."""
+    """Claims that pods of the minimum name, each listed once."""
 
     @property
     def least(self) -> int:
@@ -71,7 +71,7 @@ class Ask:
 
     @property
     def any_members(self) -> bool:
-        """True if members differ and any of them can make up the minimum, as no framework or topology ties ranks."""
+        """True if any members can make up the minimum, because no framework or topology depends on ranks."""
         sets = [each for each in self.gang.pod_sets if self.open[each.name]]
         differ = len(sets) > 1 or any(each.mixed for each in sets)
         tied = self.gang.framework or self.topology is not None or self.units.united
@@ -79,24 +79,27 @@ class Ask:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Pod set → number of members that it lacks for its own minimum."""
+        """Maps a pod set to the number of members that it lacks for its own minimum."""
         floor = self.gang.floor.min_task_member
         return {each.name: max(0, floor.get(each.name, 0) - len(each.taken)) for each in self.gang.pod_sets}
 
     @property
     def nodes(self) -> Mapping[str, int]:
-        """Pod set → number of ranks that need nodes: all of independent pods, else the minimum."""
+        """Maps a pod set to the number of ranks that need nodes: all independent pods, otherwise the minimum."""
         return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum
 
     @property
     def request(self) -> TopologyRequest | None:
-        """The topology request, None for most gangs. Raises LimitError for a request that is too large."""
+        """The topology request; None for most gangs. Raises LimitError for a request that is too large."""
         if isinstance(self.topology, LimitError):
             raise LimitError(str(self.topology))
         return self.topology
 
     def part(self, slots: Ranks, there: Columns | None = None, *, least: int | None = None) -> SlotGroup:
-        """Return these slots as a tree of parts; a gang without a request has one part. Raises as `request` does."""
+        """Return these slots as a tree of parts; a gang without a topology request has one part.
+
+        Raises the same errors as `request`.
+        """
         request = self.request
         if request is None:
             return SlotGroup("", slots, {}, least=least)
@@ -105,14 +108,14 @@ class Ask:
     # -- the choice among ranks -------------------------------------------------------------------------------------
 
     def chosen(self, hooks: Hooks) -> dict[str, list[int]]:
-        """Return the ranks of each pod set that are filled for the minimum."""
+        """Return the ranks of each pod set that are placed for the minimum."""
         return {
             pod_set.name: self.first(hooks, pod_set, self.open[pod_set.name], self.minimum[pod_set.name])
             for pod_set in self.gang.pod_sets
         }
 
     def first(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int], count: int) -> list[int]:
-        """Return at least `count` of these ranks: whole sub-groups or slices, and pods in task order."""
+        """Return at least `count` of these ranks: whole sub-groups or slices, or single pods in task order."""
         if pod_set.name not in self.units.united:
             return sorted(self.in_task_order(hooks, pod_set, ranks)[: max(count, 0)])
         found: list[int] = []
@@ -123,7 +126,7 @@ class Ask:
         return sorted(found)
 
     def in_task_order(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
-        """Return ranks in the plugins' task order if all have pods and are placed singly; else unchanged."""
+        """Return ranks in the plugins' task order if all have pods and are placed singly; otherwise unchanged."""
         if pod_set.name in self.units.united or not all(rank in pod_set.waiting for rank in ranks):
             return ranks
 
@@ -133,7 +136,7 @@ class Ask:
         return sorted(ranks, key=cmp_to_key(compare))
 
     def by_unit(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
-        """Return these ranks of a pod set grouped by unit, in the plugins' order if they have one, else by rank."""
+        """Return these ranks of a pod set grouped by unit, in the plugins' order if there is one, else by rank."""
         units = self.units.units_of_ranks(pod_set, ranks)
         if not hooks.sub_group_set_order.functions:
             return units
@@ -142,7 +145,7 @@ class Ask:
         return (list(group.ranks) for group in groups)
 
     def members(self, hooks: Hooks, wanted: Mapping[str, int]) -> Members:
-        """Return the wanted number of members per pod set, by class; the hooks choose among unlike pods and units."""
+        """Return the wanted number of members per pod set, by pod class; the hooks choose among unlike pods."""
         found = {}
         for pod_set in self.gang.pod_sets:
             count = wanted.get(pod_set.name, 0)
@@ -153,20 +156,20 @@ class Ask:
 
 
 class Asks:
-    """Cache of asks by gang, shared by consecutive cycles."""
+    """Cache of demands by gang, shared by consecutive cycles."""
 
     def __init__(self) -> None:
         self._known: dict[str, Ask] = {}
 
     def ask_of(self, gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
-        """Return the ask of a gang; compute it again if its view or the axis has been replaced."""
+        """Return the demand of a gang; compute it again if the gang's view or the axis was replaced."""
         known = self._known.get(gang.key)
         if known is None or known.gang is not gang or known.axis is not snapshot.axis:
             known = self._known[gang.key] = _ask_of(gang, snapshot, hooks)
         return known
 
     def forget_others(self, gangs: Mapping[str, GangView]) -> None:
-        """Forget gangs that are gone or have another view; their asks would keep old views and pods in memory."""
+        """Remove gangs that are gone or have a new view, whose demands would keep old views and pods in memory."""
         self._known = {key: known for key, known in self._known.items() if gangs.get(key) is known.gang}
 
 
@@ -175,7 +178,7 @@ def _ask_of(gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
     try:
         topology = request_of(gang)
     except LimitError as error:
-        topology = LimitError(str(error))  # without the frames of this one
+        topology = LimitError(str(error))  # so that the exception does not keep the frames of this call
     units = units_of(gang.pod_sets, topology if isinstance(topology, TopologyRequest) else None)
     ask = Ask(gang, snapshot.axis, gang.open_slots, _minimum_of(gang), topology, units, _NOTHING, ())
     members = ask.members(hooks, ask.minimum)
@@ -206,7 +209,7 @@ def named_claims(members: Members) -> tuple[SharedClaim, ...]:
 
 
 def amounts_of_claims(snapshot: Along, claims: Iterable[SharedClaim]) -> Amounts:
-    """Return the devices that these claims take, as amounts, int64 of shape (resources,)."""
+    """Return the devices that these claims take, int64 of shape (resources,)."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     for claim in claims:
         total += row_along(snapshot.axis, len(total), dict(claim.rows))
@@ -214,7 +217,7 @@ def amounts_of_claims(snapshot: Along, claims: Iterable[SharedClaim]) -> Amounts
 
 
 def amounts_of_members(snapshot: Along, gang: GangView, members: Members) -> Amounts:
-    """Return the members' amounts without shared claims; for unknown pods, the PodGroup's minResources."""
+    """Return the members' requests without shared claims; for unknown pods, the PodGroup's minResources."""
     total = np.zeros(snapshot.free.shape[0], dtype=np.int64)
     for classes in members.values():
         for cls, count in classes.items():

@@ -1,6 +1,6 @@
-"""One planning cycle: its parts and its run, the same for the planner, reports over a dump, and replays.
+"""One planning cycle: its parts and its run, shared by the planner, reports about a dump, and replays.
 
-Pure: a cycle reads its inputs and returns decisions, which `extender.cycles` carries out.
+Pure code: a cycle reads its inputs and returns decisions, which `extender.cycles` carries out.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,10 @@ class Parts:
         self._assembly = Assembly(registry())
 
     def parts_of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
-        """Return the actions and plugins of a configuration. Raises ValueError with all its errors at once."""
+        """Return the actions and plugins of a configuration.
+
+        Raises ValueError with all errors of the configuration at once.
+        """
         actions, plugins = self._assembly.build(configuration)
         place = next((number for number, action in enumerate(actions, 1) if action.name == "allocate"), len(actions))
         named = {action.name for action in actions}
@@ -55,12 +58,15 @@ class Parts:
 
 
 def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
-    """Return new actions and plugins of a configuration. Raises ValueError with all its errors at once."""
+    """Return new actions and plugins of a configuration.
+
+    Raises ValueError with all errors of the configuration at once.
+    """
     return Parts().parts_of(configuration)
 
 
 def report_of(text: str) -> ConfigurationReport:
-    """Report the differences, parts without effect, and errors in the text of a configuration."""
+    """Report the differences, the names without effect, and the errors in the text of a configuration."""
     return examine(text, registry())
 
 
@@ -68,7 +74,7 @@ def report_of(text: str) -> ConfigurationReport:
 def registry() -> Registry:
     """Return every action and plugin of this process: the built-in ones and those of installed packages.
 
-    A file is compared with the plugins and actions that exist now.
+    A configuration file is compared with the plugins and actions that exist now.
     """
     return Registry(PLUGINS, ACTIONS)
 
@@ -82,7 +88,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
     for action in actions:
         action.execute(session)
     _report_barred(session)
-    for gang in session.snapshot.excluded:  # actions have not decided about these gangs
+    for gang in session.snapshot.excluded:  # the actions have made no decision about these gangs
         session.decide(Unschedulable(gang, reasons.exclusions.EXCLUDED, reasons.exclusions.excluded(why=gang.excluded)))
     for plugin in plugins:
         plugin.on_session_close(session)
@@ -90,11 +96,11 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
 
 
 RENEWED_S = 60.0
-"""Interval in seconds at which codes of causes start again; then all cached answers must be computed again."""
+"""Interval in seconds after which the codes of causes start at 0 again, so that all cached answers are dropped."""
 
 
 class Planning:
-    """Successive cycles of one planner, with its memory from one to the next."""
+    """Successive cycles of one planner, with the memory that lasts from one cycle to the next."""
 
     def __init__(self, configuration: config.SchedulerConfig, timing: Timing) -> None:
         """Create a planner with empty memory. Raises ValueError with all errors of the configuration at once."""
@@ -108,11 +114,14 @@ class Planning:
         self.configure(configuration)
 
     def configure(self, configuration: config.SchedulerConfig) -> None:
-        """Run the next cycles with this configuration. Raises ValueError with all its errors at once."""
+        """Use this configuration from the next cycle on.
+
+        Raises ValueError with all errors of the configuration at once.
+        """
         self.actions, self.plugins = self._parts.parts_of(configuration)
 
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
-        """Run one cycle with further inputs, each by its name in `CycleInputs`; `actions` may replace the planner's.
+        """Run one cycle with further inputs, named as in `CycleInputs`; `actions` may replace the planner's actions.
 
         Nodes that refused a member are remembered for the next cycle: the Placement records them too, but its write may
         fail. They count unless `avoided` is given.
@@ -135,9 +144,9 @@ class Planning:
 
 
 def _report_barred(session: Session) -> None:
-    """Report gangs whose queue excludes their namespace or belongs to another pool; no action processes them.
+    """Report gangs whose queue excludes their namespace or is in another pool; no action processes such gangs.
 
-    Gangs in a namespace that is being deleted are not reported.
+    Gangs in a terminating namespace are not reported.
     """
     for key, barrier in session.snapshot.barred.items():
         gang = session.gang(key)

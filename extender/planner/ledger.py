@@ -1,4 +1,4 @@
-"""The ledger of capacity that is not free: its holders, how entries open and close, and sums by node and by queue.
+"""The ledger of capacity that is not free: its holders, how entries open and close, and sums by node and queue.
 
 kind       holder of the capacity                        opened by         closed when                     queues
 ---------  --------------------------------------------  ----------------  ------------------------------  -------
@@ -15,22 +15,22 @@ allocated  devices of a claim that are not counted with  Claimants;        no po
 reserved   the first waiting gang of a queue, less       Planner, every    the next cycle; the node is     -
            amounts that pods will have freed by then     cycle             gone
 
-On a node every entry counts against all pods: the verbs and the planner read one sum, `nodes.used`. The capacity of
-`leaving` pods is for the gang for which they were evicted, because its slots are `placed` on top of them. `reserved`
-capacity is not in use yet, and changes with time: it has arrays of its own (`Ledger.reserved`). It counts against pods
-and gangs that would still be there when the head starts.
+On a node, every entry counts for all pods; the verbs and the planner read the same sum, `nodes.used`. The capacity of
+`leaving` pods is for the gang for which they were evicted, so the gang's slots are `placed` in addition. `reserved`
+capacity is not in use yet and changes with time, so it has separate arrays (`Ledger.reserved`). Reserved capacity is
+not available to pods and gangs that would still run when the head starts.
 
-In a queue an entry counts for limits and shares, for limits alone, or not at all (pods of other schedulers). The
-devices of a claim that pods name count once in each queue whose pods use it. Such an entry belongs to the queue alone;
-the ledger opens it with the claim's first user in the queue. So the order in which queues begin to use a claim has no
-effect. A queue above several of them also counts the devices once (`limits.ClaimQueues`).
+In a queue, an entry counts for limits and shares, for limits only, or not at all (pods of other schedulers). The
+devices of a named claim count once in each queue whose pods use the claim. Such an entry belongs to the queue only; the
+ledger opens it with the claim's first user in the queue. Therefore the order in which queues begin to use a claim has
+no effect. A parent of several such queues also counts the devices once (`limits.ClaimQueues`).
 
-In a queue an entry on a node counts at most the amount that the node offers, or has offered (`NodeTable.charged`).
+In a queue, an entry counts at most as much as the node offers or has offered (`NodeTable.charged`).
 
-A gang's entries count for the queue that its PodGroup names now, or named when it was deleted. Only this process knows
-the latter: after a restart the entries count as pods without a gang, for the queue that the pods name. Within a cycle,
-a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). They get entries when the
-placement is written.
+A gang's entries count for the queue that its PodGroup names or, after a deletion, has named last. Only this process
+remembers a deleted PodGroup's queue; after a restart, the entries count for the queue that the pods name. Within a
+cycle, a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). The slots get
+entries when the placement is written.
 """
 
 from collections import Counter
@@ -57,7 +57,7 @@ from muster.resources.vector import GPU, Vector, add
 
 
 class EntryKind(StrEnum):
-    """The kind of an entry: a bound, leaving or assumed pod, a placed or spare slot, or a claim's allocated devices."""
+    """The kind of an entry: bound, leaving or assumed pod, placed or spare slot, or allocated devices of a claim."""
 
     BOUND = "bound"
     LEAVING = "leaving"
@@ -72,25 +72,25 @@ class LedgerEntry(Struct, frozen=True, gc=False):
 
     kind: EntryKind
     node: str
-    """Empty: the entry is of a queue alone."""
+    """Name of the node; empty for an entry of a queue only."""
     cls: PodClass
     gang: str | None = None
     queue: str = ""
-    """The queue that the pod names, while its gang's queue is unknown; empty: it counts for no queue."""
+    """The queue that the pod names, while its gang's queue is unknown; empty if the entry counts for no queue."""
     devices: tuple[int, ...] = ()
     user: str = ""
     """The creator that the pod names, while its gang's creator is unknown."""
     claim: str = ""
-    """Key of the claim whose devices it has; empty for pods."""
+    """Key of the claim whose devices the entry has; empty for pods."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks that it is counted under on its node."""
+        """Marks under which the entry is counted on its node."""
         return self.cls.counted_under(leaving=self.kind is EntryKind.LEAVING)
 
 
 class Ledger:
-    """Every entry by its holder, and their sums by node (`nodes.used`) and by queue (`queues`).
+    """All entries by holder, and their sums by node (`nodes.used`) and by queue (`queues`).
 
     A holder has one entry: the UID of a pod, the key of a gang, a `PlacedSlot`, or a pair of a word and a claim's key.
     An entry may refer to a node that is still unknown.
@@ -101,30 +101,30 @@ class Ledger:
         self.nodes = NodeTable(lambda: ((entry.node, entry.cls) for entry in self.entries.values()))
         self.queues = QueueUse(queues)
         self.placed: Counter[str] = Counter()
-        """Maps the key of a gang → number of its placed slots; no zeros."""
+        """Maps the key of a gang to the number of its placed slots; without zeros."""
         self.claim_users: Counter[str] = Counter()
-        """Maps the key of a volume claim → number of pods on nodes that use the claim."""
+        """Maps the key of a volume claim to the number of pods on nodes that use it."""
         self.device_users: dict[str, dict[str, Counter[ClaimUse]]] = {}
-        """Maps the key of a claim to devices → queue → the pods on nodes and the placed slots that use the claim."""
+        """Maps a device claim and a queue to the pods on nodes and the placed slots that use the claim."""
         self.shared_users: dict[str, Counter[str]] = {}
-        """Maps the key of a shared claim without devices yet → node → number of pods there that use the claim."""
+        """Maps a shared claim without devices and a node to the number of pods there that use the claim."""
         self.reserved = ReservedRooms()
         self.left_behind: set[str] = set()
-        """Keys of gangs without a PodGroup whose entries remain; the entries still count for the gang's last queue."""
+        """Keys of gangs without a PodGroup that still have entries, which count for the gang's last queue."""
         self.assumed: dict[Hashable, None] = {}
-        """Holders whose writes are not answered yet."""
+        """Holders whose writes have no response yet."""
         self._classes = classes
         self._by_node: dict[str, set[Hashable]] = {}
         self._by_gang: dict[str, set[Hashable]] = {}
 
     def open(self, holder: Hashable, entry: LedgerEntry) -> None:
-        """Open the holder's entry, in place of its former one."""
+        """Open the holder's entry, replacing its previous one."""
         known = self._put(holder, entry)
         if known is not None and known.gang != entry.gang:
             self._forget(known.gang)
 
     def _put(self, holder: Hashable, entry: LedgerEntry) -> LedgerEntry | None:
-        """Open the holder's entry, and return its former one; no gang's queue is forgotten."""
+        """Open the holder's entry and return the previous one; the gang's queue stays known."""
         known = self.entries.get(holder)
         if known == entry:
             return known
@@ -140,7 +140,7 @@ class Ledger:
         return known
 
     def close(self, holder: Hashable) -> LedgerEntry | None:
-        """Close the holder's entry and return it; None if it has none."""
+        """Close the holder's entry and return it; None if the holder has no entry."""
         entry = self._take_off(holder)
         if entry is not None:
             self._forget(entry.gang)
@@ -157,34 +157,34 @@ class Ledger:
         return entry
 
     def _forget(self, gang: str | None) -> None:
-        """Forget the queue of a gang without a PodGroup, if it has no entries left."""
+        """Forget the queue of a gang without a PodGroup once it has no entries."""
         if gang in self.left_behind and gang not in self._by_gang:
             self.moved(gang, None)
 
     def holders_on(self, node: str) -> list[Hashable]:
-        """Return the holders of the entries on a node, which may not be known: UIDs of pods, and others."""
+        """Return the holders of a node's entries (UIDs of pods, and others); the node may be unknown."""
         return list(self._by_node.get(node, ()))
 
     def put_node(self, node: Node) -> None:
-        """Add or update a node; raise, without changes, if it cannot be evaluated."""
+        """Add or update a node; if it cannot be evaluated, raise an error without changes."""
         with self._emptied(node.metadata.name):
             self.nodes.put_node(node)
 
     def remove_node(self, name: str) -> None:
-        """Remove a node; its entries stay until their holders go."""
+        """Remove a node; its entries stay until their holders end."""
         self.reserved.changed(self.nodes.index[name], None)
         with self._emptied(name):
             self.nodes.remove(name)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the amounts of devices of a node, which may not be known yet."""
+        """Set the numbers of devices of a node, which may be unknown yet."""
         if not self.nodes.is_equipped(name, devices):
             with self._emptied(name):
                 self.nodes.equip(name, devices)
 
     @contextmanager
     def _emptied(self, node: str) -> Iterator[None]:
-        """Take the entries off a node while it changes: their amounts depend on the node."""
+        """Remove the entries from a node while the node changes, because their size depends on the node."""
         there = {holder: self.entries.pop(holder) for holder in self._by_node.get(node, ())}
         for entry in there.values():
             self._add(entry, -1)
@@ -196,9 +196,9 @@ class Ledger:
                 self._add(entry, 1)
 
     def moved(self, gang: str, queue: str | None, user: str = "") -> None:
-        """Move a gang's entries to this queue, and to this creator there; None: its PodGroup is gone.
+        """Move a gang's entries to this queue and creator; None means that its PodGroup is gone.
 
-        In this case its entries stay unchanged: otherwise deleting a PodGroup would free quota of its queue.
+        In that case its entries stay unchanged, because deleting a PodGroup must not free quota of its queue.
         """
         known = self.queues
         if queue is None and gang in known.queue_of:
@@ -226,7 +226,7 @@ class Ledger:
             self._count_named(entry, 1)
 
     def reserve(self, gang: str, floor: Vector) -> None:
-        """Charge the gang at least this while it has pods; empty: what these use."""
+        """Charge the gang at least `floor` while it has pods; an empty floor charges what the pods use."""
         known, used = self.queues.minimums, Vector()
         if gang in known:
             used = known.used(gang)
@@ -261,7 +261,7 @@ class Ledger:
                 tally(self.queues.gpus, (queue, entry.node), sign * clipped(gpus))
 
     def _count_shared(self, shared: SharedClaim, node: str, sign: int) -> None:
-        """Count one more user (or one less) of a claim without devices; the first opens its entry."""
+        """Add (or subtract) a user of a claim without devices; the first user opens the claim's entry."""
         users = self.shared_users.setdefault(shared.key, Counter())
         tally(users, node, sign)
         holder = ("claim", shared.key)
@@ -274,7 +274,7 @@ class Ledger:
             self.open(holder, LedgerEntry(EntryKind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
 
     def _count_named(self, entry: LedgerEntry, sign: int) -> None:
-        """Count a user more (or less) of the claims that it names; the first in a queue opens an entry there."""
+        """Add (or subtract) a user of the claims that an entry names; a queue's first user opens an entry there."""
         for claim in entry.cls.needs.named:
             queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
             queues = self.device_users.setdefault(claim.key, {})
@@ -296,11 +296,11 @@ class Ledger:
                     del self.device_users[claim.key]
 
     def users_of_claim(self, key: str) -> dict[str, int]:
-        """Return queue → pods on nodes, and placed slots, that use a claim to devices; empty: of no queue."""
+        """Return, by queue, the number of pods on nodes and placed slots that use a device claim."""
         return {queue: users.total() for queue, users in self.device_users.get(key, {}).items()}
 
     def follow(self, pod: PodRecord) -> None:
-        """Open an entry for a pod on a node, else close it; an assumed entry stays until the binding is answered."""
+        """Open an entry for a pod on a node, else close it; an assumed entry stays until the binding's response."""
         if pod.uses_node:
             kind = EntryKind.LEAVING if pod.terminating else EntryKind.BOUND
             queue = (pod.queue or DEFAULT_QUEUE) if pod.ours else ""
@@ -309,7 +309,7 @@ class Ledger:
             self.left(pod.uid)
 
     def left(self, uid: str) -> None:
-        """Close the entry of a pod that has ended or is gone; its amounts now belong to reservations."""
+        """Close the entry of a pod that has ended or is gone; its capacity now belongs to reservations."""
         entry = self.close(uid)
         part = self.nodes.part_of(entry.node, entry.cls) if entry is not None else None
         if part is not None:
@@ -318,9 +318,12 @@ class Ledger:
     def assume(
         self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = (), user: str = ""
     ) -> None:
-        """Count a write as done until it is answered; `holder` is the UID of a pod, or the key of a gang."""
+        """Count a write as done until its response; `holder` is the UID of a pod, or the key of a gang."""
         self.open(holder, LedgerEntry(EntryKind.ASSUMED, node, cls, None, queue, devices, user))
 
     def answered(self, holder: str) -> bool:
-        """Close the entry of a write that is answered; True if there was one: its outcome has another entry by now."""
+        """Close the entry of a write that has a response; return True if there was one.
+
+        The written object has an entry by now.
+        """
         return holder in self.assumed and self.close(holder) is not None

@@ -1,11 +1,12 @@
-"""Limits of queues and the amounts that count against them: capability, limits per user, time windows, and budgets.
+"""Limits of queues and the usage that counts against them: capability, limits per user, time windows, budgets.
 
-All callers use this one account. The plugin `proportion` checks gangs, on a copy that follows the trials of a cycle.
-Filter, bind, the writer of placements and requests for nodes check pods without a gang. A limit holds for a queue and
-all queues below it together. Amounts are kept only for queues with a limit, so other queues cost nothing. A check takes
-one step per ancestor of the queue. Pure.
+All callers share this account. The plugin `proportion` checks gangs, on a copy that includes the trials of a cycle.
+Filter, bind, the writer of placements, and requests for nodes check pods without a gang. A limit applies to a queue
+together with all its descendants. Usage is counted only for queues with a limit, so other queues cost nothing. A check
+takes one step per ancestor of the queue. Pure.
 
-Fair shares follow the capability alone: no pod is evicted because a window begins, a limit falls or a budget is spent.
+Fair shares depend on the capability only: no pod is evicted because a window begins, a limit falls or a budget is
+spent.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,14 +38,14 @@ class Excess(NamedTuple):
     """A limit that would be exceeded, in milli-CPU or base units."""
 
     reason: str
-    """One word, for a condition."""
+    """One word for the condition."""
     queue: str
     resource: str
     asked: int
     used: int
     limit: int
     until: float = 0.0
-    """End of the window, or of the budget's period."""
+    """End of the time window, or of the budget's period."""
     budget: UsageBudget | None = None
 
 
@@ -53,7 +54,7 @@ class Limits:
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self.bounds = {name: bounds for name, queue in queues.items() if (bounds := _bounds(name, queue))}
-        """Queue → its limits; queues without a limit are left out."""
+        """Maps a queue to its limits; queues without a limit are left out."""
         parents = parents_of(queues) if self.bounds else {}
         self._above = {name: tuple(self._upwards(name, parents)) for name in parents}
 
@@ -64,29 +65,29 @@ class Limits:
             name = parents[name]
 
     def above(self, queue: str) -> tuple[Bounds, ...]:
-        """Return the limits of a queue and of the queues above it, its own first; an unknown queue has the root's."""
+        """Return the limits of a queue and of its ancestors, its own first; for an unknown queue, the root's limits."""
         known = self._above.get(queue)
         return self._above.get(ROOT_QUEUE, ()) if known is None else known
 
 
 Used = dict[tuple[str, str | None], Vector]
-"""Amounts by queue (None), and by queue and user where a limit is per user; no zeros."""
+"""Usage by queue (with None), and by queue and user if a limit applies per user; without zeros."""
 
 
 ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
-"""One pod's use of a claim: (the pod is being deleted, its gang, its devices as amounts). The smallest tuple represents
-its queue."""
+"""One pod's use of a claim: a flag for pods being deleted, the pod's gang, and the claim's devices. The smallest tuple
+represents its queue."""
 
 
 class ClaimQueues:
-    """The queues whose pods use each claim to devices.
+    """The queues whose pods use each device claim.
 
-    Adding up the queues below a queue counts a shared claim's devices once per queue; they must count once.
+    Plain sums over child queues would count a shared claim's devices once per child, but they must count once.
     """
 
     def __init__(self) -> None:
         self.uses: dict[str, dict[str, ClaimUse]] = {}
-        """Claim → queue → the use that represents the queue; claims without users are left out."""
+        """Maps a claim and a queue to the use that represents the queue; claims without users are left out."""
         self.several: set[str] = set()
         """Claims that several queues use."""
 
@@ -110,14 +111,14 @@ class ClaimQueues:
 
 
 class LimitedUse:
-    """The amounts that count against the limits of queues."""
+    """The usage that counts against the limits of queues."""
 
     def __init__(self, limits: Limits, claims: ClaimQueues, minimums: MinResources, used: Used | None = None) -> None:
         self.limits = limits
         self.claims = claims
         self.minimums = minimums
         self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
-        """Queue → enforced budgets that are used up, with the end of the period; only the planner knows them."""
+        """Maps a queue to its used-up enforced budgets, with the end of their periods; only the planner knows these."""
         self.used: Used = used or {}
         self._now = 0.0
         self._open: dict[str, list[tuple[UsageWindow, float]]] = {}
@@ -128,9 +129,9 @@ class LimitedUse:
         return LimitedUse(self.limits, self.claims.copy(), self.minimums.copy(), used)
 
     def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1, claim: str = "") -> None:
-        """Add the amounts of one user in a queue (with sign -1: subtract them).
+        """Add the resources of one user in a queue; with sign -1, subtract them.
 
-        The devices of a claim count for their user, but only once in a queue above several queues that use the claim.
+        The devices of a claim count for their user, but only once in a parent of several queues that use the claim.
         """
         known = self._known(claim, queue) if claim else ()
         for bounds in self.limits.above(queue):
@@ -145,7 +146,7 @@ class LimitedUse:
         return {bounds.queue for other in others for bounds in self.limits.above(other)}
 
     def count_once(self) -> None:
-        """Subtract the devices of shared claims that a queue counts more than once, through several queues below it."""
+        """Subtract the devices of shared claims that a queue counts several times through its child queues."""
         for claim in self.claims.several:
             known = set[str]()
             for queue, (_, _, devices) in self.claims.uses[claim].items():
@@ -164,9 +165,9 @@ class LimitedUse:
     def exceeded(
         self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Collection[str] = ()
     ) -> Excess | None:
-        """Return a limit that these further amounts of the user in the queue would exceed, capabilities first.
+        """Return a limit that these additional requests of the user would exceed, capabilities first.
 
-        `asked` has the devices of those `named` claims that no pod of the queue uses.
+        `asked` includes the devices of those `named` claims that no pod of the queue uses yet.
         """
         return self.over_capability(queue, asked, named) or self.over_limit(queue, user, asked, now, named)
 
@@ -180,7 +181,7 @@ class LimitedUse:
     def _upwards(
         self, queue: str, asked: Mapping[str, int], named: Collection[str]
     ) -> Iterator[tuple[Bounds, Mapping[str, int]]]:
-        """Yield the limits from the queue upwards, each with the growth that the amounts cause in its queue's use."""
+        """Yield the limits from the queue upwards, each with the growth of usage in its queue."""
         shared = [(self.claims.devices(claim), known) for claim in named if (known := self._known(claim, queue))]
         for bounds in self.limits.above(queue):
             new = asked
@@ -205,9 +206,9 @@ class LimitedUse:
     def _excess(
         self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
     ) -> Excess | None:
-        """Compare only the requested resources.
+        """Return the limit if it is exceeded; only requested resources are compared.
 
-        A queue that has used up another resource still has capacity for the requested ones.
+        A queue that has used up another resource still has capacity for the requested resources.
         """
         used = self.used.get((bounds.queue, user), {}) if most else {}
         for resource, amount in asked.items() if most else ():
@@ -237,7 +238,7 @@ class LimitedUse:
 
 
 def _bounds(name: str, queue: Queue) -> Bounds | None:
-    """Return the limits of a queue; None without any."""
+    """Return the limits of a queue; None if it has none."""
     annotated = limits_of(queue.metadata.annotations)
     capability, unreadable = _capability(tuple(queue.spec.capability.items()))
     return Bounds(name, capability, unreadable, annotated) if capability or unreadable or annotated else None
@@ -245,7 +246,7 @@ def _bounds(name: str, queue: Queue) -> Bounds | None:
 
 @lru_cache(maxsize=4096)
 def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[Vector, str]:
-    """Parse a capability; return it with its error. The result is cached: each change reads all capabilities."""
+    """Return a parsed capability and its error. The result is cached, because each change reads all capabilities."""
     try:
         return vector(dict(quantities)), ""
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""Inputs of cycles that no object of the cluster shows: the timing, and short-lived memory of the planner's process.
+"""Inputs of cycles that no object of the cluster contains: timing, and short-lived memory of the planner.
 
 The extender publishes them together with its configuration, so that other planners plan with the same inputs. A reader
-trusts none of the published values: it leaves out unusable ones and reports why.
+does not trust the published values: it leaves out unusable values and reports why.
 """
 
 from collections.abc import Mapping
@@ -19,25 +19,26 @@ from muster.api.muster.placement import AvoidedNode, holds_back
 
 T = TypeVar("T")
 Refusals = dict[str, dict[str, float]]
-"""Key of a gang → node that refused a member of it → end of the time for which the node is left out."""
+"""Maps a gang and a node that refused one of its members to the time until which the gang avoids the node."""
 Failures = dict[str, tuple[AvoidedNode, ...]]
-"""Key of a gang → nodes on which members failed."""
+"""Maps a gang to the nodes on which its members failed."""
 MOST_BYTES: Final = 128 * 1024
-"""Largest memory that is published, in bytes; larger memory is not published at all. A ConfigMap may have 1 MiB."""
+"""Maximum size of published memory in bytes; larger memory is not published at all. A ConfigMap may have up to 1
+MiB."""
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """Memory of a planner's process; it changes with every cycle."""
+    """Memory of a planner's process, which changes with every cycle."""
 
     arrived: dict[str, tuple[Slot, ...]] = {}
-    """UID of a gang that holds members back → slots of members that wait at the barrier for the others."""
+    """Maps the UID of a gang to the slots of its members that wait at the barrier."""
     avoided: Refusals = {}
     gone: tuple[str, ...] = ()
-    """Nodes that still have members of deleted gangs."""
+    """Deleted nodes that still have members of gangs."""
 
 
 class PublishedInputs(Struct, frozen=True, omit_defaults=True):
-    """The inputs that an extender has published besides its configuration; missing ones have their defaults."""
+    """The inputs that an extender has published besides its configuration; missing inputs have their defaults."""
 
     timing: Timing = DEFAULTS
     memory: Memory = Memory()
@@ -45,7 +46,7 @@ class PublishedInputs(Struct, frozen=True, omit_defaults=True):
 
 
 def still_avoided(avoided: Mapping[str, Mapping[str, float]], now: float) -> Refusals:
-    """Return the refusals that still count at this time."""
+    """Return the refusals that still apply at this time."""
     left = {key: {node: until for node, until in nodes.items() if until > now} for key, nodes in avoided.items()}
     return {key: nodes for key, nodes in left.items() if nodes}
 
@@ -81,9 +82,9 @@ def memory_text(memory: Memory) -> dict[str, str]:
 
 
 def published_inputs(data: Mapping[str, str]) -> tuple[PublishedInputs, list[str]]:
-    """Read the data of a published ConfigMap; return also a sentence for each value that cannot be used.
+    """Parse the data of a published ConfigMap; also return a sentence for each unusable value.
 
-    An older extender publishes fewer values; the others have their defaults.
+    An older extender publishes fewer values; the missing values have their defaults.
     """
     problems: list[str] = []
     timing, wrong = timing_of(_decoded(data, TIMING, dict[str, Any], {}, problems))

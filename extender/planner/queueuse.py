@@ -1,4 +1,4 @@
-"""Amounts that pods use, by queue, gang and user, and the part that counts against the limits of queues."""
+"""Resources that pods use, by queue, gang and user, and the part that counts against the limits of queues."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(slots=True)
 class Use:
-    """Amounts that a queue or gang uses; vectors by name, because nodes with new resources come and go."""
+    """Resources that a queue or gang uses; as vectors by name, because the resources of nodes change."""
 
     staying: Vector = field(default_factory=dict)
     leaving: Vector = field(default_factory=dict)
-    """Amounts of pods that are being deleted."""
+    """Resources of pods that are being deleted."""
 
     def add(self, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
-        """Add the amounts of one pod (with sign -1: subtract them)."""
+        """Add the resources of one pod; with sign -1, subtract them."""
         for resource, amount in amounts.items():
             tally(self.leaving if leaving else self.staying, resource, sign * amount)
 
@@ -33,21 +33,21 @@ class Use:
 
 
 class QueueUse:
-    """Amounts by queue, by queue and user, and by gang, and the amounts that count against these queues' limits."""
+    """Usage by queue, by queue and user, and by gang, and the usage that counts against limits."""
 
     def __init__(self, known: Mapping[str, Queue] = MappingProxyType({})) -> None:
         self.queues: dict[str, Use] = {}
-        """Queue → its use without the queues below it; queues that use nothing are left out."""
+        """Maps a queue to its usage without child queues; queues without usage are left out."""
         self.gangs: dict[str, Use] = {}
-        """Key of a gang → its use; gangs that use nothing are left out."""
+        """Maps a gang to its usage; gangs without usage are left out."""
         self.users: dict[tuple[str, str], Use] = {}
-        """Queue and user → their use."""
+        """Maps a queue and a user to the user's usage there."""
         self.gpus: dict[tuple[str, str], int] = {}
         """Thousandths of nvidia.com/gpu by queue and node."""
         self.queue_of: dict[str, str] = {}
-        """Key of a gang whose PodGroup is known → its queue."""
+        """Maps the key of a gang with a known PodGroup to its queue."""
         self.user_of: dict[str, str] = {}
-        """Key of a gang whose PodGroup is known → its creator."""
+        """Maps the key of a gang with a known PodGroup to its creator."""
         self.claims = ClaimQueues()
         self.minimums = MinResources()
         self._known = known
@@ -55,7 +55,7 @@ class QueueUse:
 
     @property
     def limited(self) -> LimitedUse:
-        """The limits of queues and the amounts that count against them, summed again only after `limits_changed`."""
+        """Limits of queues and the usage that counts against them; summed again only after `limits_changed`."""
         if self._limited is None:
             self._limited = LimitedUse(Limits(self._known), self.claims, self.minimums)
             for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
@@ -67,7 +67,7 @@ class QueueUse:
         return self._limited
 
     def limits_changed(self) -> None:
-        """Read the limits of all queues again at the next query, as a limit or the tree has changed."""
+        """Read the limits of all queues again on next use, because a limit or the tree has changed."""
         self._limited = None
 
     def count(
@@ -81,9 +81,9 @@ class QueueUse:
         user: str = "",
         claim: str = "",
     ) -> None:
-        """Add (sign -1: subtract) one pod's amounts; `queue` and `user` count only until the gang's own are known.
+        """Add (or subtract) one pod's resources; `queue` and `user` count only while the gang's own are unknown.
 
-        The devices of a `claim` that pods name count in addition to the minResources of the gang.
+        Devices of a named `claim` count in addition to the minResources of the gang.
         """
         amounts = {resource: clipped(amount) for resource, amount in requests.items()}
         if gang is not None:
@@ -97,7 +97,7 @@ class QueueUse:
             self._limited.place(queue, user, change, claim=claim)
 
     def reserve(self, gang: str, floor: Vector, used: Vector) -> None:
-        """Charge a gang whose pods use `used` at least `floor`; with an empty floor, charge exactly `used`."""
+        """Charge a gang whose pods use `used` at least `floor`; without a floor, charge exactly `used`."""
         before = self.minimums.rest(gang)
         self.minimums.put(gang, floor, used)
         if self._limited is not None and (change := subtract(self.minimums.rest(gang), before)):

@@ -102,7 +102,7 @@ def test_the_planners_configuration_of_a_plane(muster: Muster, packages: Path, t
     refused = muster("up", *NAMED, "--scheduler-config", str(file))
     assert refused.returncode == 1
     assert "there is no plugin 'quietnodes'" in refused.stderr
-    assert "it was installed after this process started" in refused.stderr
+    assert "the package was installed after this process started" in refused.stderr
     assert published(muster)["config.yaml"] == 'actions: "enqueue"\n'
     again = muster("restart", *NAMED, "extender")
     assert again.returncode == 0, again.stderr

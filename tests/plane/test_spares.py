@@ -112,7 +112,7 @@ def test_borrowers_leave_first(plane: Plane, client: Client, namespace: str, wai
         [loan] = placement(client, namespace, name).spec.borrows
         assert loan.lender == placement(client, namespace, "train").spec.pod_group_uid
     told = [each.message for each in client.list(EVENTS, namespace) if each.reason == "BorrowsSpares"]
-    assert all("it is evicted as soon as one of those has lost a member" in each for each in told)
+    assert all("it is evicted as soon as one of them loses a member" in each for each in told)
     assert told
     running = {name: pod_of(client, namespace, name, 0).metadata.uid for name in ("b", "c")}
     lost = lose(client, namespace, "train", 1)

@@ -1,16 +1,17 @@
 """The action that places gangs: the whole minimum under one Statement or nothing, then as many further pods as fit.
 
 Gangs are taken in scheduling order. For each gang the action checks for obstacles, computes the demand, and checks the
-queue's limits. Then a search places the gang on a statement, which is committed, or rolled back with the reason. Pods
-above the minimum follow (`actions.growth`). A waiting gang blocks no capacity except its reservation. Independent pods
-are placed as gangs of one.
+queue's limits. Then a search places the gang on a statement, which is committed, or rolled back with the reason.
+`actions.growth` adds pods above the minimum. A waiting gang blocks no capacity except the nodes that are reserved for
+it. Independent pods are placed as gangs of one.
 
-There is no backtracking over other gangs. Until capacity is freed, free capacity only shrinks. So after a gang has
-failed, gangs of the same shape are skipped, in this cycle and in later ones.
+A placed gang is not moved or undone for a later one. Within a cycle, placements only reduce the free capacity until
+capacity is released. After a gang has failed, gangs of the same shape are therefore skipped, in this cycle and in later
+ones.
 
-Volcano's action backfill places all pods without requests. Here it places best-effort gangs in strictly ordered queues
-whose first gang waits for capacity. A pod without requests uses only one of its node's pod slots, and reserved pod
-slots stay reserved.
+Volcano's action backfill places all pods without requests. In Muster, backfill places best-effort gangs of strictly
+ordered queues while the first gang of the queue waits for capacity. A pod without requests uses only one of its node's
+pod slots, and reserved pod slots stay reserved.
 """
 
 from collections.abc import Hashable
@@ -46,17 +47,18 @@ from muster.resources.spares import borrows
 from muster.resources.vector import PODS
 
 LIMIT_REPORTED_AFTER_S = 5.0
-"""Time that a gang waits for placed slots of others before its status reports this; usually it is placed by then."""
+"""Time after which the status reports that a gang waits for the limit on placed slots; most gangs are placed
+earlier."""
 HELD_BACK_S = 30.0
-"""Time for which a gang is not admitted if it only waits for placed slots of other gangs. Gating its pods would cost a
-write for each pod, and most such gangs can soon be placed before their pods are created."""
+"""Time for which a gang is not admitted if only the limit on placed slots refuses it. Gated pods would cost a write for
+each pod; most such gangs can soon be placed, before their pods exist."""
 
 _KNOWN = 100
-"""Number of remembered failures in addition to four per gang: gangs may be created and deleted while capacity is
+"""Number of remembered failures in addition to four per gang, because gangs may be replaced while the capacity is
 unchanged.
 """
 _Failure = tuple[Shortage, Reason]
-"""A gang's shortage, and the message with the reservations in its way."""
+"""A gang's shortage, and the message that names the reservations which take the capacity."""
 
 
 @dataclass(slots=True)
@@ -66,9 +68,9 @@ class _Found:
     limit: SlotLimit
     reservations: HeadReservations
     limited: dict[str, float]
-    """UID of a gang → since when it only waited for the limit, before this cycle."""
+    """Maps a gang's UID to the time since when only the limit on placed slots refused it, before this cycle."""
     tried: list[SlotSearch] = field(default_factory=list)
-    """Of the gangs that have their minimum, with their slots of this cycle."""
+    """Searches of gangs that have their minimum, with their slots of this cycle."""
 
 
 class Allocate:
@@ -78,19 +80,20 @@ class Allocate:
 
     def __init__(self) -> None:
         self._failures: dict[Hashable, _Failure] = {}
-        """By the shape of a gang that did not fit."""
+        """Maps the shape of a gang that did not fit to its failure."""
         self._searched: ReservationSearches = {}
-        """Searches for reservations that found nothing."""
+        """Searches for reservations that found no nodes."""
         self._version: int | None = None
         self._limited: dict[str, float] = {}
-        """UID of a gang that only waits for the limit of slots → since when, in seconds since the epoch."""
+        """Maps the UID of a gang that waits only for the limit on slots to the start of its wait, in seconds since the
+        epoch."""
         self._placed_since: dict[str, float] = {}
-        """UID of a gang → since when it has placed slots."""
+        """Maps a gang's UID to the time since when the gang has placed slots."""
         self._spares = Spares()
         self._work = CycleWork()
 
     def execute(self, session: Session) -> None:
-        """Decide Place for the gangs that fit, Unschedulable with the reason for those that do not."""
+        """Decide Place for gangs that fit, and Unschedulable with the reason for other gangs."""
         gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
         found = self._begin(session, gangs)
         for gang in session.in_order(gangs):
@@ -106,7 +109,7 @@ class Allocate:
         self._work.end(session)
 
     def _begin(self, session: Session, gangs: list[GangView]) -> _Found:
-        """Keep the results of earlier cycles that still hold."""
+        """Return the results of earlier cycles that are still valid."""
         if self._version != session.snapshot.version or len(self._failures) > _KNOWN + 4 * len(gangs):
             self._failures.clear()
             self._version = session.snapshot.version
@@ -119,7 +122,7 @@ class Allocate:
         return found
 
     def _try(self, session: Session, gang: GangView, *, found: _Found) -> None:
-        """Try one gang: keep the slots of its search, or report why it waits."""
+        """Try to place one gang: keep the slots of its search, or report the reason why the gang waits."""
         if self._held_up(session, gang, found):
             return
         if not _restores_members(gang) and (later := self._work.put_off(session, gang)):
@@ -153,7 +156,7 @@ class Allocate:
     # -- before the search ------------------------------------------------------------------------------------------
 
     def _held_up(self, session: Session, gang: GangView, found: _Found) -> bool:
-        """Return True, and report why, if a gang is skipped now: an obstacle, strict order, or the slot limit."""
+        """Return True, and report why, if a gang is skipped in this cycle: an obstacle, strict order, or slot limit."""
         why = obstacle(session, gang)
         if why is None and (head := found.reservations.behind(gang)):
             words = reasons.queues.behind(queue=gang.queue, head=session.called(head, gang))
@@ -167,7 +170,7 @@ class Allocate:
         return True
 
     def _wait_for_others(self, session: Session, gang: GangView, since: float) -> None:
-        """Let a gang wait for the limit of slots, `since` this time in seconds since the epoch."""
+        """Let a gang wait for the limit on placed slots; `since` is in seconds since the epoch."""
         self._limited[gang.uid] = since
         if session.now - since >= LIMIT_REPORTED_AFTER_S:
             session.decide(decisions.Unschedulable(gang, reasons.pods.SLOT_LIMIT, reasons.pods.slot_limit(limit=LIMIT)))
@@ -196,9 +199,9 @@ class Allocate:
         return self._failures[shape]
 
     def _with_spares(self, search: SlotSearch, shape: Hashable) -> bool:
-        """Give a gang its minimum together with its spare slots.
+        """Place a gang's minimum together with its spare slots.
 
-        Return False if they do not fit, or the queue is too full.
+        Return False if both together do not fit, or the queue is too full.
         """
         session = search.session
         ranks = self._spares.ranks(session, search.ask.gang)
@@ -214,9 +217,9 @@ class Allocate:
         return True
 
     def _on_spares(self, search: SlotSearch, shape: Hashable) -> bool:
-        """Place a gang's whole minimum with the help of other gangs' spare slots.
+        """Place a gang's whole minimum, partly on spare slots of other gangs.
 
-        Return False on failure.
+        Return False if the minimum does not fit.
         """
         gang = search.ask.gang
         tried = ("spares", shape)
@@ -232,7 +235,7 @@ class Allocate:
 
 
 class Backfill:
-    """The action that places gangs that wait because of strict order. Runs after `allocate`."""
+    """The action that places best-effort gangs that wait only because of strict order. Runs after `allocate`."""
 
     name = "backfill"
 
@@ -245,7 +248,7 @@ class Backfill:
 
 
 def _complete(search: SlotSearch) -> None:
-    """Place as many missing members of a started gang's minimum as fit, also on its own spare slots."""
+    """Place as many missing members of a started gang's minimum as fit, also on the gang's own spare slots."""
     ask = search.ask
     own = own_spares(search.session, ask.gang)
     with own.free():
@@ -257,7 +260,7 @@ def _complete(search: SlotSearch) -> None:
 
 
 def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: bool) -> None:
-    """Place a gang with the slots of its search; report why one that was to grow got none."""
+    """Place a gang with the slots of its search; report why a gang that wanted to grow got none."""
     if search.statement.slots:
         search.decide()
     elif grown:
@@ -265,7 +268,7 @@ def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: boo
 
 
 def shape_of(session: Session, ask: Ask) -> Hashable:
-    """Return a value that is equal for gangs that fit or do not fit alike. Raises LimitError as `Ask.request`."""
+    """Return a value that is equal for gangs that fit or fail alike. Raises LimitError like `Ask.request`."""
     gang, wanted = ask.gang, ask.minimum
     if session.asks_by_gang or any(pod_set.mixed for pod_set in gang.pod_sets):
         return gang.key
@@ -278,13 +281,13 @@ def shape_of(session: Session, ask: Ask) -> Hashable:
 
 
 def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:
-    """Return how many of these pods may use the claims that they name."""
+    """Return the number of these pods that may use the claims which they name."""
     cls = pod_set.cls
     return min(session.claims.hold(cls), wanted) if cls is not None and cls.needs.named else wanted
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
-    """Return True for an admitted gang with an open slot that was not evicted a moment ago, and may use its queue."""
+    """Return True for an admitted gang with an open slot that may use its queue and was not evicted a moment ago."""
     if gang.key in session.evicted:
         return False
     let_in = gang.key in session.enqueued or not (gang.pending or gang.group.status.phase == "Completed")
@@ -293,7 +296,7 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
 
 
 def _restores_members(gang: GangView) -> bool:
-    """Return True for a gang that gets lost members back even over its queue's limit, because the others need them."""
+    """Return True for a gang that may replace lost members above its queue's limit, because the others need them."""
     return gang.started and not gang.independent
 
 

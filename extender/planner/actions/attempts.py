@@ -1,12 +1,12 @@
-"""Memory of failed searches for victims, which prevents useless repetitions that would delay other gangs.
+"""Memory of failed searches for victims, which prevents useless repeated searches that would delay other gangs.
 
-A failed search is repeated only after a change that may concern it, or when the next `RETRY_S` begin. A change concerns
-it if a node that its pods may use has gained capacity or possible victims. Changes of queues and of disruption budgets
-concern all.
+A failed search is repeated only after a relevant change, or when the next period of `RETRY_S` begins. A change is
+relevant if a node that the pods may use has gained capacity or possible victims. A change of a queue or a disruption
+budget is relevant to all searches.
 
-Each queue begins with its first waiting gang. If more gangs wait than a cycle can search for, the user whose last
-failed search is longest ago comes first. That user's gangs, and the queues, are chosen in the same way. The memory is
-bounded by `MOST_REMEMBERED`; the oldest entry is dropped.
+The search for each queue begins with its first waiting gang. If more gangs wait than one cycle can search for, the user
+whose last failed search is oldest comes first. The next gang of that user, and the next queue, are chosen in the same
+way. The memory is limited to `MOST_REMEMBERED` entries; the oldest entry is dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -26,45 +26,45 @@ V = TypeVar("V")
 Key = tuple[str, str, Hashable]
 """Queue, user, and the priority and shape of a gang."""
 RETRY_S = 10.0
-"""Length of the periods in each of which a search is repeated in any case: minimum run times end, and shares move."""
+"""Length of a period, in each of which a failed search is repeated once: minimum run times end, and shares change."""
 MOST_REMEMBERED = 4096
-"""Maximum number of remembered entries of each kind: failed searches, users and queues."""
+"""Maximum number of entries of each kind: failed searches, users and queues."""
 
 
 @dataclass(slots=True)
 class VictimSearches:
-    """Failed searches of one action, from cycle to cycle."""
+    """Failed searches of one action, kept from cycle to cycle."""
 
     _number: int = 0
-    """Number of the last cycle with a failed search; others are not counted."""
+    """Number of the last cycle with a failed search; other cycles are not counted."""
     _counted: bool = False
-    """The cycle that runs has that number."""
+    """True if the current cycle has that number."""
     _crowded: bool = False
-    """True if more queues wait than one cycle can search for."""
+    """True if more queues have waiting gangs than one cycle can search for."""
     _queues: dict[str, int] = field(default_factory=dict)
-    """Queue → number of the cycle of its last failed search."""
+    """Maps a queue to the number of the cycle with its last failed search."""
     _users: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Queue and user → the same."""
+    """Maps a queue and a user to the number of the cycle with their last failed search."""
     _searches: dict[Key, tuple[int, int]] = field(default_factory=dict)
-    """Number of the cycle, and period, of the last failed search."""
+    """Maps a key to the cycle and the period of its last failed search."""
     _changes: "_Changes | None" = None
-    """None while no failed search is remembered."""
+    """The changes since then; None while no failed search is remembered."""
 
     def begin(self, session: Session, running: Sequence[GangView]) -> None:
-        """Begin a cycle in which these gangs run: note what has changed since the last one."""
+        """Begin a cycle in which the gangs in `running` run, and record the changes since the last cycle."""
         self._counted = False
         newest = next(reversed(self._searches.values()), None)
         if newest is None or newest[1] != _period(session):
-            self._changes = None  # all will be repeated
+            self._changes = None  # all searches will be repeated
         if self._changes is not None:
             self._changes.note(session, running, self._number + 1)
 
     def in_turn(
         self, waiting: Sequence[Unschedulable], key: Callable[[GangView], Key] | None, most: int
     ) -> list[Unschedulable]:
-        """Return gangs in the order of their searches, in a cycle that searches for at most `most` queues.
+        """Return gangs in the order of their searches, for a cycle that searches for at most `most` queues.
 
-        Without a `key` the gangs of a queue stay in their order.
+        Without a `key`, the gangs of a queue keep their order.
         """
         by_queue: dict[str, list[Unschedulable]] = {}
         for why in waiting:
@@ -83,9 +83,9 @@ class VictimSearches:
         return self._users.get(key[:2], 0), self._searches.get(key, (0, 0))[0]
 
     def hopeless(self, session: Session, gang: GangView, key: Key, *, anywhere: bool) -> bool:
-        """Return True if the last search failed, and nothing that concerns it has changed since.
+        """Return True if the last search of this key failed, and nothing relevant has changed since.
 
-        `anywhere`: a change concerns it on any node, as it is about shares or limits of queues.
+        With `anywhere`, a change on any node is relevant, because the search depends on shares or limits of queues.
         """
         number, period = self._searches.get(key, (0, 0))
         if not number or self._changes is None or period != _period(session):
@@ -93,7 +93,7 @@ class VictimSearches:
         return self._changes.last(session, None if anywhere else gang) <= number
 
     def failed(self, session: Session, running: Sequence[GangView], key: Key) -> None:
-        """Remember a failed search of this cycle."""
+        """Record a failed search of this cycle."""
         number = self._remembered_count()
         if self._changes is None:
             self._changes = _Changes(session, running, number)
@@ -102,7 +102,7 @@ class VictimSearches:
         _put(self._queues, key[0], number)
 
     def passed(self, queue: str) -> None:
-        """Record that a queue was searched for, if other queues still wait."""
+        """Record that this cycle searched for a queue, if other queues still wait."""
         if self._crowded:
             _put(self._queues, queue, self._remembered_count())
 
@@ -113,14 +113,14 @@ class VictimSearches:
 
 
 class _Changes:
-    """The cycle in which each node last gained something that a search may find."""
+    """Records of the cycle in which each node last gained something that a search may use."""
 
     def __init__(self, session: Session, running: Sequence[GangView], number: int) -> None:
         self._all = number
-        """Cycle of the last change that concerns every search."""
+        """Cycle of the last change that is relevant to every search."""
         self._gained: Amounts = np.zeros(session.snapshot.free.shape[1], dtype=np.int64)
         self._of_class: dict[bytes, int] = {}
-        """Pod class → last change on nodes that accept it; computed on demand in each cycle."""
+        """Maps a pod class to the last change on nodes that accept it; computed on demand in each cycle."""
         self._remember(session, running)
 
     def _remember(self, session: Session, running: Sequence[GangView]) -> None:
@@ -131,7 +131,7 @@ class _Changes:
         self._rules = _rules_of(session)
 
     def note(self, session: Session, running: Sequence[GangView], number: int) -> None:
-        """Note what has changed since the last cycle."""
+        """Record the changes since the last cycle."""
         snapshot = session.snapshot
         self._of_class.clear()
         alike = snapshot.axis == self._axis and snapshot.free.shape == self._free.shape
@@ -150,7 +150,7 @@ class _Changes:
         self._remember(session, running)
 
     def last(self, session: Session, gang: GangView | None) -> int:
-        """Return the cycle of the last change on nodes that pods of a gang may use; None: on any node."""
+        """Return the cycle of the last change on nodes that the gang's pods may use; None for a change on any node."""
         if gang is None:
             return max(self._all, int(self._gained.max(initial=0)))
         found = self._all
@@ -164,12 +164,12 @@ class _Changes:
 
 
 def _victim(gang: GangView) -> tuple[Hashable, ...]:
-    """Return what decides whether a gang may be a victim, as far as the gang itself does."""
+    """Return the properties of a gang that decide if it may be a victim."""
     return gang.queue, gang.priority, gang.taken, gang.active, gang.preemptable
 
 
 def _rules_of(session: Session) -> tuple[object, object]:
-    """Return the settings of queues and disruption budgets without their statuses.
+    """Return the settings of queues and disruption budgets, without their statuses.
 
     A queue's status is written every few seconds and has no effect. A disruption budget's status is included, because
     it contains the allowed disruptions.
@@ -184,7 +184,7 @@ def _period(session: Session) -> int:
 
 
 def _put(memory: dict[K, V], key: K, value: V) -> None:
-    """Remember a value as the newest, and forget the oldest beyond the bound."""
+    """Add a value as the newest entry, and drop the oldest entry beyond the limit."""
     memory.pop(key, None)
     memory[key] = value
     if len(memory) > MOST_REMEMBERED:

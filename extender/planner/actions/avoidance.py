@@ -1,8 +1,8 @@
 """Exclusion of nodes on which members of a gang failed, for that gang and for a growing time.
 
-With an undetected fault, members fail repeatedly on the same node. So the next placements of the gang exclude the node:
-for a minute, twice as long after each further failure there, and at most an hour. The annotation
-`muster.dev/avoid-failed-node` sets another initial time; with 0s the node stays in use.
+With an undetected hardware fault, members fail repeatedly on the same node. Therefore the gang's next placements
+exclude the node: for a minute, then twice as long after each further failure, and at most for an hour. The annotation
+`muster.dev/avoid-failed-node` sets another initial time; with 0s, the node is not excluded.
 
 In a distributed program, the failure of one member often makes the others fail. Therefore, without the annotation,
 nodes are excluded only if the gang uses several nodes and members failed on at most half of them. Evicted or preempted
@@ -27,13 +27,13 @@ from muster.resources.faults import seconds_of
 FIRST_S = 60.0
 LONGEST_S = 3_600.0
 FORGET_S = 86_400.0
-"""Time for which an ended avoidance is remembered; a failure within it makes the next avoidance longer."""
+"""Time for which an ended avoidance is remembered; a failure within this time makes the next avoidance longer."""
 MOST = 32
 """Maximum number of nodes remembered in a gang's Placement; the longest avoidances are kept."""
 
 
 def note_failures(session: Session, gang: GangView) -> None:
-    """Decide Avoid for members that have failed since the last pass; the decision takes effect in this cycle."""
+    """Decide Avoid for members that have failed since the last cycle; the decision takes effect in this cycle."""
     failed = session.snapshot.failed.get(gang.key, {})
     if not failed:
         return
@@ -53,7 +53,7 @@ def note_failures(session: Session, gang: GangView) -> None:
 
 
 def is_remembered(entry: AvoidedNode, now: float) -> bool:
-    """Return True for a node that is avoided, or was avoided so recently that the next failure counts more."""
+    """Return True for a node that is avoided, or whose avoidance ended so recently that a new failure counts more."""
     until = readable_time(entry.until) or 0.0
     return until > now or (entry.failures > 0 and until + FORGET_S > now)
 
@@ -71,7 +71,7 @@ def _entry(before: AvoidedNode | None, pod: PodRecord, first_s: float, now: floa
 
 
 def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool:
-    """Return True for a pod of the life whose failure there was counted: the others fail with the first."""
+    """Return True if a failure of the same run was already counted on this node: other members fail after the first."""
     known = entries.get(node)
     if known is None or not known.failures:
         return False
@@ -79,7 +79,7 @@ def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool
 
 
 def _distinguishable(gang: GangView, failed: Collection[str]) -> bool:
-    """Return True if the gang is on several nodes, and failures were on at most half of them."""
+    """Return True if the gang uses several nodes, and members failed on at most half of them."""
     runs = (run for pod_set in gang.placement.spec.pod_sets for run in pod_set.runs) if gang.placement else ()
     nodes = {run.node for run in runs if run.node}
     return len(nodes) > 1 and 2 * len(failed) <= len(nodes)

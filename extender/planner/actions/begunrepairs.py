@@ -1,9 +1,9 @@
-"""Continuation of a repair that an earlier cycle has written: its members are notified, or evicted.
+"""Continuation of a repair that an earlier cycle has started: notifies or evicts the gang's members.
 
-The members of a gang that restarts while all of them still run, as their nodes are only suspect, may have a notice
-(`planner.victims.notices`). They are notified once the placement is written. They are evicted once they have saved a
-checkpoint, when their time is over, or as soon as one of them has lost its node. If the nodes are healthy before that,
-they stay.
+If the nodes of a restarting gang are only suspect, all its members still run and may get a notice
+(`planner.victims.notices`). The members are notified after the placement has been written. Members are evicted once
+they have saved a checkpoint, when their time is over, or when one of them has lost its node. If the nodes become
+healthy before that, the members stay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ from muster.api.muster.node_faults import Fault
 from muster.api.muster.placement import Placement, own_victims, victims_reason
 
 Faults = Mapping[str, Fault | None]
-"""Faulty nodes of a gang; None for one that is gone."""
+"""Faulty nodes of a gang by name; None for a node that is gone."""
 
 
 def continue_repair(session: Session, gang: GangView) -> None:
-    """Notify or evict the remaining members of a repair from an earlier cycle or another planner."""
+    """Notify or evict the remaining members of a repair that an earlier cycle or another planner has started."""
     placement = gang.placement
     if placement is None or not is_repair(placement):
         return
@@ -41,7 +41,9 @@ def continue_repair(session: Session, gang: GangView) -> None:
         return
     gone = {victim.uid for victim in own_victims(placement)} - {pod.uid for pod in gang.pods}
     begun = bool(gone) or any(pod.terminating for pod in pods)
-    known = all(pod.node in session.snapshot.index for pod in pods)  # one that is not may be gone: that takes a moment
+    known = all(
+        pod.node in session.snapshot.index for pod in pods
+    )  # its node may be gone, which takes a moment to be reported
     if not begun and not faults and known:
         give_up(session, gang, placement, reasons.repairs.HEALTHY)
     elif not begun and still_saves(session, gang, placement, pods):
@@ -54,7 +56,7 @@ def continue_repair(session: Session, gang: GangView) -> None:
 
 
 def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
-    """Notify the members without a notice of their deadline."""
+    """Announce the deadline to members that have no notice."""
     until, reason = placement.spec.notices[0].evict_at, victims_reason(placement)
     for pod in pods:
         if (pod.answer.evict_at if pod.answer else "") != until:
@@ -74,7 +76,7 @@ def faulty_nodes(session: Session, gang: GangView) -> Faults:
 
 
 def worst(faults: Faults) -> RepairKind:
-    """Return the worst of some faults."""
+    """Return the worst kind of the given faults."""
     if None in faults.values():
         return "gone"
     return "not-ready" if any(fault and fault.kind == "not-ready" for fault in faults.values()) else "suspect"

@@ -1,7 +1,7 @@
-"""The action that moves small gangs elsewhere, so that a gang fits that found only scattered free capacity.
+"""The action that moves small gangs to other nodes if a waiting gang finds only scattered free capacity.
 
-Every moved pod gets a new slot in the same scenario, in a placement of its gang. A move is a restart, so few pods
-are moved: at most `MOST_MOVED`, the default of KAI-Scheduler's flag.
+In the same scenario, every moved pod gets a new slot in a placement of its gang. A move restarts the pod, so at most
+`MOST_MOVED` pods move, the default of KAI-Scheduler's flag.
 """
 
 from collections import Counter
@@ -28,13 +28,13 @@ from muster.api.muster.reason import Reason
 Slot = tuple[int, tuple[int, ...]]
 """Column of a node, and the shared GPUs there."""
 MOST_MOVED = 16
-"""Pods that are moved for one gang."""
+"""Maximum number of pods that are moved for one gang."""
 MOST_CONSIDERED = 512
 """Maximum number of evictable units in one search; units that free most with the fewest pods come first."""
 
 
 class Consolidate(Evicting):
-    """Victims are preemptable gangs of any queue that fit elsewhere."""
+    """The action consolidate, whose victims are preemptable gangs of any queue that fit elsewhere."""
 
     name = "consolidate"
     moves = True
@@ -44,13 +44,13 @@ class Consolidate(Evicting):
         return bool(self.running)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
-        """Return True if the queue is not full and the total free capacity is sufficient."""
+        """Return True if the queue is not full and the total free capacity suffices."""
         free = np.maximum(session.snapshot.free, 0).sum(axis=1)
         wanted = sum(session.snapshot.row_of(need.cls) * need.pods for need in asker.needs)
         return not asker.queue_full and bool((free >= wanted).all())
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units: few pods first, then units on nodes that lack least."""
+        """Return evictable units, first by few pods, then by nodes that lack least."""
         found = [unit for unit in self.victims_of(session, asker, "move") if len(unit.pods) <= MOST_MOVED]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
@@ -60,7 +60,7 @@ class Consolidate(Evicting):
         return list(dict.fromkeys(chain.from_iterable(bundles_of(nearest[:MOST_CONSIDERED]))))
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """Return True for few enough pods, if all plugins agree."""
+        """Return True if the scenario moves few enough pods and all plugins agree."""
         return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED and moves_agreed(session, scenario)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
@@ -68,11 +68,11 @@ class Consolidate(Evicting):
         return reasons.placements.moved(queue=gang.queue)
 
     def solve(self, search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-        """Return the evictable units that move."""
+        """Return the evictable units that must move so that the gang fits; None without a solution."""
         return solve_moves(search, units)
 
     def _placed(self, search: SlotSearch, units: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
-        """Place the gang without these units, and place units elsewhere that cannot stay."""
+        """Place the gang without these units, and give new slots to the units that cannot stay."""
         if search.minimum() is not None:
             return None
         moving = _settle(search.session, search.statement, _apart(units))
@@ -81,9 +81,9 @@ class Consolidate(Evicting):
 
 
 def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle] | None:
-    """Give new slots to the bundles that cannot stay, after the other placements or else before.
+    """Give new slots to the bundles that cannot stay, after the other placements or before them.
 
-    Return the moved bundles.
+    Return the bundles that move.
     """
     moving = _not_staying(session, statement, bundles)
     before = statement.checkpoint()
@@ -101,24 +101,24 @@ def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> li
 
 
 def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle]:
-    """Put back the bundles that can stay, the dearest first; return the others."""
+    """Return the bundles to move, after putting back those that can stay, the most expensive ones first."""
     touched = keep_untouched(session, statement, bundles)
     return [bundle for bundle in reversed(touched) if not stays(session, statement, bundle)]
 
 
 def _all_moved(session: Session, statement: Statement, bundles: list[Bundle]) -> bool:
-    """Give all these bundles new slots, largest first; return False if a bundle does not fit or would not move."""
+    """Give these bundles new slots, largest first; return False if a bundle does not fit or would get its old slots."""
     for bundle in sorted(bundles, key=lambda bundle: -_size(session, bundle)):
         before = statement.checkpoint()
         if not all(moved(session, statement, unit.gang, unit.pods) for unit in bundle):
             return False
         if _slots_of(statement.operations_since(before)) == _slots_held(session, bundle):
-            return False  # it would only be restarted
+            return False  # the bundle would only be restarted
     return True
 
 
 def _apart(units: Sequence[EvictableUnit]) -> list[Bundle]:
-    """Group units that stay or move together: all units of a gang that is moved as a whole, else each unit alone."""
+    """Group units that stay or move together: all units of a gang that moves as a whole, otherwise each unit alone."""
     whole = {unit.gang.key for unit in units if unit.rest}
     bundles: dict[Hashable, list[EvictableUnit]] = {}
     for unit in units:
@@ -127,7 +127,7 @@ def _apart(units: Sequence[EvictableUnit]) -> list[Bundle]:
 
 
 def _size(session: Session, bundle: Bundle) -> float:
-    """Return the largest fraction of a node that one of its pods takes; bundles that are hard to place come first."""
+    """Return the largest fraction of a node that one pod of the bundle takes; bundles hard to place come first."""
     whole = whole_node(session)
     return max(float((unit.rows / whole).max(initial=0.0)) for unit in bundle)
 
@@ -142,7 +142,7 @@ def _slots_of(operations: Sequence[Operation]) -> Counter[Slot]:
 
 
 def _slots_held(session: Session, bundle: Bundle) -> Counter[Slot]:
-    """Return the node and the shared GPUs that each pod of the bundle has now."""
+    """Return the node and the shared GPUs that each pod of the bundle uses now."""
     index = session.snapshot.index
     return Counter(
         (index[pod.node], pod.devices if pod.cls.gpu else ())

@@ -1,8 +1,8 @@
-"""Limit of one namespace's work in a cycle, so that gangs of many different shapes delay no other namespace.
+"""Limit on the work for one namespace in a cycle, so that gangs of many different shapes do not delay other namespaces.
 
-Work is counted in checks of nodes and not by a clock, because a replay must decide the same. Half of it is for the
-namespace's first gangs in scheduling order. The other half is for gangs that earlier cycles skipped, until all gangs
-were processed. A skipped gang keeps the reason of its last search.
+Work is measured in checks of nodes and not by a clock, because a replay must make the same decisions. Half of the limit
+is for the namespace's first gangs in scheduling order. The other half is for gangs that earlier cycles skipped, until
+all gangs have been processed. A skipped gang keeps the reason of its last search.
 """
 
 from collections import Counter
@@ -17,25 +17,25 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 
 MOST: Final = 40_000_000
-"""Checks of nodes for the gangs of one namespace in a cycle: about half a second."""
+"""Maximum number of node checks for the gangs of one namespace in a cycle; they take about half a second."""
 _SHAPE: Final = 16
-"""Checks of each node for a shape of pods without conditions: amounts, scores and order."""
+"""Checks that a shape of pods without conditions costs per node: capacity, scores and order."""
 _TERM: Final = 8
-"""Checks of each node for a term about other pods."""
+"""Checks that a term about other pods costs per node."""
 
 
 @dataclass(slots=True)
 class _Round:
-    """Gangs of a namespace with more gangs than one cycle may process for the namespace."""
+    """Progress through the gangs of a namespace that has more gangs than one cycle may process."""
 
     tried: set[str] = field(default_factory=set)
-    """UIDs of gangs that were processed in this round."""
+    """UIDs of the gangs that have been processed in this round."""
     why: dict[str, Unschedulable] = field(default_factory=dict)
-    """Maps a UID → reason of the gang's last search."""
+    """Maps a gang's UID to the reason of its last search."""
 
 
 class CycleWork:
-    """The work of the present cycle, and the rounds of namespaces with too much work for the last cycle."""
+    """The work of the present cycle, and the rounds of namespaces that had too much work for the last cycle."""
 
     def __init__(self) -> None:
         self._rounds: dict[str, _Round] = {}
@@ -49,7 +49,7 @@ class CycleWork:
         self._late: set[str] = set()
 
     def put_off(self, session: Session, gang: GangView) -> Unschedulable | None:
-        """Return why a gang is skipped in this cycle; otherwise count its work and return None."""
+        """Return the reason if a gang is skipped in this cycle; otherwise count its work and return None."""
         namespace = gang.group.metadata.namespace
         before, spent = self._rounds.get(namespace), self._spent[namespace]
         work = self._work(session, gang)
@@ -57,7 +57,7 @@ class CycleWork:
             self._late.add(namespace)
             last = before.why.get(gang.uid) if before else None
             return replace(last, gang=gang) if last else Unschedulable(gang, reasons.pods.LATER, reasons.pods.later)
-        if work:  # else all its classes are known
+        if work:  # otherwise all pod classes of the gang are known
             self._spent[namespace] = spent + work
             self._classes.update(cls for cls in gang.all_classes if cls is not None)
         self._tried.append(gang)
@@ -69,7 +69,7 @@ class CycleWork:
         return why
 
     def end(self, session: Session) -> None:
-        """End the cycle: skipped gangs come first in the next cycles, until all were processed."""
+        """End the cycle: skipped gangs come first in the next cycles, until all have been processed."""
         there = {gang.uid for gang in session.snapshot.gangs} if self._late else set()
         rounds = {}
         for namespace in self._late:
@@ -96,6 +96,6 @@ class CycleWork:
         if near or near.preferences:
             checks = _TERM * (len(near.apart) + len(near.spreads) + len(near.together_keys) + len(near.preferences))
             checks *= max(1, pod_set.replicas) if session.snapshot.one_by_one(cls) else 1
-        if cls in self._classes:  # what concerns nodes alone is known
+        if cls in self._classes:  # the checks that depend on nodes alone are known
             return checks
         return checks + _SHAPE + cls.conditions

@@ -1,11 +1,12 @@
-"""Preempt and reclaim: capacity for a waiting gang within its queue, and between queues. Recall: its own spare slots.
+"""The actions preempt and reclaim, which free capacity for a waiting gang within its queue and between queues.
 
-After KAI-Scheduler's actions and Volcano's gangpreempt: whole gangs are evicted, or pods above a minimum.
+The action recall takes back a gang's own spare slots. The actions follow KAI-Scheduler's actions and Volcano's
+gangpreempt: whole gangs are evicted, or pods above a minimum.
 
-Right after `allocate`, in each configuration, gangs that run on spares of another one leave at once, without
-notice, when that one has lost a member. Then gangs that wait get the spares of others where these alone are enough:
-no gang is evicted or moved for them. That is done for each of `reclaim` and `preempt` that the configuration names, and
-by its rules.
+Right after `allocate`, in each configuration, gangs on borrowed spare slots leave at once, without notice, when the
+owner of the slots has lost a member. Next, a waiting gang gets spare slots of other gangs if these suffice: no gang is
+evicted or moved for them. This happens by the rules of `reclaim` and of `preempt`, if the configuration names these
+actions.
 """
 
 from collections.abc import Sequence
@@ -31,16 +32,16 @@ from muster.api.muster.reason import NOTHING, Reason
 
 
 class Preempt(Evicting):
-    """Victims are preemptable gangs of the same queue and a lower priority.
+    """The action preempt, whose victims are preemptable gangs of the same queue with a lower priority.
 
-    Where these are too few, gangs of other queues go with them, by the rules of `reclaim` if that action is configured.
+    If these are too few, gangs of other queues are added by the rules of `reclaim`, if that action is configured.
     """
 
     name = "preempt"
     takes_spares = True
 
     def worthwhile(self, gang: GangView) -> bool:
-        """Return True if a running gang of its queue has a lower priority."""
+        """Return True if a running gang of the same queue has a lower priority."""
         return self.lowest.get(gang.queue, gang.priority) < gang.priority
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
@@ -49,7 +50,7 @@ class Preempt(Evicting):
         return [*own, *self._of_others(session, asker, own)]
 
     def _of_others(self, session: Session, asker: Asker, own: Sequence[EvictableUnit]) -> list[EvictableUnit]:
-        """Return evictable units of other queues, for the shortage beyond the units of its own queue."""
+        """Return evictable units of other queues for the shortage that the units of the gang's own queue leave."""
         if not own or asker.at_own_limit or Reclaim.name not in session.actions:
             return []
         wanted = np.maximum(session.amounts(asker.ask) - sum(unit.amounts for unit in own), 0)
@@ -60,7 +61,7 @@ class Preempt(Evicting):
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True if all plugins agree.
 
-        For victims in other queues, the rules apply to the amounts that victims in its own queue do not free.
+        For victims in other queues, the rules apply only to resources that victims in the gang's own queue do not free.
         """
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
@@ -79,7 +80,7 @@ class Preempt(Evicting):
 
 
 class Reclaim(Evicting):
-    """Victims are gangs of other, reclaimable queues, if a plugin that computes shares (`proportion`) allows it."""
+    """The action reclaim, whose victims are gangs of other queues, if a plugin with shares (`proportion`) allows it."""
 
     name = "reclaim"
     takes_spares = True
@@ -95,11 +96,11 @@ class Reclaim(Evicting):
         return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units of other queues, first from the queue that is furthest over its share."""
+        """Return evictable units of other queues; the queue that exceeds its share most comes first."""
         return _reclaimable(self, session, asker)
 
     def why_not(self, session: Session, gang: GangView) -> Reason:
-        """Return the rule that prevents reclaim for a gang whose queue is below its deserved amount; else empty."""
+        """Return the rule that prevents reclaim for a gang whose queue has less than it deserves; otherwise empty."""
         amounts = session.amounts(session.ask(gang))
         state = session.hooks.reclaim_standing.call(gang, amounts)
         if state is None or not state.owed:
@@ -129,7 +130,7 @@ class Reclaim(Evicting):
 
 
 class SparesAlone(Evicting):
-    """Mix-in of an evicting action that uses only other gangs' spare slots; it precedes that action's class.
+    """Mix-in for an evicting action that uses only other gangs' spare slots; it precedes the action's class.
 
     If the first gang of a queue finds no solution, the queue's other gangs are skipped. They would use spare slots that
     the first one may need in addition to evictions.
@@ -138,12 +139,12 @@ class SparesAlone(Evicting):
     first_alone = True
 
     def execute(self, session: Session) -> None:
-        """Decide Place and KeepSpares for gangs that then fit; do nothing if no gang keeps spare slots."""
+        """Decide Place and KeepSpares for gangs that fit on spare slots; do nothing if no gang keeps spare slots."""
         if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 
     def victims_of(self, session: Session, asker: Asker, why: Why) -> list[EvictableUnit]:
-        """Return the spares of all allowed gangs that would help the asker."""
+        """Return the spare slots, of all gangs that allow it, that would help the waiting gang."""
         found: list[EvictableUnit] = []
         for gang in session.keepers:
             if may_disturb(session, asker.gang, gang, why):
@@ -152,30 +153,30 @@ class SparesAlone(Evicting):
         return found
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return no reason, because the action itself reports it."""
+        """Return no reason, because the main action reports it."""
         return NOTHING
 
 
 class SparesForPreempt(SparesAlone, Preempt):
-    """Takes spares by the rules of `preempt`."""
+    """Takes spare slots of other gangs by the rules of `preempt`."""
 
 
 class SparesForReclaim(SparesAlone, Reclaim):
-    """Takes spares by the rules of `reclaim`."""
+    """Takes spare slots of other gangs by the rules of `reclaim`."""
 
 
 class Recall(Evicting):
-    """Mix-in whose victims are gangs on spare slots that they borrowed from the gang that needs capacity."""
+    """Mix-in whose victims are gangs on spare slots that they borrowed from the gang in need of capacity."""
 
     name = "recall"
     borrowers = True
 
     def worthwhile(self, gang: GangView) -> bool:
-        """Return True for a gang whose spares are lent."""
+        """Return True for a gang whose spare slots are lent."""
         return gang.started and any(borrows(victim, gang) for victim in self.running) if spare_runs_of(gang) else False
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units of the borrowers, the cheapest first."""
+        """Return evictable units of the borrowing gangs, the cheapest first."""
         return by_cost(self.victims_of(session, asker, "recall"), session.now)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
@@ -193,6 +194,6 @@ class Recall(Evicting):
 
 
 def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[EvictableUnit]:
-    """Return evictable units of other queues, first from the queue that is furthest over its share."""
+    """Return evictable units of other queues; the queue that exceeds its share most comes first."""
     session.hooks.on_job_solution_start.call(asker.gang)
     return across_queues(session, action.victims_of(session, asker, "reclaim"))

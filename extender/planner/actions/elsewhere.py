@@ -1,11 +1,11 @@
-"""Withdrawal of unneeded eviction notices: the beneficiary is gone, or gets capacity in another way.
+"""Withdrawal of unneeded eviction notices, whose beneficiary is gone or gets capacity in another way.
 
-A notice may last for an hour, and other gangs end meanwhile. So a gang that waits for its victims gets other nodes,
-once enough nodes are free without evictions. All gangs that wait for free capacity come first in the same cycle, and
-reservations of others are respected.
+A notice may last for an hour, and other gangs may end in the meantime. Therefore a gang that waits for its victims gets
+other nodes once enough nodes are free without evictions. Gangs that wait for free capacity come first in the same
+cycle, and reservations for other gangs are respected.
 
-Placements decide: a pod whose notice no active placement refers to stays, and its notice is withdrawn. This action runs
-last, so that a gang that selects the same victims again does not restart their notice time.
+A pod's notice is withdrawn if no active placement refers to it, and the pod stays. This action runs last: if a gang
+selects the same victims again, their notice time does not restart.
 """
 
 from extender.planner.actions.makeroom import awaiting_placement, victims_there
@@ -16,22 +16,22 @@ from extender.planner.framework.statement import counted_free
 from extender.planner.state.gangs import GangView
 
 ATTEMPTS = 4
-"""Searches in one cycle."""
+"""Maximum number of searches in one cycle."""
 AT_ONCE = 256
-"""Notices that are withdrawn in one cycle: users may write such an annotation themselves."""
+"""Maximum number of notices withdrawn in one cycle, because users may write such annotations themselves."""
 
 
 class Elsewhere:
-    """Decides Place for gangs of whose victims some can still be spared."""
+    """The action that decides Place for gangs if some of their victims can still be spared."""
 
     name = "elsewhere"
 
     def __init__(self) -> None:
         self._seen: dict[str, int | None] = {}
-        """UID of a gang → version of the snapshot of its last search."""
+        """Maps a gang's UID to the snapshot version of its last search."""
 
     def execute(self, session: Session) -> None:
-        """Try the gangs that wait, on a cluster that has changed since."""
+        """Try to place the waiting gangs again if the cluster has changed since their last search."""
         before, self._seen = self._seen, {}
         kinds = (decisions.MakeRoom, decisions.ClosePlacement, decisions.RoomIsThere)
         decided = {each.gang.key for each in session.decisions if isinstance(each, kinds)}
@@ -49,15 +49,15 @@ class Elsewhere:
 
 
 def _try(session: Session, gang: GangView) -> None:
-    """Place the gang as if its slots were free, while all victims stay."""
+    """Try to place the gang as if its slots were free and all victims stayed."""
     snapshot, placement = session.snapshot, gang.placement
     there = victims_there(session, placement) if placement else []
     if all(pod.terminating for _, pod in there):
-        return  # no victim can be spared any more, and its capacity is free in a moment
+        return  # no victim can be spared any more, and the capacity will soon be free
     if gang.taken or any(
         cls is None or cls.gpu is not None or snapshot.one_by_one(cls) or cls.marks for cls in gang.all_classes
     ):
-        return  # what its slots hold cannot be given back alone
+        return  # the resources of its slots cannot be given back alone
     slots = [
         (column, snapshot.row_of(pod_set.cls))
         for _, node, pod_set in gang.placed_slots()
@@ -68,12 +68,12 @@ def _try(session: Session, gang: GangView) -> None:
 
 
 class WithdrawNotices:
-    """Decides WithdrawNotice for pods that stay after all."""
+    """The action that decides WithdrawNotice for pods that stay."""
 
     name = "withdraw"
 
     def execute(self, session: Session) -> None:
-        """Check the pods with a notice. In most cycles there are none."""
+        """Withdraw unneeded notices of pods that have one. Most cycles have no such pods."""
         if not session.snapshot.reported:
             return
         asked = {pod.uid for place in session.decided(decisions.Place) for _, pod in place.victims}

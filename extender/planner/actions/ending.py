@@ -1,8 +1,8 @@
-"""Capacity of pods that are ending: victim searches use it in scheduling order, so that no further pod is evicted.
+"""Capacity of ending pods: victim searches use it in scheduling order, so that no further pod is evicted.
 
-A gang that fits on it waits, without a placement. Its part is withheld from the gangs after it in the order of
-`allocate`. Otherwise a later gang would use that part in addition to victims, and more pods would be evicted for the
-earlier gang.
+A gang that fits on this capacity waits, without a placement. The capacity for the gang is withheld from later gangs in
+the order of `allocate`. Otherwise a later gang would use this capacity in addition to victims, and more pods would be
+evicted for the earlier gang.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -26,21 +26,21 @@ from extender.planner.victims.notices import expected_to_go
 
 OF_A_QUEUE = 8
 MOST_GANGS_CHECKED = 32
-"""Maximum number of gangs to try on the capacity of ending pods in one action, per queue and in total."""
+"""Maximum number of gangs that one action tries on the capacity of ending pods, per queue and in total."""
 
 
 @dataclass(slots=True)
 class EndingInOrder:
-    """The slots that gangs will take when pods have ended, in scheduling order."""
+    """The slots that gangs will take once pods have ended, in scheduling order."""
 
     taken: dict[str, list[Operation]] = field(default_factory=dict)
-    """Key of a gang that only has to wait → its slots."""
+    """Maps the key of a gang that only has to wait to its slots."""
     position: dict[str, int] = field(default_factory=dict)
-    """Key of each processed gang → its position."""
+    """Maps the key of each processed gang to its position."""
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
-        """Take the amounts that earlier gangs will have."""
+        """Take the capacity that earlier gangs will use, within the block."""
         mine, statement = self.position.get(gang.key, MOST_GANGS_CHECKED), Statement(session)
         for key, operations in self.taken.items():
             if self.position[key] < mine:
@@ -52,7 +52,7 @@ class EndingInOrder:
 
 
 def in_queue_order(session: Session, waiting: Sequence[GangView]) -> EndingInOrder:
-    """Return the capacity of ending pods that these gangs will take."""
+    """Return the slots that these gangs will take on the capacity of ending pods."""
     found, failed = EndingInOrder(), set[Hashable]()
     with room_of_leaving(session) as some:
         if not some:
@@ -96,9 +96,9 @@ def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
 
 @contextmanager
 def room_of_leaving(session: Session) -> Iterator[bool]:
-    """Count the capacity of pods that are being deleted or will be evicted as free; return True if there is any.
+    """Count the capacity of deleted pods and of pods to be evicted as free; return True if there is any.
 
-    A placement that waits for its victims already holds that capacity.
+    A placement that waits for its victims already holds their capacity.
     """
     snapshot, going = session.snapshot, _going(session)
     room = np.zeros_like(snapshot.free)
@@ -118,26 +118,26 @@ def room_of_leaving(session: Session) -> Iterator[bool]:
 
 
 def needs_leaving(session: Session, columns: Collection[int]) -> bool:
-    """Return True if a placement on these nodes within `room_of_leaving` must wait for leaving pods."""
+    """Return True if a placement on these nodes, within `room_of_leaving`, must wait for ending pods."""
     snapshot = session.snapshot
     room = {column: snapshot.free[:, column].copy() for column in columns}
     for pod, column in _going(session):
         if column in room:
-            if pod.cls.gpu is not None or pod.cls.needs.named:  # rare, and waiting is never wrong
+            if pod.cls.gpu is not None or pod.cls.needs.named:  # rare, and waiting does no harm
                 return True
             room[column] -= snapshot.row_on(pod.cls, column)
     return any(bool((free < 0).any()) for free in room.values())
 
 
 def _going(session: Session) -> list[tuple[PodRecord, int]]:
-    """Return the pods that are being deleted or evicted, and are likely to go soon, each with its node's column."""
+    """Return the pods that are being deleted or evicted and will probably end soon, with the column of their node."""
     index = session.snapshot.index
     leaving = (pod for pod in leaving_pods(session).values() if pod.node in index)
     return [(pod, index[pod.node]) for pod in leaving if expected_to_go(session, pod)]
 
 
 def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
-    """Take the shared GPUs of pods on their nodes; with sign -1, give them back."""
+    """Take the shared GPUs of pods on their nodes; with sign -1, return them."""
     for pod, column in pods:
         if pod.cls.gpu is not None:
             snapshot.devices.add_share(pod.cls.gpu, column, pod.devices, sign)

@@ -1,7 +1,7 @@
-"""Lets gangs in: their pods may be created once the queue is open and the cluster is large enough.
+"""The action that admits gangs: their pods may be created once the queue is open and the cluster is large enough.
 
-Only amounts count here, against the resources of all nodes. Taints, cordons, labels and ports may change any moment,
-often because of pods that wait: `allocate` reports them for pods that exist and are gated.
+Admission only compares the requests with the resources of all nodes. Taints, cordons, labels and ports may change at
+any moment, often because of waiting pods; `allocate` reports them for existing gated pods.
 """
 
 from bisect import bisect_left
@@ -27,19 +27,19 @@ from muster.api.volcano.scheduling import NO_ROOM, Queue
 
 
 class Enqueue:
-    """Admits gangs whose PodGroup is Pending (or has no phase yet)."""
+    """The action that admits gangs whose PodGroup is Pending or has no phase yet."""
 
     name = "enqueue"
 
     def __init__(self) -> None:
         self._hopeless: dict[Hashable, Shortage | None] = {}
-        """Shape and number of pods → shortage of the empty cluster."""
+        """Maps the shape and number of a gang's pods to the shortage that the gang has in the empty cluster."""
         self._version: int | None = None
         self._updated: frozenset[tuple[str, str]] | None = None
-        """Queue and UID of the owning workload of each started gang, computed on first use in a session."""
+        """Queue of each started gang, and UID of its owning workload; computed on first use in a session."""
 
     def execute(self, session: Session) -> None:
-        """Decide Enqueue, or Unschedulable with the reason."""
+        """Decide Enqueue for gangs that may be admitted, and Unschedulable with the reason for others."""
         if self._version != session.snapshot.version:
             self._hopeless.clear()
             self._version = session.snapshot.version
@@ -58,7 +58,7 @@ class Enqueue:
         session.admit(gang)
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
-        """Return the refusal because of a closed queue, a too small cluster, full queues, or a plugin's vote."""
+        """Return the refusal of a gang: closed or full queue, cluster too small, or vote of a plugin."""
         queue = session.snapshot.queues.get(gang.queue)
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)
@@ -68,7 +68,7 @@ class Enqueue:
             words = reasons.queues.ROOT if gang.queue == ROOT_QUEUE else closed
             return decisions.Unschedulable(gang, reasons.queues.NOT_OPEN, words)
         vote = session.hooks.job_enqueueable.call(gang)
-        overdue = vote is not None and vote.admit  # by plugin sla: autoscalers have to see its pods, too
+        overdue = vote is not None and vote.admit  # admitted by plugin sla: autoscalers must also see its pods
         if not overdue and (lacks := self._lacks(session, gang)):
             return decisions.Unschedulable(gang, NO_ROOM, no_room(lacks), lacks)
         full = session.queue_refusal(session.ask(gang))
@@ -77,9 +77,10 @@ class Enqueue:
         return decisions.refused(gang, vote) if vote and not vote.admit else None
 
     def _stays_admitted(self, session: Session, gang: GangView, queue: Queue) -> bool:
-        """Return True for new pods of a workload whose former ones still run in a queue that is Closing.
+        """Return True for new pods of a workload whose earlier pods still run in a queue that is Closing.
 
-        Else a Deployment that is updated meanwhile would wait without end: it ends its old pods only for new ones.
+        Otherwise an updated Deployment would wait forever, because it ends its old pods only after new ones have
+        started.
         """
         above = workload_above(gang.group.metadata)
         if queue.status.state != "Closing" or above is None:
@@ -92,7 +93,7 @@ class Enqueue:
         return (gang.queue, above.uid) in self._updated
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
-        """Return the shortage of pods of one shape whose minimum would not fit even into the empty cluster."""
+        """Return the shortage of a gang whose minimum does not fit even into the empty cluster."""
         alike: dict[PodClass, list[tuple[PodSetView, int]]] = {}
         if _holds_others(session, session.ask(gang)):
             return None
@@ -112,7 +113,7 @@ class Enqueue:
         return self._never_in_a_domain(session, gang)
 
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
-        """Return the shortage of a gang that must be in one domain, and that no empty domain would hold."""
+        """Return the shortage of a gang that requires one domain if no empty domain can hold it."""
         ask = session.ask(gang)
         if ask.request is None or not ask.request.required:
             return None
@@ -142,7 +143,7 @@ def _holds_others(session: Session, ask: Ask) -> bool:
 
 
 def _takes_others(session: Session, ask: Ask) -> bool:
-    """Return True if the minimum may be any members, and the queue has quota for enough of them."""
+    """Return True if any members satisfy the minimum, and the queue has quota for enough of them."""
     if not ask.any_members:
         return False
     taken: dict[str, dict[PodClass, int]] = {each.name: {} for each in ask.gang.pod_sets}
@@ -152,7 +153,7 @@ def _takes_others(session: Session, ask: Ask) -> bool:
         more = {**taken, name: {**taken[name], cls: count}}
         return session.queue_refusal(ask, session.amounts(ask, more)) is not None
 
-    share = shares_of(session)  # the smallest first: a large one that fits alone may leave too little for others
+    share = shares_of(session)  # smallest first: a large member that fits alone may leave too little for the others
     known = [(set_.name, *each) for set_ in ask.gang.pod_sets for each in set_.classes_of(ask.open[set_.name]).items()]
     for name, cls, count in sorted(known, key=lambda each: share(each[1])):
         most = min(count, left)

@@ -1,9 +1,9 @@
-"""The common part of preempt, reclaim and consolidate: eviction of victims for gangs without free capacity.
+"""Base of preempt, reclaim and consolidate: evicts victims for gangs that find no free capacity.
 
-Each cycle searches for a few gangs of each queue: the first one, and others in rotation. After a failed search, gangs
-of the same shape are skipped until a relevant change (`attempts`). A solution consists of the evictions and a placement
-for the gang, whose members wait gated until the capacity is free. The placement is written first, so that another
-planner could continue from it.
+Each cycle searches for a few gangs of each queue: the first gang, and other gangs in rotation. After a failed search,
+gangs of the same shape are skipped until a relevant change (`attempts`). A solution consists of evictions and a
+placement for the gang, whose members stay gated until the capacity is free. The placement is written first, so that
+another planner could continue with the evictions.
 """
 
 from collections import Counter
@@ -39,38 +39,39 @@ ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
 """Maximum number of searches per cycle, per queue and in total; a search may take tens of milliseconds."""
 MOST_VICTIMS = 5_000
-"""Maximum number of victims of one gang: its placement lists them, and must fit into etcd."""
+"""Maximum number of victims for one gang, because the gang's placement lists them and must fit into etcd."""
 KnownFailures = dict[str, dict[Hashable, Reason]]
-"""Queue → priority and shape of a waiting gang → the rule that prevented a solution."""
+"""Maps a queue, and the priority and shape of a waiting gang, to the rule that prevented a solution."""
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
 
 class Evicting:
-    """Base of the three actions."""
+    """Base class of the three evicting actions."""
 
     name = ""
     moves = False
-    """Victims must get new slots."""
+    """True if victims must get new slots."""
     borrowers = False
-    """Victims run on spares of other gangs, which get their spares back; the victims leave without notice."""
+    """True if victims run on spare slots of other gangs, which get the slots back; such victims leave without
+    notice."""
     takes_spares = False
-    """Victims first give up their spare slots, without the eviction of a pod."""
+    """True if victims first give up their spare slots, without eviction of a pod."""
     by_shares = False
-    """Queues' shares decide on victims, so that a change on any node may."""
+    """True if shares of queues decide who may be a victim, so that a change on any node is relevant."""
     first_alone = False
-    """True if the queue's other gangs are skipped once its first gang finds no solution."""
+    """True if the queue's other gangs are skipped after its first gang finds no solution."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
         self.running: list[GangView] = []
-        """Gangs of this cycle that have nodes and no active placement."""
+        """Gangs that run in this cycle: they have nodes and no active placement."""
         self.lowest: dict[str, int] = {}
-        """Queue → lowest priority of its running gangs."""
+        """Maps a queue to the lowest priority of its running gangs."""
         self._ending = EndingInOrder()
         self._attempts = VictimSearches()
         self._known_failures: KnownFailures = {}
         self._keys: dict[str, Key] = {}
-        """By key of a gang, of this cycle."""
+        """Maps the key of a gang to its search key in this cycle."""
 
     def execute(self, session: Session) -> None:
         """Decide Place and MakeRoom for gangs that get capacity from evictions."""
@@ -91,17 +92,17 @@ class Evicting:
             if why.reason == NO_ROOM and why.gang.key not in self._ending.taken:
                 queue, _, shape = self._key(session, why.gang)
                 words = tried.get((queue, shape))
-                if words is None:  # a failure's text is kept until the next search
+                if words is None:  # the reason of a failure is kept until the next search
                     words = before.get(queue, {}).get(shape, NOTHING)
                 if words:
                     self._known_failures.setdefault(queue, {})[shape] = words
                     more[id(why)] = replace(why, why=why.why.also(words))
-        session.decisions = [more.get(id(each), each) for each in session.decisions]  # in their order, which counts
+        session.decisions = [more.get(id(each), each) for each in session.decisions]  # in scheduling order
 
     def _try_some(
         self, session: Session, waiting: Sequence[decisions.Unschedulable]
     ) -> dict[tuple[str, Hashable], Reason]:
-        """Search for gangs in rotation; return queue and shape of failed ones → known reason for the failure."""
+        """Search for gangs in rotation; return known reasons for failures, by queue and shape of the gang."""
         self._attempts.begin(session, self.running)
         hopeless: dict[Hashable, bool] = {}
         due = [
@@ -132,7 +133,7 @@ class Evicting:
         return failed
 
     def _due(self, session: Session, why: decisions.Unschedulable, hopeless: dict[Hashable, bool]) -> bool:
-        """Return True if a gang may ask, and is not known to be hopeless; `hopeless` has the answers of this cycle."""
+        """Return True if a search for the gang is allowed and not known to fail; `hopeless` has known answers."""
         if not self._may_ask(session, why.gang):
             return False
         key, refused = self._key(session, why.gang), refused_by(why)
@@ -144,7 +145,7 @@ class Evicting:
         return not known
 
     def _key(self, session: Session, gang: GangView) -> Key:
-        """Return by what failed searches are remembered: the same in one cycle."""
+        """Return the key under which failed searches are remembered; constant within a cycle."""
         known = self._keys.get(gang.key)
         if known is None:
             shape = gang.priority, shape_of(session, session.ask(gang))
@@ -152,9 +153,9 @@ class Evicting:
         return known
 
     def _may_ask(self, session: Session, gang: GangView) -> bool:
-        """Return False for a gang that cannot have victims, never preempts, or whose last evictions had no effect.
+        """Return False for a gang that can have no victims, never preempts, or whose last evictions had no effect.
 
-        Gangs of every class may get their own spare slots back.
+        Gangs of every priority class may get their own spare slots back.
         """
         if not self.worthwhile(gang) or not (gang.preempts or self.borrowers):
             return False
@@ -162,14 +163,14 @@ class Evicting:
             return False
         return (gang.pending or wants_nodes(session, gang)) and session.hooks.job_ready.call(gang)
 
-    # -- the differences of the actions -----------------------------------------------------------------------------
+    # -- methods that differ between the actions -----------------------------------------------------------------------
 
     def worthwhile(self, gang: GangView) -> bool:
-        """Return True if there may be victims; cheap, because it is called for every waiting gang."""
+        """Return True if there may be victims; must be cheap, because it is called for every waiting gang."""
         raise NotImplementedError
 
     def allowed(self, _session: Session, _asker: Asker) -> bool:
-        """Return True if the gang may get capacity in this way."""
+        """Return True if the gang may get capacity by this action."""
         return True
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
@@ -177,27 +178,27 @@ class Evicting:
         raise NotImplementedError
 
     def agreed(self, _session: Session, _scenario: Scenario) -> bool:
-        """Return True if plugins agree."""
+        """Return True if the plugins agree with the scenario."""
         return True
 
     def reason(self, gang: GangView, found: Sequence[EvictableUnit]) -> Reason:
-        """Return the sentence for the owners of victims."""
+        """Return the reason for the owners of victims."""
         raise NotImplementedError
 
     def spares_left(
         self, _session: Session, _gang: GangView, _operations: Sequence[Operation]
     ) -> list[NodeSpares] | None:
-        """Return the gang's spares once its members have these slots; None if they are unchanged."""
+        """Return the spare slots of the gang after its members get these slots; None if they are unchanged."""
         return None
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return the rule that prevented a solution, for the gang's owner; empty if there is none."""
+        """Return the rule that prevented a solution, for the gang's owner; empty if there is no such rule."""
         return NOTHING
 
     # -- one gang ---------------------------------------------------------------------------------------------------
 
     def victims_of(self, session: Session, asker: Asker, why: Why) -> list[EvictableUnit]:
-        """Return the evictable units whose eviction would help the gang."""
+        """Return the evictable units whose eviction helps the gang."""
         found: list[EvictableUnit] = []
         leaving = leaving_pods(session)
         useful = None if asker.queue_full else np.logical_or.reduce([need.usable for need in asker.needs])
@@ -236,7 +237,7 @@ class Evicting:
         return False
 
     def _search(self, session: Session, asker: Asker, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-        """Return the victims, after deciding everything; None if there is no solution."""
+        """Decide evictions and placement, and return the victims; None if there is no solution."""
         gang, statement, ask = asker.gang, Statement(session), asker.ask
         slots = SlotSearch(session, statement, ask)
         search = Search(
@@ -256,17 +257,17 @@ class Evicting:
             statement.discard()
             return None if found else found
         if not pods and needs_leaving(session, {operation.column for operation in statement.operations}):
-            statement.discard()  # spare slots are free at once, so they also are when the ending pods are gone
+            statement.discard()  # spare slots are free at once, so they are also free when the ending pods have ended
             return []
         self._decide(session, statement, gang, found)
         return found
 
     def solve(self, search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-        """Return the units to evict; empty if none is needed, None if there is no solution."""
+        """Return the units to evict; empty if no eviction is needed, None if there is no solution."""
         return solve(search, units)
 
     def _placed(self, search: SlotSearch, units: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
-        """Place the gang without these units; return the units that must be evicted, None if it does not fit."""
+        """Place the gang without these units; return the units to evict, or None if the gang does not fit."""
         return units if search.minimum() is None else None
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[EvictableUnit]) -> None:

@@ -1,7 +1,7 @@
-"""Choice of nodes on a Statement: for pods of one set in rank order, and part by part for a gang.
+"""Choice of nodes on a Statement, for pods of one set in rank order, and for a gang part by part.
 
-Each part of a gang is placed on the first suitable node set that plugins propose, as in KAI-Scheduler's tree of
-sub-groups (allocateSubGroupSet). A gang without topology is one part, and without plugins all nodes are one set.
+Each part of a gang is placed on the first suitable node set that plugins propose, like KAI-Scheduler's tree of
+sub-groups (allocateSubGroupSet). A gang without topology is one part; without plugins, all nodes are one set.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,15 +25,15 @@ from muster.resources.topology import NOTHING
 ATTEMPTS = 64
 """Maximum number of first nodes to test for pods that depend on each other."""
 FAILURES = 64
-"""Maximum number of node sets that may fail for one gang; amounts usually predict where it fits."""
+"""Maximum number of node sets that may fail for one gang; resource totals usually predict where the gang fits."""
 RETRACED = 16
-"""Maximum number of sibling parts that are placed again when a later one fails; with more parts, each placement is
+"""Maximum number of sibling parts that are placed again when a later part fails; with more siblings, each placement is
 final.
 """
 _Todo = tuple[SlotGroup, NodeSet]
-"""A part to be placed, and the nodes around it."""
+"""A part of a gang that is not placed yet, and the nodes on which it may be placed."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
-"""Places all these slots, by pod set, within a node set; on failure the caller rolls back."""
+"""Function that places all these slots, by pod set, within a node set; on failure, its caller rolls back."""
 
 
 def fill(
@@ -44,7 +44,7 @@ def fill(
     ranks: Sequence[int],
     nodes: NodeSet = EVERYWHERE,
 ) -> int:
-    """Place these ranks, best nodes first and neighbouring ranks together; return how many were placed."""
+    """Place these ranks on the best nodes first, neighbouring ranks together; return how many were placed."""
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in alike_runs(pod_set, ranks):
@@ -60,7 +60,7 @@ def fill(
 
 
 def alike_runs(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass, Sequence[int]]]:
-    """Return runs of ranks whose pods are of one class, up to the first rank whose pods are unknown."""
+    """Return runs of consecutive ranks whose pods have one class, up to the first rank with an unknown pod."""
     if not pod_set.mixed:
         return [(pod_set.cls, ranks)] if pod_set.cls and ranks else []
     runs = []
@@ -73,7 +73,7 @@ def alike_runs(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodC
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """The filling of one pod set of one gang."""
+    """Placement of the pods of one pod set of a gang."""
 
     session: Session
     statement: Statement
@@ -98,7 +98,7 @@ class _Filling:
         return placed
 
     def _side_by_side(self, chosen: Amounts) -> Amounts:
-        """Return the chosen columns in the order in which ranks go along."""
+        """Return the chosen columns in the order in which consecutive ranks use them."""
         if self.nodes.along is not None:
             return chosen[np.argsort(self.nodes.along[chosen])]
         order = self.session.snapshot.order
@@ -107,7 +107,7 @@ class _Filling:
         return order[inside[order]]
 
     def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Fill pods with rules about each other, with all predicates after each one.
+        """Place pods with rules about each other one by one, and check all predicates again after each pod.
 
         The first node decides about the others (affinity: only its domain), so several are tested, each out of reach of
         the previous ones; the choice that places most pods wins.
@@ -128,9 +128,9 @@ class _Filling:
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
     def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
-        """Place the first pod in `column` and the others where possible; return their number, and the reach.
+        """Place the first pod in `column` and the others where possible; return their number and the reachable nodes.
 
-        With `whole`, stop as soon as it is certain that not all fit; the number is then an upper bound.
+        With `whole`, stop as soon as some pods certainly do not fit; the number is then an upper bound.
         """
         session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)
         room = self.nodes.limit(session.room(cls), cls)
@@ -142,7 +142,7 @@ class _Filling:
         most = int(np.minimum(room[reach], len(ranks)).sum()) + 1
         reach[column] = True
         if whole and most < len(ranks) and not cls.neighbours.spreads:
-            return most, reach  # all but spreading only becomes stricter with every pod
+            return most, reach  # all rules except spreading only become stricter with every pod
         for placed, rank in enumerate(ranks[1:], start=1):
             possible = (codes[best_first] == 0) & (room[best_first] > 0)
             first = int(possible.argmax()) if len(possible) else 0
@@ -154,12 +154,12 @@ class _Filling:
         return len(ranks), reach
 
     def _room(self, cls: PodClass) -> Amounts:
-        """Return the number of pods of this class that fit on each node, predicates included."""
+        """Return the number of pods of this class that fit on each node according to all predicates."""
         return self.nodes.limit(np.where(self.session.codes(cls, self.gang) == 0, self.session.room(cls), 0), cls)
 
 
 def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts | None = None) -> Amounts:
-    """Return columns with free capacity, in the order of the node set, or else by score and then adjacency."""
+    """Return the columns of nodes with free capacity, ordered by the node set, or by score and adjacency."""
     columns = nodes.order(session.snapshot.order)
     columns = columns if room is None else columns[room[columns] > 0]
     if nodes.ranked:
@@ -171,7 +171,7 @@ def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts |
 
 @dataclass(slots=True)
 class PartSearch:
-    """The search for one gang's minimum."""
+    """Search for the nodes of one gang's minimum."""
 
     session: Session
     statement: Statement
@@ -192,14 +192,14 @@ class PartSearch:
             if len(part.children) > RETRACED:
                 return all(self._place_all([(child, subset)]) for child in part.children) and self._place_all(rest)
             if part.children:
-                children = sorted(part.children, key=lambda child: child.wanted > 1)  # one pod can go anywhere
+                children = sorted(part.children, key=lambda child: child.wanted > 1)  # a single pod can use any node
                 return self._place_all([*((child, subset) for child in children), *rest])
             return self._leaf(part, subset, rest)
 
         return self._first_of(self.session.hooks.subset_nodes.call(nodes, self.gang, part), placed)
 
     def _first_of(self, node_sets: Iterable[NodeSet], placed: Callable[[NodeSet], bool]) -> bool:
-        """Place a part on the first node set that can take it; return False after too many failures."""
+        """Place a part on the first node set that can hold it; return False after too many failures."""
         for nodes in node_sets:
             before = self.statement.checkpoint()
             if placed(nodes):
@@ -211,7 +211,7 @@ class PartSearch:
         return False
 
     def _leaf(self, part: SlotGroup, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place a part without children, and then the rest; if that fails, try ways that leave more for the rest."""
+        """Place a part without children, then the remaining parts; on failure, try variants that save more capacity."""
         before = self.statement.checkpoint()
         if self._usual(part, nodes) and self._place_all(rest):
             return True
@@ -233,13 +233,13 @@ class PartSearch:
         return all(self._place_all([(unit, nodes)]) for unit in part.units())
 
     def _otherwise(self, pieces: Sequence[SlotGroup], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place the first group of pods in each way that leaves capacity for the later groups and the rest."""
+        """Place the first group of pods in each way that leaves capacity for the later groups and remaining parts."""
         first, todo = pieces[0], [*((piece, nodes) for piece in pieces[1:]), *rest]
         ((name, ranks),) = first.slots.items()
         pod_set = next(each for each in self.gang.pod_sets if each.name == name)
         cls = pod_set.class_of(ranks[0])
         others = _others(self.gang, todo)
-        nodes = replace(nodes, most=None)  # shares that are only preferred, as pods in slices are not placed here
+        nodes = replace(nodes, most=None)  # preferred shares; pods in required slices are not placed here
         if cls is None or others is None:
             return False
         usual = usual_order(self.session, cls, nodes)
@@ -260,7 +260,7 @@ def _parts(gang: GangView, part: SlotGroup) -> list[SlotGroup]:
 
 
 def _others(gang: GangView, todo: Sequence[_Todo]) -> list[Others] | None:
-    """Return pods that are still to be placed, by class and node set; None if there are unknown ones."""
+    """Return the pods that are not placed yet, by class and node set; None if some pods are unknown."""
     found: dict[tuple[bytes, int], Others] = {}
     for part, nodes in todo:
         for pod_set in gang.pod_sets:

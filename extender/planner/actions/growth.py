@@ -1,8 +1,8 @@
-"""Growth of gangs beyond their minimum, after all gangs had a chance to get theirs.
+"""Growth of gangs beyond their minimum, after every waiting gang has had the chance to get its minimum.
 
-Pods above the minimum are added one by one (or by unit), a moment after the gang has started, because other gangs may
-arrive at the same time. After each pod, the order of queues, gangs and pod sets is computed again, so that they share
-the rest.
+Pods above the minimum are added one by one, or by unit, a moment after the gang has started. Other gangs may arrive at
+the same time. After each pod, the order of queues, gangs and pod sets is computed again, so that they share the
+remaining capacity.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from muster.api.kubernetes.meta import parse_time
 from muster.api.volcano.scheduling import NO_ROOM
 
 STEPS = 256
-"""Steps of growth in one cycle, about: each searches a node and weighs queues."""
+"""Approximate maximum of growth steps in one cycle; each step searches for a node and compares queues."""
 
 
 def grow(
     session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, reservations: HeadReservations
 ) -> frozenset[str]:
-    """Add to the slots of these searches; return the keys of the gangs that were to grow."""
+    """Add slots to these searches; return the keys of the gangs that wanted to grow."""
     growing = {
         search.ask.gang.key: search
         for search in searches
@@ -53,7 +53,7 @@ def grow(
 
 
 def _step(growing: Sequence[SlotSearch]) -> int:
-    """Return the number of pods per step: all at once if no other gang competes for them."""
+    """Return the number of pods per step: all pods if no other gang competes."""
     waiting = sum(search.left for search in growing)
     alone = len(growing) == 1 and sum(map(bool, growing[0].ask.open.values())) == 1
     return waiting if alone else ceil(waiting / STEPS)
@@ -62,7 +62,7 @@ def _step(growing: Sequence[SlotSearch]) -> int:
 def _add(
     session: Session, gang: GangView, *, search: SlotSearch, most: int, limit: SlotLimit, reservations: HeadReservations
 ) -> bool:
-    """Place up to `most` more pods of the first pod set that fits; return False if the gang can get no more."""
+    """Place up to `most` more pods of the first pod set that fits; return False if the gang cannot grow further."""
     if not limit.admit(gang):
         return False
     statement, before = search.statement, search.statement.slots

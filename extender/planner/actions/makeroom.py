@@ -1,17 +1,17 @@
-"""Monitors placements with victims until the capacity is free.
+"""Progress of placements with victims until their capacity is free.
 
-The placement names its victims, so that another planner can continue with it. In each cycle:
+The placement names its victims, so that another planner can continue with them. Each cycle handles these cases:
 
-* The capacity is free: the placement becomes one without victims, and its deadline starts.
-* Victims have a notice: it is written. They are evicted once they have answered or it has ended; victims without a
-  notice are evicted then, too.
-* Victims have not been evicted: they are evicted, unless a disruption budget forbids it by now.
-* Victims are leaving: wait until their grace period is over, at most the longest notice, and a minute more.
-* All are gone but the capacity is not free, or they do not end: the placement is abandoned.
+* The capacity is free: the placement no longer has victims, and its deadline starts.
+* Victims are due a notice: the notice is written. Notified victims are evicted once they have answered or the notice
+  time is over. Victims without a notice are evicted at the same time.
+* Victims have not been evicted: they are evicted, unless a disruption budget now forbids their eviction.
+* Victims are terminating: wait until their grace period (at most the longest notice) plus one minute is over.
+* All victims have ended but the capacity is not free, or they do not end: the placement is abandoned.
 
-The placement of a moved gang waits only for its own members, which are evicted for the other gang. It is abandoned if
-that gang no longer needs the capacity. The placement of a repair waits for the members until its deadline, because
-`repair` evicts them. While the members save a checkpoint, other victims of the repair stay, too.
+The placement of a moved gang waits only for the gang's own members, which are evicted for another gang. The placement
+is abandoned if that other gang no longer needs the capacity. The placement of a repair waits for the members until its
+deadline, because `repair` evicts them. While the members save a checkpoint, the repair's other victims keep running.
 """
 
 from collections import Counter
@@ -36,12 +36,12 @@ from muster.api.muster.reason import Reason
 from muster.workloads.table import row_of
 
 PATIENCE_S = 600.0
-"""Time after its deadline during which a placement with notices is still carried out: a planner that was away continues
-with it. If it were given up, its victims would need a second notice."""
+"""Time after the deadline during which a placement with notices is still carried out, after an interruption of the
+planner. If the placement were abandoned, its victims would need a second notice."""
 
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason | None:
-    """Decide the next step of such a placement; return why it must be abandoned, or None."""
+    """Decide the next step of a placement with victims; return the reason if it must be abandoned."""
     there = victims_there(session, placement)
     own = [pod for victim, pod in there if victim is gang and not (pod.terminating and _on_dead_node(session, pod))]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
@@ -70,19 +70,19 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
 
 
 def _victims_stay(session: Session, gang: GangView, pod: PodRecord) -> Reason:
-    """Return that a pod does not end; its name is for its own namespace, and for the readers of a dump."""
+    """Return the reason that a pod does not end; the pod's name is only for readers of its namespace or a dump."""
     seen = session.inputs.names_others or pod.namespace == gang.group.metadata.namespace
     return reasons.placements.victims_stay(pod=pod.key if seen else "", node=pod.node)
 
 
 def _devices_left(session: Session, columns: set[int]) -> bool:
-    """Return True if claims on these nodes still have devices after their last pod has gone."""
+    """Return True if claims on these nodes still have devices after their last pod has ended."""
     snapshot = session.snapshot
     return any(snapshot.index.get(snapshot.claim_nodes[key]) in columns for key in snapshot.left_claims)
 
 
 def remade_s(gang: GangView, placement: Placement) -> float:
-    """Return how long the owner of a gang may wait before it re-creates evicted members, in seconds.
+    """Return the seconds for which the owner of a gang may wait before it re-creates evicted members.
 
     The Job controller waits, longer with each pod. Other owners re-create them at once: 0, as for gangs without such
     members.
@@ -92,7 +92,7 @@ def remade_s(gang: GangView, placement: Placement) -> float:
 
 
 def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> Reason | None:
-    """Return why a placement is abandoned because own members were not evicted; None if it keeps waiting."""
+    """Return why a placement is abandoned because own members were not evicted; None if it continues to wait."""
     if is_repair(placement):
         return reasons.placements.not_evicted(pods=members) if late else None
     return None if _asked_to_move(session, gang) else reasons.placements.STAYS
@@ -111,13 +111,13 @@ def still_saves(session: Session, gang: GangView, placement: Placement, own: Seq
 
 
 def _on_dead_node(session: Session, pod: PodRecord) -> bool:
-    """Return True if no kubelet will end the pod; then its successor elsewhere does not wait for the end."""
+    """Return True if no kubelet will end the pod, so that its successor elsewhere does not wait for its end."""
     fault = session.snapshot.faults.get(pod.node)
     return pod.node in session.inputs.gone or (fault is not None and is_dead(fault))
 
 
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
-    """Notify victims with a notice, and evict those that are due; return why none may be evicted.
+    """Notify victims that get a notice, and evict victims that are due; return the reason if none may be evicted.
 
     Disruption budgets are checked for all victims each time. So no pod gets a notice that may not be evicted later, and
     no pod is evicted without effect.
@@ -155,7 +155,7 @@ def room_for(
     action: str = "continued",
     notices: Mapping[str, Notice] = MappingProxyType({}),
 ) -> decisions.MakeRoom:
-    """Return the decision to evict these victims, with what each of their gangs has saved and answered."""
+    """Return the decision to evict these victims, with the saved checkpoints and answers of each of their gangs."""
     now, gangs = session.now, {victim.key: victim for victim, _ in victims}
     saved = {key: last_saved(victim, now) for key, victim in gangs.items()}
     return decisions.MakeRoom(
@@ -184,7 +184,7 @@ def evict_at_once(
     wholes: Sequence[GangView],
     action: str,
 ) -> None:
-    """Decide the eviction of victims without a notice; the gangs of which all go wait for their owners then."""
+    """Decide the eviction of victims without a notice; entirely evicted gangs then wait for their owners."""
     budgets, pods = DisruptionBudgets(session.snapshot), Counter(victim.key for victim, _ in victims)
     budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
     room = room_for(session, gang, epoch, victims, reason, budgeted=budgeted, action=action)
@@ -204,7 +204,7 @@ def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
 
 
 def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, pods: int) -> decisions.Unschedulable:
-    """Return why a gang waits after the eviction of all its remaining pods."""
+    """Return the reason for which a gang waits after the eviction of all its remaining pods."""
     owner, row = victim.group.metadata.controller, row_of(victim.group.metadata.controller)
     until = [format_time(session.now + row.remade_s)] if row and row.remade_s else []
     words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "", *until)
@@ -212,18 +212,18 @@ def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, 
 
 
 def is_repair(placement: Placement) -> bool:
-    """Return True if the placement's victims are its own members on failed nodes; `repair` evicts such members."""
+    """Return True if the placement's victims are its own members on failed nodes, which `repair` evicts."""
     return victims_reason(placement).code in reasons.repairs.REPAIRS
 
 
 def _asked_to_move(session: Session, gang: GangView) -> bool:
-    """Return True if the placement of another gang still waits for pods of this one."""
+    """Return True if the placement of another gang still waits for pods of this gang."""
     waiting = filter(None, (awaiting_placement(other) for other in session.snapshot.gangs if other is not gang))
     return any(placement.gang_key(victim) == gang.key for placement in waiting for victim in placement.spec.victims)
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
-    """Return True if no node of a missing slot is overfull, nor has victims if pods have rules about other pods."""
+    """Return True if the missing slots fit: no node is overfull, or has victims when pods have rules about others."""
     snapshot, nodes = session.snapshot, set(missing.values())
     columns = snapshot.columns_of(nodes)
     free = snapshot.free[:, columns]
@@ -237,7 +237,7 @@ def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victim
 
 
 def awaiting_placement(gang: GangView) -> Placement | None:
-    """Return the gang's active placement if it has victims; None otherwise."""
+    """Return the gang's active placement if it has victims, otherwise None."""
     return gang.placement if gang.active and gang.placement and gang.placement.spec.victims else None
 
 
@@ -258,12 +258,12 @@ def victims_there(session: Session, placement: Placement) -> list[tuple[GangView
 
 
 def leaving_pods(session: Session) -> dict[str, PodRecord]:
-    """Return by UID the pods that are being deleted, or whose capacity a placement waits for."""
+    """Return the pods that are being deleted or that a placement waits for, by UID."""
     return session.snapshot.leaving | session.snapshot.awaited
 
 
 def disruption_budgets(session: Session) -> DisruptionBudgets:
-    """Return what disruption budgets allow in addition to these pods; their status counts pods being deleted."""
+    """Return the evictions that disruption budgets still allow; a budget's status counts terminating pods."""
     budgets = DisruptionBudgets(session.snapshot)
     if budgets:
         budgets.count(pod for pod in leaving_pods(session).values() if not pod.terminating)
@@ -271,6 +271,6 @@ def disruption_budgets(session: Session) -> DisruptionBudgets:
 
 
 def failed_to_evict(gang: GangView, now: float) -> bool:
-    """Return True for a gang for which no pods are evicted for a while, because an eviction recently failed."""
+    """Return True for a gang for which no pods are evicted at present, because an eviction failed recently."""
     before = gang.placement.status.no_evictions_before if gang.placement else ""
     return not is_over(parse_time(before) or 0.0, now, MAX_PLACEMENT_DELAY_S)

@@ -1,4 +1,4 @@
-"""Reasons not to try a gang at all, and the limit of slots that may be placed at once."""
+"""Reasons not to try to place a gang, and the limit on slots that may be placed at once."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
@@ -15,25 +15,25 @@ from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
 LIMIT = 256
-"""Maximum number of placed slots; the gang that reaches it may exceed it, because its minimum starts together."""
+"""Maximum number of placed slots; one gang may exceed the limit, because its minimum starts together."""
 MAX_SLOTS = 3 * LIMIT
-"""Placed slots, counted without shares, beyond which only small gangs are placed."""
+"""Number of placed slots, without regard to shares, beyond which only small gangs are placed."""
 QUEUE_SHARE = 192
-"""Maximum number of a queue's placed slots that count against other queues."""
+"""Maximum number of a queue's placed slots that count for other queues."""
 NAMESPACE_SHARE = 96
-"""Maximum number of a namespace's placed slots in one queue that count against others."""
+"""Maximum number of a namespace's placed slots in one queue that count for other namespaces."""
 GANG_SHARE = 128
-"""Maximum number of a gang's placed slots that count."""
+"""Maximum number of one gang's placed slots that count."""
 SMALL = 8
-"""Maximum number of slots of a gang that may also use the reserve."""
+"""Maximum size, in slots, of a gang that may also use the reserve."""
 RESERVE = 32
-"""Slots above the limit for small gangs only."""
+"""Number of slots above the limit that only small gangs may use."""
 LATE_S = 5.0
 """Time after which only slots with existing pods count, because other pods may never be created."""
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """Return the reason not to try a gang: back-off, its end, unknown matches, other gates, or too few pods."""
+    """Return the reason not to try a gang: back-off, end, pending comparison, other gates, or too few pods."""
     if until := gang.waits_until(session.now):
         return _backs_off(gang, until)
     if gang.world_ended:
@@ -49,7 +49,7 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
 
 
 def _too_few(session: Session, gang: GangView) -> decisions.Unschedulable:
-    """Return why a gang without enough pods waits: what evicted all of them, or how many there are."""
+    """Return why a gang with too few pods waits: the reason of its eviction, or the number of its pods."""
     have = sum(len(slots) for slots in gang.open_slots.values()) + gang.taken
     if not have and (evicted := gang.group.evicted):
         return decisions.Unschedulable(gang, reasons.placements.EVICTED, evicted)
@@ -61,13 +61,13 @@ def _too_few(session: Session, gang: GangView) -> decisions.Unschedulable:
 
 
 def leaving(gang: GangView) -> Reason:
-    """Return a reason if all pods of a gang are being deleted; empty if one stays."""
+    """Return a reason if all pods of a gang are being deleted; empty if one of them stays."""
     there = [pod.terminating for pod in gang.pods if pod.waiting or pod.uses_node or pod.terminating]
     return reasons.pods.leaving(len(there)) if there and all(there) else NOTHING
 
 
 def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:
-    """Return why a gang is not placed before that time, RFC 3339: its pods were not bound, or not created."""
+    """Return why a gang is not placed before `until` (RFC 3339): its pods were not bound or not created."""
     status = gang.placement.status if gang.placement else PlacementStatus()
     if gang.was_not_bound:
         why = reasons.pods.not_bound(status.attempts, until).also(stored(status.why, status.message))
@@ -76,7 +76,7 @@ def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:
 
 
 class SlotLimit:
-    """Limits of placed slots: in total, per queue, per namespace and per gang.
+    """Limits on placed slots: in total, per queue, per namespace and per gang.
 
     The total limit keeps waits at the barrier short. Slots whose pods are never created stay placed until the deadline.
     Queues have shares and small gangs have a reserve, so that other gangs need not wait for this deadline.
@@ -90,14 +90,14 @@ class SlotLimit:
         self._total = 0
         self._slots = 0
         for gang in snapshot.gangs:
-            waits = gang.placement is not None and bool(gang.placement.spec.victims)  # for others to go first
+            waits = gang.placement is not None and bool(gang.placement.spec.victims)  # so that other gangs come first
             if (slots := snapshot.placed.get(gang.key, 0)) and not waits:
                 late = now - since.get(gang.uid, now) >= LATE_S
                 waiting = sum(len(pod_set.waiting) for pod_set in gang.pod_sets)
                 self.add(gang, min(slots, waiting) if late else slots)
 
     def add(self, gang: GangView, slots: int) -> None:
-        """Count more placed slots of a gang."""
+        """Count additional placed slots of a gang."""
         namespace = gang.queue, gang.group.metadata.namespace
         more = _grow(self._gangs, gang.key, slots, GANG_SHARE)
         more = _grow(self._namespaces, namespace, more, NAMESPACE_SHARE)
@@ -105,7 +105,7 @@ class SlotLimit:
         self._slots += slots
 
     def admit(self, gang: GangView) -> bool:
-        """Return True if slots of this gang may be placed."""
+        """Return True if the slots of this gang may be placed."""
         reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
         own = self._namespaces[gang.queue, gang.group.metadata.namespace]
         shares = max(self._total, self._queues[gang.queue], own)
@@ -113,7 +113,7 @@ class SlotLimit:
 
 
 def _grow(counts: Counter[K], key: K, more: int, share: int) -> int:
-    """Add to a count, and return the increase of min(count, share)."""
+    """Increase a count, and return the resulting increase of min(count, share)."""
     before = min(counts[key], share)
     counts[key] += more
     return min(counts[key], share) - before

@@ -1,9 +1,10 @@
-"""Alternative ways to spread the pods of one class over nodes if different pods that follow do not fit.
+"""Other ways to spread pods of one class over nodes, if later pods of another class do not fit.
 
-The usual way uses the best nodes and as few as possible. If different pods share a domain, such as a leader and its
-workers, it may use a node that the others need as a whole. So the alternatives begin with the nodes on which the others
-lose least. Then come few and many nodes, each node first or not at all, and a few pods on each. A way that leaves too
-little capacity for the others by amounts alone is skipped, so a domain that cannot hold them costs only a few sums.
+The usual way uses the best nodes, and as few nodes as possible. If unlike pods share a domain, such as a leader and its
+workers, this way may use a node that the others need entirely. The alternatives therefore begin with the nodes on which
+the other pods lose least capacity. The next alternatives use few or many nodes, begin with or exclude each node, or
+limit the pods per node. An alternative that leaves too little total capacity for the other pods is skipped. A domain
+that cannot hold them therefore costs little time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,14 +20,14 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 
 SINGLE = 16
-"""Maximum number of nodes to test as the first node and as an excluded node."""
+"""Maximum number of nodes to test as the first or as an excluded node."""
 SPREAD = 8
-"""Maximum number of limits of pods per node to test."""
+"""Maximum number of limits on pods per node to test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """Pods of one class that are still to be placed."""
+    """Pods of another class that are not placed yet."""
 
     cls: PodClass
     count: int
@@ -35,7 +36,7 @@ class Others:
 
 @dataclass(slots=True)
 class OtherWays:
-    """The ways for some pods of one class on a node set."""
+    """Alternative ways to place pods of one class on a node set."""
 
     session: Session
     gang: GangView
@@ -44,11 +45,11 @@ class OtherWays:
     nodes: NodeSet
     others: Sequence[Others]
     _codes: list[Amounts] = field(default_factory=list)
-    """Per class of others, int64 of shape (nodes,): 1 where its pods may be."""
+    """For each class of other pods, int64 of shape (nodes,): 1 for a node that accepts them."""
     _seen: set[bytes] = field(default_factory=set)
 
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
-        """Yield ways, best first; `usual` are the columns of the usual way, which is only yielded with `again`."""
+        """Yield ways, best first; `usual` has the columns of the usual way, which is yielded only with `again`."""
         room = self._open(self.cls) * self.session.room(self.cls)
         room = np.minimum(self.nodes.limit(room, self.cls), self.count)
         usual = usual[room[usual] > 0]
@@ -70,7 +71,7 @@ class OtherWays:
     def _orders(
         self, usual: Amounts, room: Amounts, lost_full: NDArray[np.float64], lost_one: NDArray[np.float64]
     ) -> Iterator[tuple[Amounts, int]]:
-        """Yield the columns in the orders in which they are filled, and the most pods that each gets."""
+        """Yield orders in which the columns are filled, with the maximum number of pods for each column."""
         rooms, all_ = room[usual], self.count
         yield usual, all_
         least = usual[np.lexsort([np.arange(len(usual)), lost_full / rooms])]
@@ -99,7 +100,7 @@ class OtherWays:
         return allowed
 
     def _left(self, given: Amounts) -> list[Amounts]:
-        """Return the free capacity per node for each class of others, after this many pods per node are placed."""
+        """Return the capacity per node that is left for each class of other pods after placing these pods."""
         session = self.session
         free = session.usable() - session.snapshot.row_of(self.cls)[:, None] * given
         rooms = [session.room(other.cls, free) * codes for other, codes in zip(self.others, self._codes, strict=True)]
@@ -109,7 +110,7 @@ class OtherWays:
         ]
 
     def _lost(self, alone: list[Amounts], given: Amounts) -> NDArray[np.float64]:
-        """Return, per node, the lost fraction of the capacity that the other pods need; float64."""
+        """Return the lost fraction, per node, of the capacity that the other pods need; float64."""
         lost = np.zeros(len(given), dtype=np.float64)
         for other, before, after in zip(self.others, alone, self._left(given), strict=True):
             lost += (before - after) / other.count

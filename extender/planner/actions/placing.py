@@ -1,4 +1,4 @@
-"""The slots of a placement, from the operations of a search and the existing slots of a gang."""
+"""Slots of a placement, made of the operations of a search and the existing slots of the gang."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_
 
 
 def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
-    """Return the slots of a placement; pod sets that follow others are held, unless all do."""
+    """Return the slots of a placement; pod sets that follow others are held, unless all pod sets follow others."""
     followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
     some = len(followers) < len(gang.pod_sets)
     return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
 
 
 def follows(pod_set: PodSetView) -> bool:
-    """Return True if its pods have affinity to pods that do not match themselves, maybe of the same gang."""
+    """Return True if the pods have affinity to pods other than themselves, possibly of the same gang."""
     together = pod_set.cls.neighbours.together if pod_set.cls else None
     return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
 
@@ -27,9 +27,9 @@ def follows(pod_set: PodSetView) -> bool:
 def runs_of_operations(
     session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
 ) -> list[PodSetPlacement]:
-    """Return the slots of a placement: taken and newly allocated ones, in rank order.
+    """Return the slots of a placement, both taken and new ones, in rank order.
 
-    Followers are held; with `gated`, all pod sets are held, because the capacity is not free yet.
+    Pod sets that follow others are held; with `gated`, all pod sets are held because the capacity is not free yet.
     """
     slots: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
     gpus: dict[str, dict[int, str]] = {name: {} for name in slots}

@@ -1,15 +1,16 @@
-"""Progress of placements: gates of pods are lifted, and complete or failed placements end.
+"""Progress of placements: lifts the gates of pods, and ends complete or failed placements.
 
-A placement uses capacity as soon as it is written, so it must end soon. In each cycle, for each active placement:
+A placement uses capacity as soon as it is written, so it must not last long. Each cycle handles these cases of an
+active placement:
 
 * No member is missing: the placement is Bound.
-* kube-scheduler refused a member, a node is gone or refuses it, or the deadline has passed: the placement is abandoned.
-  A pin cannot be changed, so pinned pods without a node are deleted; they never ran, and their owner creates them
-  again. If enough members have their node, the gang continues with them; otherwise it is planned again.
-* Otherwise the gates of missing members are lifted, each pinned to its node.
+* kube-scheduler refused a member, a node is gone or refuses a member, or the deadline has passed: the placement is
+  abandoned. A pin cannot be changed, so pinned pods without a node are deleted; they never ran, and their owner creates
+  new ones. If enough members have a node, the gang continues with them; otherwise it is planned again.
+* Otherwise the gates of missing members are lifted, and each member is pinned to its node.
 
-A gang may stay below its minimum for a limited time only, as it holds resources without effect. This action runs first
-in every cycle, in each configuration.
+A gang may stay below its minimum only for a limited time, because it holds resources without making progress. This
+action runs first in every cycle, in each configuration.
 """
 
 from collections.abc import Sequence
@@ -31,17 +32,17 @@ from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, 
 from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05
-"""Time for which a gang may stay partial, for each existing member of its minimum."""
+"""Time for which a gang may stay incomplete, for each existing member of its minimum."""
 CHECK_INTERVAL_S = 1.0
-"""Time after which an unchanged placement is checked again, for its deadline."""
+"""Time after which an unchanged placement is checked again, because of its deadline."""
 AVOID_S = 60.0
 """Time for which the gang's placements avoid a node that refused a member."""
 ORPHAN_AGE_S = 10.0
-"""Age after which a pinned pod without any placement is deleted; longer than a watch can lag."""
+"""Age after which a pinned pod without a placement is deleted; longer than a watch can be delayed."""
 
 
 class _Check(NamedTuple):
-    """The inputs of a check that led to no decision."""
+    """Inputs of a check that led to no decision."""
 
     gang: GangView
     generation: int
@@ -49,7 +50,7 @@ class _Check(NamedTuple):
 
 
 class _Missing(NamedTuple):
-    """A slot of a placement without a bound pod."""
+    """A slot of a placement that has no bound pod."""
 
     slot: Slot
     node: str
@@ -60,15 +61,15 @@ class _Missing(NamedTuple):
 
 
 class TrackPlacements:
-    """Follows active placements, and remembers since when gangs are incomplete."""
+    """The action that follows active placements, and remembers how long gangs have been incomplete."""
 
     name = "progress"
 
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
-        """UID of an incomplete gang → since when it is, or its last eviction (seconds since the epoch)."""
+        """Maps an incomplete gang's UID to the start of this state or the last eviction, in seconds since the epoch."""
         self._checks: dict[str, _Check] = {}
-        """Key of a gang → its last check, if it led to no decision."""
+        """Maps a gang's key to its last check, if that check led to no decision."""
 
     def execute(self, session: Session) -> None:
         """Decide Release, ClosePlacement and Evict for gangs whose placement is active or has failed."""
@@ -113,7 +114,7 @@ class TrackPlacements:
         if gang.active:
             session.decide(decisions.ClosePlacement(gang, "Abandoned", reason, in_vain=not gang.has_pods))
         evict_all(session, gang, reason)
-        self._half_since[gang.uid] = session.now  # evicted once per period, should an eviction be refused
+        self._half_since[gang.uid] = session.now  # evict once per period, because an eviction may be refused
 
 
 def evict_all(session: Session, gang: GangView, reason: Reason) -> None:
@@ -124,18 +125,18 @@ def evict_all(session: Session, gang: GangView, reason: Reason) -> None:
 
 
 def longest_partial_s(gang: GangView, recovery_s: float) -> float:
-    """Return the time for which a gang may stay partial, in seconds; longer for each of its existing members."""
+    """Return the seconds for which a gang may stay incomplete; each existing member extends this time."""
     return recovery_s + BINDING_S * min(gang.min_member, len(gang.pods))
 
 
 def _half_since(gang: GangView, now: float) -> float:
-    """Return since when a gang is incomplete, by its first binding, in seconds since the epoch."""
+    """Return the time since when a gang is incomplete, from its first binding, in seconds since the epoch."""
     bound = min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=now)
     return min(max(bound, readable_time(gang.created) or bound), now)
 
 
 def _follow(session: Session, gang: GangView) -> None:
-    """End one active placement, or lift the gates of pods that wait for it."""
+    """End one active placement, or lift the gates of pods that wait for the placement."""
     placement = gang.placement
     if placement is None:
         return
@@ -173,7 +174,7 @@ def _follow(session: Session, gang: GangView) -> None:
 
 
 def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
-    """Return the reason for existing unbound pods of a placement: the first one with a known cause."""
+    """Return the reason why existing pods of a placement are unbound: the first known cause."""
     pods = [each.pod for each in missing if each.pod is not None]
     known = next(((pod, why) for pod in pods if (why := _hindrance(session, pod))), None)
     pod, why = known or (pods[0] if pods else None, "")
@@ -183,14 +184,14 @@ def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
 
 
 def _hindrance(session: Session, pod: PodRecord) -> str:
-    """Return the obstacle to a pod's binding: the API server's message, or a claim that is not bound."""
+    """Return the obstacle to a pod's binding: the API server's message, or an unbound claim."""
     claims = session.snapshot.volumes.claims
     unbound = [use.key for use in pod.cls.claims if (claim := claims.get(use.key)) is not None and not claim.bound]
     return pod.trouble or (str(reasons.cause.claim_unbound(claim=unbound[0])) if unbound else "")
 
 
 def _held(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> set[str]:
-    """Return the pod sets that are held until every member of the others has a node or is at the barrier."""
+    """Return the pod sets that are held until all other members have a node or wait at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
     arrived = session.inputs.arrived.get(gang.uid, frozenset())
     some_to_come = any(each.slot.pod_set not in held and each.slot not in arrived for each in missing)
@@ -198,11 +199,11 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
 
 
 def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> Reason | None:
-    """Return why the placement cannot be carried out; None if it may still be."""
+    """Return why the placement cannot be carried out; None if it is still possible."""
     good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
     for slot, node, pod_set, pod in missing:
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
-            if not pod.cls.neighbours:  # otherwise pods that its affinity rules need may still be missing
+            if not pod.cls.neighbours:  # otherwise pods that this pod's affinity rules need may still be missing
                 session.avoided.setdefault(gang.key, set()).add(node)
             return reasons.placements.refused(pod=pod.name, node=node)
         cls = pod_set.class_of(slot.rank) if pod_set else None
@@ -211,7 +212,7 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
         column = session.snapshot.index.get(node)
         if column is None:
             return reasons.placements.node_gone(node=node)
-        code = session.node_codes(cls)[column] if cls else 0  # kube-scheduler checks rules about neighbours
+        code = session.node_codes(cls)[column] if cls else 0  # kube-scheduler checks the rules about other pods
         if code:
             return reasons.placements.node_refuses(node=node, cause=session.causes.of[code])
         good = node, cls
@@ -227,7 +228,7 @@ def give_up(
     in_vain: bool = False,
     evicted_in_vain: bool = False,
 ) -> None:
-    """Keep the bound members if enough of them can run, otherwise abandon the placement; delete pinned pods.
+    """Keep the bound members if they can run without the others, else abandon the placement; delete pinned pods.
 
     After `in_vain` (pods of the gang were not created) the next placement waits for a while, after `evicted_in_vain`
     (victims did not go) the next evictions do.
@@ -249,14 +250,14 @@ def give_up(
 
 
 def _is_late(session: Session, gang: GangView, placement: Placement) -> bool:
-    """Return True if the members of a placement had their time to arrive."""
+    """Return True if the time for members of a placement to arrive is over."""
     deadline = parse_time(placement.spec.deadline)
     most = arrival_s(MOST_SLOTS) + remade_s(gang, placement)
     return deadline is not None and deadline != session.now and is_over(deadline, session.now, most)
 
 
 def drop_strays(session: Session, gang: GangView) -> None:
-    """Delete pods that are pinned by a placement which is no longer active: they can never be bound."""
+    """Delete pods that an inactive placement has pinned, because they can never be bound."""
     placement = gang.placement
     for pod in gang.pods:
         if not pod.pinned or pod.epoch is None:
@@ -265,7 +266,7 @@ def drop_strays(session: Session, gang: GangView) -> None:
             born = parse_time(pod.created)
             stray = born is not None and session.now - born > ORPHAN_AGE_S
         elif pod.epoch > placement.spec.epoch:
-            stray = False  # its placement has not been seen yet
+            stray = False  # a watch has not reported the pod's placement yet
         else:
             node = node_of_slot(placement, pod.slot)
             stray = not gang.active or pod.epoch < placement.spec.epoch or node != pod.pin

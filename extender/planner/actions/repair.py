@@ -1,21 +1,22 @@
-"""Repair of gangs that have members on faulty nodes, by the gang's policy.
+"""Repair of gangs with members on faulty nodes, according to the gang's policy.
 
-Others detect faults (`muster.api.muster.node_faults`). Of a started gang with members on suspect nodes, on nodes that
-do not answer, or on nodes that are gone,
+Other programs detect faults (`muster.api.muster.node_faults`). The policy applies to a started gang with members on
+nodes that are suspect, do not respond, or are gone:
 
 * `wait` does nothing: the members stay until Kubernetes or a user evicts them.
 * `replace` moves the members on faulty nodes elsewhere, as close to the others as the topology requires.
 * `restart` restarts all members on their nodes, and members of faulty nodes on others. If the Job restarts as a whole,
-  members that have ended get new nodes, because their capacity may be in use.
+  ended members get new nodes too, because other pods may use their old capacity.
 
-If capacity is free, both create a placement of the gang whose victims are its own members, as for a move. No other gang
-gets the new nodes, and the gang does not queue again. Otherwise members on suspect nodes keep running. Members on dead
-nodes are evicted; with `restart`, the whole gang, after the grace period of gangs that lost members.
+If capacity is free, both policies create a placement of the gang whose victims are the gang's own members, like a move.
+No other gang gets the new nodes, and the gang does not queue again. Otherwise members on suspect nodes keep running.
+Members on dead nodes are evicted. With `restart`, the whole gang is evicted after the grace period of gangs that lost
+members.
 
-A gang that restarts while all its members still run first gets its eviction notice, if it has one (`begunrepairs`).
+If all members of a restarting gang still run, they first get an eviction notice (`begunrepairs`).
 
-Faults in quick succession cause a single repair. A node that does not answer has time to recover. If most nodes are
-faulty at once, the cause is probably elsewhere, and nothing is repaired.
+Several faults in quick succession cause a single repair. A node that does not respond is given time to recover. If most
+nodes are faulty at once, the cause is probably outside the nodes, and nothing is repaired.
 """
 
 from collections.abc import Sequence
@@ -45,28 +46,28 @@ from muster.workloads.table import row_of
 SETTLE_S = 2.0
 """Seconds from the last fault of a gang's nodes until the repair, because faults often occur together."""
 SETTLE_MOST_S = 10.0
-"""Seconds from the first fault until the repair in any case."""
+"""Maximum number of seconds from the first fault until the repair."""
 MOST_GANGS = 16
 """Maximum number of gangs repaired in one cycle; the others follow in later cycles."""
 FEW_NODES = 2
-"""Number of faulty nodes that never stops repairs, as in kube-controller-manager's rule for zones."""
+"""Number of faulty nodes that never stops repairs, like in kube-controller-manager's rule for zones."""
 _BACK = "mpi"
-"""The framework whose programs may be able to take a member back (ULFM)."""
+"""The framework whose programs may be able to replace a lost process (ULFM)."""
 
 
 class Repair:
-    """The action that checks gangs that changed or whose nodes changed; it remembers the times of faults."""
+    """The action that checks gangs after changes of the gang or of its nodes, and remembers the times of faults."""
 
     name = "repair"
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
-        """Maps a faulty node with members of gangs → first time of its fault, in seconds since the epoch."""
+        """Maps a faulty node with gang members to the first time of its fault, in seconds since the epoch."""
         self._checks: dict[str, tuple[GangView, int]] = {}
-        """Maps the key of a gang without members on faulty nodes → gang and nodes' generation at its check."""
+        """Maps the key of a gang without faults to the gang, and to the generation of the nodes at its check."""
 
     def execute(self, session: Session) -> None:
-        """Decide Place and Repair for due gangs, and Unschedulable for gangs that cannot be repaired."""
+        """Decide Place and Repair for gangs with a due repair, and Unschedulable for gangs that cannot be repaired."""
         hurt = self._hurt(session)
         self._since = {node: self._since.get(node, session.now) for _, nodes in hurt for node in nodes}
         stopped, repaired = too_many(session), 0
@@ -76,7 +77,7 @@ class Repair:
             repaired += bool(session.attempt(gang, partial(self._repair, nodes=nodes, stopped=stopped)))
 
     def _hurt(self, session: Session) -> list[tuple[GangView, Faults]]:
-        """Return the started gangs with their members on faulty nodes; continue earlier repairs."""
+        """Return the started gangs with members on faulty nodes; continue earlier repairs."""
         before, self._checks = self._checks, {}
         generation, hurt = session.snapshot.generation, []
         for gang in session.snapshot.gangs:
@@ -92,7 +93,7 @@ class Repair:
         return hurt
 
     def _repair(self, session: Session, gang: GangView, *, nodes: Faults, stopped: Reason) -> bool:
-        """Repair one gang, if it is time; return True if something is evicted."""
+        """Repair one gang if its repair is due; return True if pods are evicted."""
         due = self._due(session, gang, nodes)
         lost = [pod for pod in gang.pods if pod.alive and pod.node in due]
         policy, why = chosen_policy(gang, lost)
@@ -106,7 +107,7 @@ class Repair:
         return _replace(session, gang, due, lost, why)
 
     def _restart(self, session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
-        """Restart a gang in place; where that is not possible, evict it once the grace of dead members is over."""
+        """Restart a gang in place; if that is impossible, evict it after the grace period for dead members."""
         there = [pod for pod in gang.pods if pod.alive]
         gone = {pod.uid for pod in lost}
         leaving = [*lost, *(pod for pod in there if pod.uid not in gone and _refuses(session, pod))]
@@ -133,7 +134,7 @@ class Repair:
         return {node: nodes[node] for node, moment in at.items() if moment <= session.now} if settled else {}
 
     def _due_at(self, session: Session, gang: GangView, node: str, fault: Fault | None) -> float:
-        """Return when a fault counts: at once, or after the grace of a node that does not answer."""
+        """Return the time when a fault counts: at once, or after the grace period of a node that does not respond."""
         seen = self._since[node]
         if fault is None or fault.kind == "suspect":
             return seen
@@ -143,7 +144,7 @@ class Repair:
 
 
 def too_many(session: Session) -> Reason:
-    """Return why too many faulty nodes stop repairs; empty if they do not."""
+    """Return the reason if too many faulty nodes stop repairs; otherwise empty."""
     faulty, known = len(session.snapshot.faults), len(session.snapshot.index)
     if faulty <= FEW_NODES or faulty < session.inputs.timing.fault_stop * known:
         return NOTHING
@@ -151,7 +152,7 @@ def too_many(session: Session) -> Reason:
 
 
 def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
-    """Return the policy for a gang that loses these members, and the reason for the choice as text."""
+    """Return the policy for a gang that loses these members, and the reason for this choice as text."""
     named, owner = policy_of(gang.options), gang.group.metadata.controller
     kind = row_of(owner)
     if kind is not None and kind.one_node_each:
@@ -178,12 +179,12 @@ def _default_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, 
 
 
 def _knows_all(session: Session, gang: GangView) -> bool:
-    """Return True if the planner knows every node on which members of a gang are alive."""
+    """Return True if the planner knows every node on which members of a gang run."""
     return all(pod.node in session.snapshot.index for pod in gang.pods if pod.alive)
 
 
 def fault_report(session: Session, gang: GangView) -> str:
-    """Return a message for the owner about members on faulty nodes; empty if there are none."""
+    """Return a message to the owner about members on faulty nodes; empty if no node is faulty."""
     faults = faulty_nodes(session, gang) if gang.started else {}
     lost = [pod for pod in gang.pods if pod.alive and pod.node in faults]
     return reasons.repairs.policy(_nodes_text(faults), len(lost), *chosen_policy(gang, lost)) if lost else ""
@@ -198,7 +199,7 @@ def _fault_text(fault: Fault | None) -> str:
 
 
 def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
-    """Replace members; without free capacity, only evict those that no longer run."""
+    """Replace members; without free capacity, evict only the members that no longer run."""
     words, dead = _nodes_text(due), [pod for pod in lost if is_dead(due[pod.node])]
     reason = reasons.repairs.replaces(words, len(lost), why, dead=bool(dead))
     if _place(session, gang, "replace", lost, lost, worst(due), reason):
@@ -215,7 +216,7 @@ def _place(
     session: Session, gang: GangView, policy: Policy, going: Sequence[PodRecord], leaving: Sequence[PodRecord],
     kind: RepairKind, reason: Reason, *, notified: bool = False,
 ) -> bool:  # fmt: skip
-    """Evict the pods `going`, and plan new nodes for the subset `leaving`; return False without free capacity.
+    """Evict the pods `going` and plan new nodes for the subset `leaving`; return False without free capacity.
 
     The other evicted pods return to their own nodes. The gang's spare slots are available to them, and their borrowers
     are evicted. With `notified` the pods get a notice first, if the gang has one.
@@ -239,7 +240,7 @@ def _place(
     operations = statement.commit_victims()
     spares = without(gang, {session.snapshot.name(operation.column) for operation in operations}, room)
     session.snapshot.leaving.update((pod.uid, pod) for pod in [*going, *(pod for _, pod in borrowers)])
-    if gang.independent:  # each pod is replaced alone, under another name
+    if gang.independent:  # each pod is replaced on its own, by a pod with another name
         session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason))
         return True
     runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
@@ -251,13 +252,13 @@ def _place(
             gang, runs, epoch, len(going), (*own, *borrowers), reason, spares=spares, notices=notices, waits_until=until
         )
     )
-    if not notices:  # otherwise they are notified after the placement is written
+    if not notices:  # otherwise the members are notified after the placement is written
         session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason, epoch))
     session.evicted.add(gang.key)
     return True
 
 
 def _refuses(session: Session, pod: PodRecord) -> bool:
-    """Return True if the node of a pod takes no new pods, e.g. because it is cordoned."""
+    """Return True if the node of a pod accepts no new pods, for example because it is cordoned."""
     column = session.snapshot.index.get(pod.node)
     return column is None or bool(session.node_codes(pod.cls)[column])

@@ -1,8 +1,8 @@
-"""Search for a gang's nodes, on a Statement: all members of the minimum together, and as many more pods as fit.
+"""Search for a gang's nodes, on a Statement: all members of the minimum together, then as many pods as fit.
 
 A search gets the gang's demand (`planner.ask`), and results in slots on the statement or in a shortage. The minimum is
 placed pod set by pod set, in two orders, and rolled back completely at the first failure. If any members may form the
-minimum, the search then uses the members that fit.
+minimum, the search then places the members that fit.
 """
 
 from bisect import bisect_left
@@ -35,28 +35,28 @@ NO_RANKS: Ranks = MappingProxyType({})
 
 @dataclass(slots=True)
 class SlotSearch:
-    """The search for slots of one gang, on a statement."""
+    """Search for the slots of one gang, on a statement."""
 
     session: Session
     statement: Statement
     ask: Ask
     spares: list[NodeSpares] | None = field(default=None, init=False)
-    """The gang's spare slots from now on; None if they are unchanged."""
+    """The gang's new spare slots; None if they are unchanged."""
     borrows: list[BorrowedSpares] | None = field(default=None, init=False)
-    """Spare slots of others on which it runs; None means the current ones."""
+    """Spare slots of other gangs that the gang borrows; None if the loans are unchanged."""
     grown: Counter[str] = field(default_factory=Counter, init=False)
-    """Pod set → slots above the minimum that this cycle gave it."""
+    """Maps a pod set to the number of slots above the minimum that this cycle has added."""
     _lacks: Shortage | None = field(default=None, init=False)
-    """The first shortage of a trial of all slots."""
+    """The first shortage in an attempt to place all slots."""
 
     @property
     def lacking(self) -> bool:
-        """True if the gang is below its minimum even with the slots of the statement."""
+        """True if the gang is below its minimum even with the slots on the statement."""
         return self.statement.slots < self.ask.least
 
     @property
     def left(self) -> int:
-        """Ranks that still want a node."""
+        """Number of ranks that still need a node."""
         return sum(map(len, self.ask.open.values())) - self.statement.slots
 
     def decide(self) -> None:
@@ -68,7 +68,7 @@ class SlotSearch:
     # -- the minimum, all members or none ---------------------------------------------------------------------------
 
     def minimum(self, more: Ranks = NO_RANKS) -> Shortage | None:
-        """Place the gang's minimum; return None on success, or the shortage of the first pod set that fails.
+        """Place the gang's minimum; return None on success, else the shortage of the first pod set that fails.
 
         `more` has ranks beyond the last, by pod set, that are filled with it. After a failure the statement may have
         slots that are to be discarded.
@@ -81,7 +81,7 @@ class SlotSearch:
         return None if self.any_members() else lacks
 
     def any_members(self) -> bool:
-        """Place any members that fit for the minimum, in order or else smallest first; return False if too few fit."""
+        """Place any members that fit for the minimum, in order or smallest first; return False if too few fit."""
         start = self.statement.checkpoint()
         for smallest_first in (False, True):
             if self._any_members(smallest_first=smallest_first):
@@ -105,7 +105,7 @@ class SlotSearch:
         return self.statement.slots - before >= ask.least
 
     def _first_members(self, more: Ranks) -> Shortage | None:
-        """Fill the first ranks that make up the minimum, and `more`."""
+        """Place the first ranks that make up the minimum, and the ranks in `more`."""
         gang, slots, self._lacks = self.ask.gang, self.ask.chosen(self.session.hooks), None
         for name, ranks in more.items():
             slots[name] = [*slots.get(name, ()), *ranks]
@@ -120,10 +120,10 @@ class SlotSearch:
         if lacks := self._in_domains(orders, slots) or self._lacks:
             return lacks
         pod_set = next((each for each in gang.pod_sets if slots.get(each.name)), gang.pod_sets[0])
-        return shortage(self.session, gang, pod_set, len(slots.get(pod_set.name, ())), 0)  # a plugin has left no nodes
+        return shortage(self.session, gang, pod_set, len(slots.get(pod_set.name, ())), 0)  # a plugin excludes all nodes
 
     def _fill_sets(self, orders: Sequence[list[PodSetView]], slots: Ranks, nodes: NodeSet) -> bool:
-        """Place all these slots or none; only the first shortage is counted."""
+        """Place all these slots or none; only the first shortage is reported."""
         first: Shortage | None = None
         start = self.statement.checkpoint()
         for order in orders:
@@ -138,7 +138,7 @@ class SlotSearch:
     def _fill_in_order(
         self, order: list[PodSetView], slots: Ranks, nodes: NodeSet, *, reported: bool
     ) -> Shortage | None:
-        """Place these pod sets up to the first failure; return its shortage, a placeholder if one is `reported`."""
+        """Place these pod sets until one fails; return its shortage, or a placeholder if one is `reported` already."""
         session, gang = self.session, self.ask.gang
         for pod_set in order:
             ranks = slots.get(pod_set.name, ())
@@ -147,7 +147,7 @@ class SlotSearch:
             if placed < len(ranks):
                 cls = pod_set.class_of(ranks[placed])
                 full = closed_nodes(session, gang, cls) if cls and placed and not reported else None
-                self.statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
+                self.statement.rollback(before)  # the causes are counted while the gang's other pod sets are placed
                 if reported:
                     return UNTOLD
                 left = [each for each in order if slots.get(each.name)]
@@ -156,7 +156,7 @@ class SlotSearch:
         return None
 
     def _in_domains(self, orders: Sequence[list[PodSetView]], slots: Ranks) -> Shortage | None:
-        """Return the shortage of a gang with required domains: of nodes in general, or of nodes in one domain."""
+        """Return the shortage of a gang with required domains: of all nodes, or of the nodes in one domain."""
         closest = self.session.hooks.closest_domain.call(self.ask.gang, slots)
         if closest is None:
             return None
@@ -168,7 +168,7 @@ class SlotSearch:
     # -- more members, as many as fit ------------------------------------------------------------------------------
 
     def more(self, wanted: Mapping[str, int], *, smallest_first: bool = False) -> None:
-        """Place as many open ranks as fit, with a maximum per pod set; of a unit, all or none."""
+        """Place as many open ranks as fit, up to a maximum per pod set; a unit is placed entirely or not at all."""
         session, ask, units = self.session, self.ask, self.ask.units
         share = shares_of(session) if smallest_first else None
         filled = {(each.pod_set, rank) for each in self.statement.operations for rank in each.ranks}
@@ -189,13 +189,13 @@ class SlotSearch:
                 self._unit(pod_set, unit)
 
     def _runs(self, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass | None, Sequence[int]]]:
-        """Return runs of ranks that are filled, or not, without regard to each other."""
+        """Return runs of ranks that can be placed, or not, independently of each other."""
         if pod_set.mixed and not self.ask.gang.framework:
             return alike_runs(pod_set, ranks)
         return [(pod_set.cls, ranks)]
 
     def _singly(self, pod_set: PodSetView, runs: Sequence[tuple[PodClass | None, Sequence[int]]], most: int) -> None:
-        """Fill up to `most` ranks, run by run; runs of members that do not fit are passed over."""
+        """Place up to `most` ranks, run by run; skip runs of members that do not fit."""
         full: set[PodClass] = set()
         for cls, alike in runs:
             if most <= 0:
@@ -211,7 +211,7 @@ class SlotSearch:
                 full.add(cls)
 
     def beside(self, pod_set: PodSetView, ranks: Sequence[int]) -> None:
-        """Place as many of these slots as fit next to the members with a node."""
+        """Place as many of these slots as fit close to the members with a node."""
 
         def fill_part(part: SlotGroup, nodes: NodeSet) -> int:
             return fill(self.session, self.statement, self.ask.gang, pod_set, part.slots[pod_set.name], nodes)
@@ -225,12 +225,12 @@ class SlotSearch:
             ranks = [rank for rank in ranks if rank not in placed]
 
     def _unit(self, pod_set: PodSetView, unit: Sequence[int]) -> None:
-        """Fill all slots of one unit, or none."""
+        """Place all slots of one unit, or none."""
         part = self.ask.part({pod_set.name: unit}, there(self.session, self.statement, self.ask))
         _all_placed(self.session, self.statement, self.ask.gang, part, {pod_set.name: pod_set})
 
     def _queue_room(self, pod_set: PodSetView, ranks: Sequence[int]) -> int:
-        """Return how many of these ranks, from the first, fit into the quota of the gang's queues."""
+        """Return the number of these ranks, from the first, that fit into the quota of the gang's queues."""
         if not ranks or pod_set.cls is None:
             return len(ranks)
 
@@ -243,9 +243,9 @@ class SlotSearch:
 
 
 def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
-    """Give all these evicted or ended pods new slots; return False if one does not fit.
+    """Give new slots to all these evicted or ended pods; return False if one does not fit.
 
-    The pods' own requests count, not the template's, and the new slots are near the members that stay.
+    The requests of the pods count, not those of the template, and the new slots are near the members that stay.
     """
     alike: dict[str, PodSetView] = {}
     for pod in pods:
@@ -275,7 +275,7 @@ def _all_placed(
 
 
 def place_whole(session: Session, gang: GangView) -> bool:
-    """Decide Place for a gang whose minimum fits beside the reservations of others; return False if it does not fit."""
+    """Decide Place for a gang if its minimum fits beside the reservations of others; otherwise return False."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), reservations_kept(session, gang):
@@ -289,7 +289,7 @@ def place_whole(session: Session, gang: GangView) -> bool:
 
 @contextmanager
 def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
-    """Keep the reservations of others."""
+    """Exclude the capacity that is reserved for other gangs."""
     before, session.reserved = session.reserved, session.reserved_from(gang)
     try:
         yield
@@ -298,7 +298,7 @@ def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
-    """Return pod set → rank → column of members with a node, including the statement's; None without topology."""
+    """Return the columns of members with a node, by pod set and rank, with the statement's; None without topology."""
     if ask.request is None:
         return None
     gang, found = ask.gang, session.snapshot.members_of(ask.gang)
@@ -313,7 +313,7 @@ def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[in
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Return the orders of pod sets to try: the largest share first, then as written; followers last in both."""
+    """Return the orders of pod sets to try: largest share first, then the given order; followers come last."""
     if len(gang.pod_sets) <= 1:
         return [gang.pod_sets]
     share = shares_of(session)
@@ -323,6 +323,6 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
 
 
 def shares_of(session: Session) -> Callable[[PodClass | None], float]:
-    """Return the function for the largest fraction of the cluster that one pod of a class requests; 0 if unknown."""
+    """Return a function for the largest fraction of the cluster that one pod of a class requests; 0 if unknown."""
     totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
     return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))

@@ -1,11 +1,12 @@
-"""Spare slots: capacity that a gang keeps on additional nodes of its domain for members that it may lose.
+"""Spare slots: capacity that a gang keeps on additional nodes of its domain, for members that it may lose.
 
-A spare is one node's worth of slots: as many as the gang would have on an empty node. They are planned with the gang's
-minimum, as members with ranks beyond its last, so that they are in its domain and obey all rules of its pods. If they
-do not fit, or the queue's limits refuse them, the gang starts without them, and gets them when they are free.
+A gang's spare on a node has as many slots as the gang would have members on that node if it were empty. Spare slots are
+planned with the gang's minimum, as members with additional ranks, so that they are in its domain and follow all rules
+of its pods. If spare slots do not fit or the queue's limits refuse them, the gang starts without them, and gets them
+when capacity is free.
 
-From then on they are entries of the ledger (`planner.state.spareentries`), in which no other gang is placed. A lost
-member may use any free capacity and the gang's own spare slots; a used spare slot is replaced later.
+Spare slots are entries of the ledger (`planner.state.spareentries`), and no other gang is placed on them. A lost member
+may use any free capacity and the gang's spare slots; a used spare slot is replaced later.
 """
 
 from collections import Counter
@@ -32,23 +33,23 @@ from muster.api.limits import SPARES
 from muster.api.muster.placement import BorrowedSpares, NodeSpares
 
 SEARCH_INTERVAL_S = 5.0
-"""Time after a failed search for spares until the next one for this gang."""
+"""Minimum time between a failed search for spare slots and the next search for the same gang."""
 SEARCHES = 8
-"""Searches for spares of running gangs in one cycle."""
+"""Maximum number of searches for spare slots of running gangs in one cycle."""
 
 
 @dataclass(slots=True)
 class Spares:
-    """Memory of spares from one cycle to the next."""
+    """Memory about spare slots from one cycle to the next."""
 
     _searched: dict[str, float] = field(default_factory=dict)
-    """UID of a gang → time of the last failed search for its spares, in seconds since the epoch."""
+    """Maps the UID of a gang to the time of its last failed search for spare slots, in seconds since the epoch."""
     _per_node: dict[bytes, int] = field(default_factory=dict)
-    """Class of a pod → maximum number of such pods on an empty node."""
+    """Maps a pod class to the maximum number of such pods on an empty node."""
     _version: int | None = None
 
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
-        """Return pod set → ranks beyond its last, one for each spare slot; empty for most gangs.
+        """Return the ranks of spare slots by pod set, which follow the members' ranks; empty for most gangs.
 
         A gang has at most as many spare slots as members: otherwise a gang of one pod could hold an unused rack. Ranks
         do not count here, because any user can label a pod with one.
@@ -69,7 +70,7 @@ class Spares:
         return found
 
     def _wanted_spares(self, session: Session, pod_set: PodSetView) -> int:
-        """Return the number of members of a pod set that an empty node can take."""
+        """Return the number of members of a pod set that an empty node can hold."""
         cls = pod_set.cls
         if cls is None:
             return 0
@@ -79,7 +80,7 @@ class Spares:
         return max(1, min(_members(pod_set), self._per_node[cls.key]))
 
     def refill(self, session: Session, reservations: HeadReservations) -> None:
-        """Decide KeepSpares for running gangs whose spare slots differ from the desired ones."""
+        """Decide KeepSpares for running gangs whose spare slots differ from the desired number."""
         away = {place.gang.key for place in session.decided(decisions.Place)} | session.evicted
         due = [gang for gang in session.snapshot.gangs if _is_due(gang) and gang.key not in away]
         self._searched = {gang.uid: self._searched[gang.uid] for gang in due if gang.uid in self._searched}
@@ -90,9 +91,9 @@ class Spares:
             searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, reservations)))
 
     def _refill(self, session: Session, gang: GangView, reservations: HeadReservations) -> bool:
-        """Do so for one gang; return True if a search was made.
+        """Decide KeepSpares for one gang; return True if a search was made.
 
-        While a gang lacks members of its minimum, its spares stay: they are for those.
+        While a gang lacks members of its minimum, its spare slots stay for these members.
         """
         if gang.taken < gang.floor.min_member:
             return False
@@ -114,7 +115,7 @@ class Spares:
 
 
 def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
-    """Fill the minimum on the search's statement, spares on the other; False, with no change, if it fails."""
+    """Place the minimum on the search's statement and spare slots on the other; on failure, undo and return False."""
     session, statement = search.session, search.statement
     amounts = session.amounts(search.ask) + _amounts(session, search.ask, ranks)
     if session.queue_refusal(search.ask, amounts) is not None:
@@ -130,7 +131,7 @@ def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
 
 
 def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) -> Iterator[Operation]:
-    """Yield the operations, restricted to the wanted ranks."""
+    """Yield the operations for the wanted ranks."""
     for operation in operations:
         ranks = [rank for rank in operation.ranks if wanted(operation.pod_set, rank)]
         if ranks:
@@ -138,13 +139,13 @@ def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) 
 
 
 def as_spare_runs(session: Session, operations: Sequence[Operation]) -> list[NodeSpares]:
-    """Return the content of a placement for these spare slots."""
+    """Return these spare slots in the form of a placement."""
     name = session.snapshot.name
     return joined([NodeSpares(each.pod_set, name(each.column), len(each.ranks)) for each in operations])
 
 
 def joined(seats: Sequence[NodeSpares]) -> list[NodeSpares]:
-    """Return the spare slots, grouped by pod set and node, of at most the allowed number of nodes."""
+    """Return the spare slots, grouped by pod set and node, up to the allowed number of nodes."""
     found: dict[tuple[str, str], int] = {}
     for each in seats:
         found[each.pod_set, each.node] = found.get((each.pod_set, each.node), 0) + each.count
@@ -152,7 +153,7 @@ def joined(seats: Sequence[NodeSpares]) -> list[NodeSpares]:
 
 
 class SpareSlots:
-    """Spare slots that a block uses as if they were free, and the rest afterwards."""
+    """Spare slots that a block may use like free capacity, and the slots that are left afterwards."""
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
         self._session = session
@@ -166,12 +167,12 @@ class SpareSlots:
                 self._spares.append((gang, run, column, session.snapshot.row_of(cls)))
 
     def __bool__(self) -> bool:
-        """True if there are any spare slots."""
+        """True if there is at least one spare slot."""
         return bool(self._spares)
 
     @contextmanager
     def free(self) -> Iterator[None]:
-        """Have the spare slots free in the block."""
+        """Count the spare slots as free within the block."""
         free = self._session.snapshot.free
         for _, run, column, row in self._spares:
             free[:, column] += row * run.count
@@ -189,12 +190,12 @@ class SpareSlots:
 
 
 def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
-    """Return the gang's spares without those slots that its own members took."""
+    """Return the gang's spare slots without the slots that its own members have taken."""
     return spares_left(gang.spares, (loan for loan in room.loans if loan.lender == gang.uid))
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[NodeSpares] | None:
-    """Return the gang's unlent spare slots on these nodes, and the taken ones; None if it has none."""
+    """Return the gang's spare slots without the unlent ones on these nodes and the taken ones; None without any."""
     if not gang.spares:
         return None
     unused = {(each.pod_set, each.node) for each in room.left}
@@ -202,25 +203,25 @@ def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[No
 
 
 def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
-    """Return the idle borrowers of this gang's spare slots, smallest first."""
+    """Return the gangs that borrow this gang's spare slots, smallest first."""
     found = [each for each in session.snapshot.gangs if not each.active and borrows(each, gang)]
     return sorted(found, key=lambda each: each.taken)
 
 
 def own_spares(session: Session, gang: GangView) -> SpareSlots:
-    """Return the gang's own spares that are not lent."""
+    """Return the gang's own spare slots that are not lent."""
     return SpareSlots(session, [gang])
 
 
 def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
-    """Return the spares on which a gang that borrows may run until they are needed; none if it may not be evicted."""
+    """Return the spare slots that a borrowing gang may use until they are needed; none if it may not be evicted."""
     leaves = session.snapshot.guards.can_be_taken_back(gang)
     return SpareSlots(session, (each for each in session.snapshot.gangs if each is not gang) if leaves else ())
 
 
 @contextmanager
 def spares_returned(session: Session, gang: GangView) -> Iterator[None]:
-    """Take the lent spares of other gangs than this one in the block: they have them back when borrowers go."""
+    """Take other gangs' lent spare slots within the block, because the slots return to them when borrowers end."""
     taken: list[tuple[int, Amounts]] = []
     for lender in session.snapshot.gangs:
         for run, cls in spare_runs_of(lender) if lender is not gang else ():
@@ -233,30 +234,30 @@ def spares_returned(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def _fits(free: Amounts, row: Amounts) -> int:
-    """Return how many members with these amounts fit into this capacity."""
+    """Return the number of members with these requests that fit into the free capacity."""
     wanted = np.flatnonzero(row)
     return max(0, int((free[wanted] // row[wanted]).min())) if len(wanted) else 0
 
 
 def _is_due(gang: GangView) -> bool:
-    """Return True for a running gang that keeps spare slots, or should."""
+    """Return True for a running gang that keeps spare slots or should keep some."""
     return not gang.active and gang.placement is not None and runs(gang) and bool(gang.spares or gang.spares_asked)
 
 
 def _members(pod_set: PodSetView) -> int:
-    """Return the number of pods that exist and have not ended; before the first one, the template's number."""
+    """Return the number of pods that exist and have not ended; before the first pod, the template's number."""
     if pod_set.template:
         return pod_set.replicas - (len(pod_set.taken) - pod_set.alive)
     return pod_set.alive + len(pod_set.waiting)
 
 
 def _countable(pod_set: PodSetView) -> bool:
-    """Return True for pods that only need amounts; parts of GPUs and claims are chosen for each pod."""
+    """Return True for pods that only request countable resources; GPU fractions and claims are chosen for each pod."""
     return pod_set.cls is not None and pod_set.cls.gpu is None and not pod_set.cls.needs and not pod_set.mixed
 
 
 def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[NodeSpares]:
-    """Return the usable spare slots, with a maximum per pod set."""
+    """Return the usable spare slots, up to a maximum per pod set."""
     left, kept = Counter(wanted), list[NodeSpares]()
     avoided = session.avoided.get(gang.key, ())
     for run, cls in spare_runs_of(gang):
@@ -274,7 +275,7 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
 
 
 def _found(session: Session, gang: GangView, lacking: Counter[str], reservations: HeadReservations) -> list[NodeSpares]:
-    """Return free capacity for this many more slots by pod set, near the gang's members; the session takes it."""
+    """Return capacity for these missing spare slots by pod set, near the gang's members; the session takes it."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), reservations.room_for(gang, growth=True):
@@ -288,5 +289,5 @@ def _found(session: Session, gang: GangView, lacking: Counter[str], reservations
 
 
 def _amounts(session: Session, ask: Ask, ranks: Ranks) -> Amounts:
-    """Return the amounts of these spare slots, int64 of shape (resources,)."""
+    """Return the resources of these spare slots, int64 of shape (resources,)."""
     return session.amounts(ask, {each.name: each.classes_of(ranks.get(each.name, ())) for each in ask.gang.pod_sets})

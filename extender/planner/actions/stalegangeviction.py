@@ -1,11 +1,11 @@
-"""The action that evicts the rest of a gang that lost members and could not be completed in time.
+"""The action that evicts the remaining members of a gang that lost members and was not completed in time.
 
-After KAI-Scheduler's action, with two differences: failed members count as present (a job's owner decides what a
-failure means), and finished members protect the others (its issue 1968). The gang's minimum at its start counts, so
-that a Job that is scaled up keeps its pods while there is no capacity for more.
+It follows KAI-Scheduler's action, with two differences. Failed members count as present, because the job's owner
+decides about failures. Finished members protect the others (KAI-Scheduler's issue 1968). The gang's minimum at its
+start counts, so that a Job that is scaled up keeps its pods while capacity for more pods is missing.
 
-Members with a node in a placement count as present, even if the placement is of this cycle. An evicted gang gets no
-nodes in the same cycle. A gang that must wait because of an avoided node (`actions.avoidance`) is not evicted.
+Members with a node in a placement count as present, even in a placement of this cycle. An evicted gang gets no nodes in
+the same cycle. A gang that must wait because of an avoided node (`actions.avoidance`) is not evicted.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from extender.planner.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """Tracks gangs that have started. The grace period is in the cycle's inputs; negative means never."""
+    """Tracks gangs that have started. The grace period is one of the cycle's inputs; a negative one never ends."""
 
     name = "stalegangeviction"
 
@@ -26,12 +26,12 @@ class StaleGangEviction:
         self._since: dict[str, float] = {}
 
     def execute(self, session: Session) -> None:
-        """Decide Evict for every member of a gang whose grace period is over, and is not completed by this cycle."""
+        """Decide Evict for all members of a gang whose grace period is over and which this cycle does not complete."""
         grace_s = session.inputs.timing.staleness_grace_s
         stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _is_stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
         for uid, gang in stale.items() if grace_s >= 0 else ():
-            waits = bool(session.failed_on.get(gang.key))  # for a node that is left out after a failure
+            waits = bool(session.failed_on.get(gang.key))  # because a node is avoided after a failure
             if session.now - self._since[uid] < grace_s or waits or _is_completed(session, gang):
                 continue
             session.withdraw(gang, decisions.Place)
@@ -41,7 +41,7 @@ class StaleGangEviction:
 
 
 def _is_stale(_session: Session, gang: GangView) -> bool:
-    """Return True if it started once, some members run, none has finished, and its starting minimum is not met."""
+    """Return True if the gang has started, some members run, none has finished, and the starting minimum is not met."""
     finished = any(pod_set.gone for pod_set in gang.pod_sets) or any(pod.phase == "Succeeded" for pod in gang.pods)
     if not gang.started or finished:
         return False
@@ -62,7 +62,7 @@ def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
 
 
 def _viable(gang: GangView, more: Counter[str]) -> bool:
-    """Return True if its members, including failed ones and this many more by pod set, suffice to continue."""
+    """Return True if the members, including failed ones and `more` by pod set, suffice to continue."""
     counts = {pod_set.name: len(pod_set.taken) + more[pod_set.name] for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:

@@ -1,4 +1,4 @@
-"""Builds the actions and plugins of successive configurations, and keeps unchanged ones."""
+"""Builder of the actions and plugins of successive configurations, which keeps unchanged ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from extender.planner.framework.session import Session
 
 
 class SwitchedPlugin:
-    """A plugin without some of its hooks."""
+    """A plugin with some of its hooks switched off."""
 
     def __init__(self, plugin: PlannerPlugin, off: frozenset[str]) -> None:
         self.plugin = plugin
@@ -18,18 +18,18 @@ class SwitchedPlugin:
 
     @property
     def name(self) -> str:
-        """Name in configurations."""
+        """The plugin's name in configurations."""
         return self.plugin.name
 
     def on_session_open(self, session: Session) -> None:
-        """Let the plugin register its functions, and remove functions of hooks that are switched off."""
+        """Let the plugin register its functions, then remove the functions of hooks that are switched off."""
         before = [(hook, len(hook.functions)) for hook in map(session.hooks.named, self._off)]
         self.plugin.on_session_open(session)
         for hook, number in before:
             del hook.functions[number:]
 
     def on_session_close(self, session: Session) -> None:
-        """Report the end of the cycle to the plugin."""
+        """Notify the plugin of the end of the cycle."""
         self.plugin.on_session_close(session)
 
 
@@ -45,7 +45,7 @@ class Assembly:
         self._registry = registry
         self._actions: dict[str, Action] = {}
         self._plugins: dict[str, tuple[Mapping[str, Any], PlannerPlugin]] = {}
-        """Name → arguments, and the plugin built from them."""
+        """Maps a plugin's name to its arguments and to the plugin built from them."""
 
     def build(self, config: SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
         """Return the actions and plugins of a configuration. Raises ValueError with all errors at once."""
@@ -83,7 +83,7 @@ class Assembly:
 
 
 def examine(text: str, registry: Registry) -> ConfigurationReport:
-    """Check the shape, names and arguments of a file, and return the report."""
+    """Check the fields, names and arguments of a file, and return the report."""
     config, errors = read(text)
     resolved = resolve(config, registry)
     errors += resolved.report.errors
@@ -95,7 +95,7 @@ def examine(text: str, registry: Registry) -> ConfigurationReport:
 
 
 def _stands_in(path: str, config: SchedulerConfig) -> bool:
-    """Return True for a path that the file itself sets, to something other than the default."""
+    """Return True for a path that the file sets to something other than the default."""
     default = SchedulerConfig()
     return not (
         (path == "actions" and config.actions == default.actions)

@@ -1,7 +1,7 @@
-"""All names in a file that belong to no single plugin: actions with their arguments, switches, and other sections.
+"""Names in a configuration that belong to no single plugin: actions, arguments, switches and other sections.
 
-Volcano spells some switches `enable…` and others `enabled…`. KAI-Scheduler has some from kube-batch and never reads
-them.
+Volcano spells some switches `enable…`, others `enabled…`. KAI-Scheduler inherited some switches from kube-batch and
+never reads them.
 """
 
 from collections.abc import Mapping
@@ -15,27 +15,27 @@ KAI = "KAI"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    """An action, an argument, or another name without parts; an argument's name may contain a `*`."""
+    """An action, an argument, or another name without parts; the name of an argument may contain a `*`."""
 
     of: str = VOLCANO
-    """Project that defines the entry."""
+    """Project that defines the name."""
     ours: str = ""
-    """Name in Muster; empty: the same."""
+    """The corresponding name in Muster; empty if it is the same."""
     differs: str = ""
-    """The difference in Muster, a sentence without its full stop; empty if there is none."""
+    """The difference in Muster, as a sentence without its full stop; empty if there is no difference."""
     without: str = ""
-    """Reason why the entry has no effect, also a sentence without its full stop."""
+    """Reason why the name has no effect, as a sentence without its full stop; empty if it has an effect."""
     default: Any = None
-    """Default value of an argument; None if it cannot be written down."""
+    """Default value of an argument; None if it cannot be written in a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(Name):
-    """A switch of a plugin, which is true or false."""
+    """A switch of a plugin, either true or false."""
 
     default: bool = True
     hooks: tuple[str, ...] = ()
-    """Hooks that the plugin does not get if the switch is off; none: the switch has no effect."""
+    """Hooks that the plugin does not get if the switch is off; empty if the switch has no effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +44,15 @@ class KnownPlugin(Name):
 
     arguments: Mapping[str, Name] = field(default_factory=dict)
     switches: Mapping[str, Switch] = field(default_factory=dict)
-    """Switches that mean something else for this plugin."""
+    """Maps the name of a switch with another meaning for this plugin to the switch."""
 
     def argument(self, name: str) -> Name | None:
-        """Return the entry of an argument; None if it is not known."""
+        """Return the entry of an argument; None if the argument is unknown."""
         exact = self.arguments.get(name)
         return exact or next((each for pattern, each in self.arguments.items() if fnmatchcase(name, pattern)), None)
 
     def joined(self, other: "KnownPlugin") -> "KnownPlugin":
-        """Return this plugin with the arguments of another project's plugin of the same name."""
+        """Return this plugin with the arguments that another project's plugin of the same name has in addition."""
         return replace(
             self,
             of=f"{other.of}, {self.of}",
@@ -80,15 +80,19 @@ ACTIONS: dict[str, Name] = {
     "reclaim": Name(
         of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, by KAI-Scheduler's rules"
     ),
-    "gangpreempt": Name(ours="preempt", differs="it is preempt, which always evicts whole gangs or their surplus pods"),
-    "gangreclaim": Name(ours="reclaim", differs="it is reclaim, which always evicts whole gangs or their surplus pods"),
+    "gangpreempt": Name(
+        ours="preempt", differs="the action is preempt, which always evicts whole gangs or their surplus pods"
+    ),
+    "gangreclaim": Name(
+        ours="reclaim", differs="the action is reclaim, which always evicts whole gangs or their surplus pods"
+    ),
     "shuffle": Name(without="pods are only evicted if a gang starts on the freed capacity"),
     "consolidation": Name(of=KAI, ours="consolidate"),
     "stalegangeviction": Name(of=KAI),
 }
 
 ACTION_ARGUMENTS: dict[str, dict[str, Name]] = {
-    "enqueue": {"overcommit-factor": Name(without="it is an argument of the plugin overcommit")},
+    "enqueue": {"overcommit-factor": Name(without="the name is an argument of the plugin overcommit")},
     "allocate": {"predicateErrorCacheEnable": _CACHE},
     "backfill": {"predicateErrorCacheEnable": _CACHE},
     "preempt": {
@@ -103,7 +107,7 @@ ACTION_ARGUMENTS: dict[str, dict[str, Name]] = {
     "gangpreempt": {"maxDomains": _TRIAL, "allowWholeBundle": _TRIAL},
     "gangreclaim": {"maxDomains": _TRIAL, "allowWholeBundle": _TRIAL},
 }
-"""Action → its arguments, which Volcano's files have under `configurations`."""
+"""Maps an action to its arguments, which Volcano's files have under `configurations`."""
 
 _NEVER_READ = Switch(of=KAI, default=False, without="neither KAI-Scheduler nor Muster uses it")
 _NOT_ASKED = "no action of Muster has such a hook"
@@ -134,7 +138,7 @@ SWITCHES: dict[str, Switch] = {
     "enableReclaimable": Switch(hooks=("reclaim_victim_filter", "reclaim_scenario_validator")),
     "enablePreemptive": Switch(hooks=("can_reclaim_resources",)),
     "enableHierarchy": Switch(default=False, without="queues always count towards their parents"),
-    "enabledOverused": Switch(without="Muster checks for each gang and its amounts whether the queue may use more"),
+    "enabledOverused": Switch(without="Muster checks for each gang if the queue may use the requested resources"),
     **_all("enableJobPipelined enableJobStarving enableBestNode enableTargetJob", Switch(without=_NOT_ASKED)),
     **_all("enableReservedNodes enabledVictim", Switch(without=_NOT_ASKED)),
     "enabledClusterOrder": Switch(default=False, without=_NOT_ASKED),
@@ -143,7 +147,7 @@ SWITCHES: dict[str, Switch] = {
     **_all("disableJobOrder disableJobReady disableTaskOrder disableQueueOrder", _NEVER_READ),
     **_all("disablePreemptable disableReclaimable disablePredicate disableNodeOrder", _NEVER_READ),
 }
-"""A switch that is not at its default removes its hooks from the plugin, or is reported."""
+"""Maps a switch to its effect; a switch that is not at its default removes hooks from the plugin, or is reported."""
 
 SECTIONS: dict[str, Name] = {
     "configurations": Name(differs="the arguments of actions: docs/scheduler-configuration.md lists them"),
@@ -164,8 +168,8 @@ METRICS = (
     "tls.insecureSkipVerify",
     *(f"elasticsearch.{each}" for each in _ELASTICSEARCH),
 )
-"""The fields of `metrics`; a dot separates a field from one inside it."""
+"""Known fields of `metrics`; a dot separates a field from a field inside it."""
 _USAGE = "halfLifePeriod windowSize windowType tumblingWindowCronString fetchInterval stalenessPeriod waitTimeout"
 _USAGE_PARAMS = tuple(f"usageParams.{each}" for each in (*_USAGE.split(), "extraParams*"))
 USAGE_DB = ("clientType", "connectionString", "connectionStringEnvVar", *_USAGE_PARAMS)
-"""The fields of `usageDBConfig`."""
+"""Known fields of `usageDBConfig`."""

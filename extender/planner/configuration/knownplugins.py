@@ -1,4 +1,4 @@
-"""The plugins of Volcano and KAI-Scheduler, and their arguments."""
+"""Table of the plugins of Volcano and KAI-Scheduler, with their arguments."""
 
 from extender.planner.configuration.known import KAI, KnownPlugin, Name, Switch
 
@@ -10,18 +10,18 @@ _NO_CACHE = Name(without="results are always cached until the node changes", def
 _BINDS = Name(without="kube-scheduler binds volumes, by its own configuration")
 _CLAIMS = Name(without="the plugin dynamicresources counts claimed devices")
 _NO_METRICS = "no plugin of Muster reads the load of nodes"
-_NO_GANG = Name(without="the plugins that order nodes place pods without a gang")
-_DEVICES = "parts of GPUs are always counted (docs/dynamic-resources.md); device plugins share out other devices"
+_NO_GANG = Name(without="the plugins that order nodes also apply to pods without a gang")
+_DEVICES = "GPU fractions are always counted (docs/dynamic-resources.md); device plugins divide other devices"
 _WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
 
 
 def _plain(names: str) -> dict[str, Name]:
-    """Return the entries of arguments of a plugin without effect."""
+    """Return entries for arguments of a plugin that has no effect."""
     return dict.fromkeys(names.split(), Name())
 
 
 _VOLCANO: dict[str, KnownPlugin] = {
-    "priority": KnownPlugin(differs="it orders gangs; the plugin taskorder orders the pods of a gang"),
+    "priority": KnownPlugin(differs="this plugin orders gangs; the plugin taskorder orders the pods of a gang"),
     "gang": KnownPlugin(
         differs="gangs always start as a whole and are evicted as a whole or down to their minimum",
         switches={"enablePreemptable": _WHOLE, "enableReclaimable": _WHOLE},
@@ -37,12 +37,12 @@ _VOLCANO: dict[str, KnownPlugin] = {
         arguments={"overcommit-factor": Name(default=1.2)},
     ),
     "drf": KnownPlugin(
-        differs="it orders gangs by dominant share but does not vote on victims; proportion computes shares of queues"
+        differs="this plugin orders gangs by dominant share but does not vote on victims; proportion computes shares"
     ),
     "proportion": KnownPlugin(differs="fair shares follow KAI-Scheduler's rules over the same fields of queues"),
     "capacity": KnownPlugin(
         ours="proportion",
-        differs="it is proportion, which reads the same fields: deserved, capability, guarantee, parent",
+        differs="use proportion, which reads the same fields: deserved, capability, guarantee, parent",
         arguments={
             "ancestorReclaimLevel": Name(without="reclaim compares the branches below a common ancestor", default=0),
             "capacity.DynamicResourceAllocationEnable": _CLAIMS,
@@ -137,15 +137,15 @@ _KAI: dict[str, KnownPlugin] = {
     "ray": KnownPlugin(of=KAI, without=_IN_RANK_ORDER),
     "nodeavailability": KnownPlugin(of=KAI),
     "gpusharingorder": KnownPlugin(of=KAI),
-    "gpupack": KnownPlugin(of=KAI, differs="it also orders nodes, by the number of free GPUs"),
-    "gpuspread": KnownPlugin(of=KAI, differs="it also orders nodes, by the number of free GPUs"),
+    "gpupack": KnownPlugin(of=KAI, differs="the plugin also orders nodes, by the number of free GPUs"),
+    "gpuspread": KnownPlugin(of=KAI, differs="the plugin also orders nodes, by the number of free GPUs"),
     "resourcetype": KnownPlugin(of=KAI),
     "subgrouporder": KnownPlugin(of=KAI),
     "taskorder": KnownPlugin(of=KAI, differs="the label is muster.dev/task-priority"),
     "nominatednode": KnownPlugin(of=KAI, without="gangs are pinned to their nodes; nominations are not used"),
     "dynamicresources": KnownPlugin(
         of=KAI,
-        differs="it counts the devices of nodes by kind; kube-scheduler decides which device a claim gets",
+        differs="the plugin counts the devices of nodes by kind; kube-scheduler decides which device a claim gets",
         arguments={"maxCelCacheEntries": Name(without="results are cached for the existing devices")},
     ),
     "nodeplacement": KnownPlugin(of=KAI, arguments={"cpu": Name(default="binpack"), "gpu": Name(default="binpack")}),
@@ -174,4 +174,4 @@ _KAI: dict[str, KnownPlugin] = {
 PLUGINS: dict[str, KnownPlugin] = _VOLCANO | {
     name: plugin.joined(_VOLCANO[name]) if name in _VOLCANO else plugin for name, plugin in _KAI.items()
 }
-"""The plugins of both projects; a plugin that both have accepts the arguments of both."""
+"""Maps a name to the plugin of both projects; a plugin that both projects have accepts the arguments of both."""

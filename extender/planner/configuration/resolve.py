@@ -1,4 +1,4 @@
-"""Compares a configuration with the known names and the registry: the parts to build, and the report."""
+"""Comparison of a configuration with the known names and the registry; results in parts to build and a report."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from extender.planner.framework.registry import ACTION_GROUP, PLUGIN_GROUP, Regi
 
 
 class NameEffect(Enum):
-    """How a name's effect in Muster differs from its effect in its own project."""
+    """The difference between a name's effect in Muster and in the project that defines it."""
 
     DIFFERENT = "different"
     NONE = "no effect"
@@ -30,17 +30,17 @@ class NameEffect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A name in a file whose effect differs from that in its own project."""
+    """A name in a file whose effect in Muster differs from its effect in its own project."""
 
     path: str
     """Path in the file, e.g. `tiers[0].plugins[1].enablePreemptable`."""
     name: str
     effect: NameEffect
     why: str
-    """A sentence without its full stop."""
+    """The difference, as a sentence without its full stop."""
 
     def __str__(self) -> str:
-        """Return one line for people."""
+        """Return the finding as one line of text."""
         name = "" if self.path.endswith(self.name) else f"{self.name}: "
         return f"{self.path}: {name}{self.effect.value}: {self.why}"
 
@@ -51,7 +51,7 @@ class ConfigurationReport:
 
     findings: list[Finding] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """Sentences, each with the path in the file; a configuration with errors is not used."""
+    """Sentences that each name a path in the file; a configuration with errors is not used."""
 
     def differs(self, path: str, name: str, why: str) -> None:
         """Report that a name has another meaning in Muster."""
@@ -62,7 +62,7 @@ class ConfigurationReport:
         self.findings.append(Finding(path, name, NameEffect.NONE, why))
 
     def unknown(self, path: str, what: str, name: str, valid: Iterable[str], *, later: bool = False) -> None:
-        """Report an unknown name; `later`: a package installed since this process started knows it."""
+        """Report an unknown name; `later` means that a package installed since this process started defines it."""
         known = ", ".join(sorted(valid)) or "none"
         more = f"; {INSTALLED_LATER}" if later else ""
         self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {known}{more}")
@@ -72,20 +72,20 @@ class ConfigurationReport:
         return [finding for finding in self.findings if finding.effect is effect]
 
     def lines(self) -> Iterator[str]:
-        """Yield the report for people: errors first, then different meanings, then names without effect."""
+        """Yield the lines of the report: errors, different meanings, then names without effect."""
         yield from (f"error: {error}" for error in self.errors)
         for effect in (NameEffect.DIFFERENT, NameEffect.NONE):
             yield from (str(finding) for finding in self.findings_of_kind(effect))
 
 
-INSTALLED_LATER = "it was installed after this process started: restart the process"
+INSTALLED_LATER = "the package was installed after this process started: restart the process"
 ENQUEUE, GANG = "enqueue", "gang"
 CONSTRAINTS = ("predicates", "dynamicresources", "topology")
 """Plugins that enforce requirements of pods and gangs; every configuration has them."""
 _VOTES = frozenset({"job_enqueueable", "job_enqueued"})
-_REQUIRED = "it is always active: requirements of pods and gangs hold under every configuration"
+_REQUIRED = "the plugin is always active: requirements of pods and gangs hold under every configuration"
 _CONSTRAINING = frozenset({"pre_predicate", "predicate", "neighbour_predicate", "subset_nodes", "closest_domain"})
-"""Hooks that no switch removes from these plugins."""
+"""Hooks of these plugins that no switch removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,10 @@ class PluginUse:
 
     name: str
     path: str
-    """Path in the file; empty for a plugin that is not in it."""
+    """Path in the file; empty for a plugin that the file does not name."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
-    """Hooks that are switched off for it."""
+    """Hooks that are switched off for the plugin."""
 
 
 @dataclass(slots=True)
@@ -108,11 +108,11 @@ class Resolved:
     plugins: list[PluginUse] = field(default_factory=list)
     report: ConfigurationReport = field(default_factory=ConfigurationReport)
     votes: bool = True
-    """True if plugins vote on the admission of gangs; as in Volcano, False if the file does not name `enqueue`."""
+    """True if plugins vote on the admission of gangs; False, as in Volcano, if the file does not name `enqueue`."""
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
-    """Return the parts to build, in order, and the report. Plugins check their arguments."""
+    """Return the parts to build, in order, and the report. Each plugin checks its own arguments."""
     found = Resolved()
     _actions(config, registry, found)
     for number, tier in enumerate(config.tiers):
@@ -121,7 +121,9 @@ def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
                 _plugin(option, f"tiers[{number}].plugins[{position}]", registry, found)
     if all(use.name != GANG for use in found.plugins):
         found.plugins.insert(0, PluginUse(GANG, ""))
-        found.report.differs("tiers", GANG, "it is always active, and first: members start together or not at all")
+        found.report.differs(
+            "tiers", GANG, "the plugin is always active, and first: members start together or not at all"
+        )
     for name in CONSTRAINTS:
         if name in registry.plugins and all(use.name != name for use in found.plugins):
             found.plugins.append(PluginUse(name, ""))
@@ -145,7 +147,7 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
                 later = registry.came_later(ACTION_GROUP, name)
                 report.unknown("actions", "action", name, {*registry.actions, *ACTIONS}, later=later)
         elif ours in found.actions:
-            report.differs("actions", name, f"action {ours} runs once in a cycle, where it is named first")
+            report.differs("actions", name, f"action {ours} runs once in a cycle, at its first position")
         else:
             found.actions.append(ours)
             if known and known.differs:
@@ -154,7 +156,9 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
         found.actions.insert(0, ENQUEUE)
         found.votes = False
         report.differs(
-            "actions", ENQUEUE, "it always runs first, and calls no plugin: pods are created only for admitted gangs"
+            "actions",
+            ENQUEUE,
+            "the action always runs first, and calls no plugin: pods are created only for admitted gangs",
         )
 
 
@@ -236,7 +240,7 @@ def _sections(config: SchedulerConfig, registry: Registry, report: Configuration
 
 
 def _usage(config: SchedulerConfig, found: Resolved) -> None:
-    """Pass the half-life of usage, which KAI-Scheduler's files set outside the plugins, to plugin proportion."""
+    """Pass the half-life of usage to plugin proportion; KAI-Scheduler's files set it outside the plugins."""
     content = config.sections.get("usageDBConfig")
     params = content.get("usageParams") if isinstance(content, dict) else None
     half_life = params.get("halfLifePeriod") if isinstance(params, dict) else None
@@ -260,7 +264,7 @@ def _check_fields(name: str, content: Any, registry: Registry, report: Configura
 
 
 def _flat(content: Any, prefix: str = "") -> list[str]:
-    """Return the dotted paths of all fields in a mapping and in the mappings inside it."""
+    """Return the dotted paths of all fields in a mapping, including nested mappings."""
     if not isinstance(content, dict):
         return [prefix] if prefix else []
     return [name for key, value in content.items() for name in _flat(value, f"{prefix}.{key}" if prefix else str(key))]

@@ -1,4 +1,4 @@
-"""The known names and hooks as tables for the documentation, and the default configuration as a file."""
+"""Tables of the known names and hooks for the documentation, and the default configuration as a file."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -44,13 +44,13 @@ def tables(registry: Registry) -> dict[str, DocumentedTable]:
         "action-arguments": DocumentedTable(("action", "argument", "in Muster"), _action_arguments()),
         "plugins": DocumentedTable(("plugin", "of", "in Muster"), _names(PLUGINS, registry.plugins)),
         "plugin-arguments": DocumentedTable(("plugin", "argument", "default", "in Muster"), _arguments(registry)),
-        "switches": DocumentedTable(("switch", "of", "default", "hooks that it takes"), _switches()),
+        "switches": DocumentedTable(("switch", "of", "default", "hooks that it removes"), _switches()),
         "sections": DocumentedTable(("field", "of", "in Muster"), _sections()),
     }
 
 
 def hook_table() -> DocumentedTable:
-    """Return a row per hook: the question, the function of its Protocol, and the rule."""
+    """Return a table with one row per hook: the question, the function of its Protocol, and the rule."""
     rows = []
     for each in fields(Hooks):
         function = HOOKS[each.name]

@@ -1,11 +1,11 @@
-"""Devices that pods claim (resource.k8s.io/v1), counted so that gangs are planned on nodes that can hold them.
+"""Devices that pods claim (resource.k8s.io/v1), counted so that gangs are planned on nodes with enough devices.
 
-`cel` matches a device with an expression, `claims` reads the number of devices of each kind from a claim, and `pools`
-lists the existing devices. `inventory` has the devices of every node and the kinds of each device. `rows` converts them
-to amounts: devices become resources of a node, like cpu, and claims become requests for them. `needs` is the sum of all
-claims of a pod.
+`cel` evaluates an expression for a device, `claims` reads the number of devices of each kind from a claim, and `pools`
+lists the existing devices. `inventory` has the devices of every node, and the kinds to which each device belongs.
+`rows` converts devices and claims to resources: devices become resources of a node, like cpu, and claims become
+requests. `needs` computes the sum of all claims of a pod.
 
-The package guesses nothing: demands that cannot be counted exactly are left out of the amounts and reported by name.
-kube-scheduler, which allocates every device, decides about them. Pure: no I/O, no clock. The package imports muster.api
-and muster.resources, and from the extender only `planner.reasons`. Start at `rows`, which explains the idea.
+The package does not estimate: a demand that cannot be counted exactly is left out and reported by name. kube-scheduler,
+which allocates every device, then decides. Pure code: no I/O, no clock. The package imports muster.api and
+muster.resources, and from the extender only `planner.reasons`. Start reading at `rows`, which explains the idea.
 """

@@ -1,12 +1,12 @@
-"""Matches of devices with expressions of the Common Expression Language, as in the API server.
+"""Evaluation of expressions (Common Expression Language) about devices, as in the API server.
 
 The interpreter is the language's own one in C++ (cel-expr-python); an evaluation takes some microseconds. Expressions
-that use Kubernetes' libraries for sets, lists or addresses do not compile: they are unsupported, and so are expensive
-expressions.
+that use Kubernetes' libraries for sets, lists or addresses do not compile and are unsupported; expensive expressions
+are unsupported too.
 
-An expression depends only on the attributes and capacities that it names. So answers are cached by expression and by
-these values, not by device: a thousand devices that differ in their serial number cost one evaluation. Tenants write
-the expressions: re2 searches them in time proportional to their length, and a refusal is cached.
+An expression depends only on the attributes and capacities that it names. Answers are therefore cached by expression
+and these values, not by device. A thousand devices that differ only in their serial number cost one evaluation. Tenants
+write the expressions: re2 matches patterns in time proportional to the text, and a refusal is cached.
 """
 
 from collections.abc import Hashable, Mapping
@@ -20,13 +20,13 @@ from extender.planner.dynamic.functions import environment, quantity_value, semv
 from muster.api.kubernetes.devices import Device
 
 MOST_CHARS = 10 * 1024
-"""Longest expression, as in the API."""
+"""Maximum length of an expression, as in the API."""
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
-"""Maximum length of an expression with loops, and maximum number of loops: their cost is not proportional to the
-length.
+"""Maximum length of an expression with loops, and maximum number of loops, because loops cost more than linear time.
 """
 MOST_ANSWERS = 8192
-"""Maximum number of evaluations of an expression; kube-scheduler handles expressions that distinguish more devices."""
+"""Maximum number of evaluations of an expression; kube-scheduler decides for expressions that distinguish more
+devices."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )
@@ -38,13 +38,12 @@ _ACCESS = re2.compile(
 _PLAIN = re2.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
 _DEVICE = re2.compile(r"\bdevice\b")
 Mention = tuple[str, str | None, str | None]
-"""A reference to a device in an expression: `attributes` or `capacity`, the domain (None: all), and the name (None:
-all).
+"""A reference to a device in an expression: `attributes` or `capacity`, then domain and name (None means all).
 """
 
 
 class UnsupportedError(ValueError):
-    """The expression is left to kube-scheduler; the message gives the reason to users."""
+    """The expression is left to kube-scheduler; the message has the reason for users."""
 
 
 class Selector:
@@ -64,9 +63,9 @@ class Selector:
             raise UnsupportedError(reasons.devices.not_understood(error=str(error).partition("\n")[0][:200])) from error
 
     def matches(self, driver: str, device: Device) -> bool:
-        """Return True if the expression is true for the device; an error (e.g. a missing attribute) counts as False."""
+        """Return True if the expression is true for the device; an error (a missing attribute) counts as False."""
         values = tuple(_values_of(driver, device, mention) for mention in self.mentions)
-        key = driver, device.allow_multiple_allocations, values  # everything that the answer depends on
+        key = driver, device.allow_multiple_allocations, values  # everything on which the answer depends
         answer = self._answers.get(key)
         if answer is None:
             if len(self._answers) >= MOST_ANSWERS:
@@ -75,7 +74,7 @@ class Selector:
         return answer
 
     def drop_answers(self) -> None:
-        """Drop the cached answers, since answers about removed devices count towards the limit."""
+        """Remove the cached answers, because answers about removed devices count towards the limit."""
         self._answers.clear()
 
     def _evaluate(self, driver: str, device: Device) -> bool:
@@ -93,7 +92,7 @@ class Selector:
 
 
 def selector(expression: str) -> Selector:
-    """Return the selector of an expression; equal expressions share one. Raises UnsupportedError."""
+    """Return the selector of an expression; equal expressions share one selector. Raises UnsupportedError."""
     found = _compiled(expression)
     if isinstance(found, str):
         raise UnsupportedError(found)
@@ -102,7 +101,7 @@ def selector(expression: str) -> Selector:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Selector | str:
-    """Return the selector, or why there is none; caching refusals saves a compilation in each cycle."""
+    """Return the selector, or the reason for a refusal; caching refusals saves a compilation in each cycle."""
     try:
         return Selector(expression)
     except UnsupportedError as error:
@@ -124,7 +123,7 @@ def mentions(expression: str) -> tuple[Mention, ...]:
 
 
 def environment_of(driver: str, device: Device) -> dict[str, Any]:
-    """Return the variable `device` of expressions: names by domain; names without a domain are under the driver's."""
+    """Return the variable `device` of expressions, with names by domain; the driver is the default domain."""
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in device.attributes.items():
         domain, _, short = name.rpartition("/")

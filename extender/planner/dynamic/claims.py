@@ -1,10 +1,10 @@
-"""The demand of a claim: the number of devices of each kind, and descriptions of demands that cannot be counted.
+"""Demand of a claim: the number of devices of each kind, and descriptions of demands that cannot be counted.
 
-Requests with the same class, selectors and tolerations are of one kind. A request asks for a number of devices of a
-kind (`ExactCount`), for all devices of a node (`All`), or for access in addition to their users. The last
-(`adminAccess`) takes no device. `firstAvailable` can be counted if each alternative is one device: its kind contains
-all devices that fulfil any alternative. Devices that must share an attribute can be counted if, on every node, all
-devices of the kinds share it.
+Requests with the same class, selectors and tolerations request devices of the same kind. A request wants a number of
+devices of a kind (`ExactCount`), all devices of a node (`All`), or administrative access. Administrative access
+(`adminAccess`) takes no device, because other users may have the devices. `firstAvailable` can be counted if each
+alternative is one device; its kind contains all devices that satisfy any alternative. Devices that must share an
+attribute can be counted if all devices of these kinds share it on every node.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ MOST_NAME_CHARS = 160
 
 @dataclass(frozen=True, slots=True)
 class Tolerated:
-    """Hashable form of a toleration of device taints."""
+    """A toleration of device taints in hashable form."""
 
     key: str
     operator: str
@@ -42,7 +42,7 @@ class Tolerated:
     def covers(self, taint: DeviceTaint) -> bool:
         """Return True if the toleration covers the taint.
 
-        No key (with `Exists`) means every taint, no effect means every effect.
+        Without a key (with `Exists`) it covers every taint; without an effect it covers every effect.
         """
         if (self.key and self.key != taint.key) or (self.effect and self.effect != taint.effect):
             return False
@@ -56,13 +56,13 @@ def tolerated(toleration: Toleration) -> Tolerated:
 
 @dataclass(frozen=True, slots=True)
 class DeviceAlternative:
-    """An alternative in a request: a device of this class that meets all these demands."""
+    """An alternative in a request: a device of this class that meets all demands."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
     tolerations: tuple[Tolerated, ...] = ()
     attributes: tuple[str, ...] = ()
-    """Attributes that the device must have, since all devices of the claim must agree in them."""
+    """Attributes that the device must have, because all devices of the claim must have the same values."""
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
         """Return True if the device meets all demands. Raises UnsupportedError if only kube-scheduler can decide."""
@@ -91,11 +91,17 @@ class DeviceKind:
     alternatives: tuple[DeviceAlternative, ...]
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """Return True if the device meets an alternative. Raises UnsupportedError if only kube-scheduler can decide."""
+        """Return True if the device meets one of the alternatives.
+
+        Raises UnsupportedError if only kube-scheduler can decide.
+        """
         return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
 
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:
-        """Drop the cached answers of its expressions, before all devices are matched. May raise UnsupportedError."""
+        """Remove the cached answers of the kind's expressions before all devices are matched.
+
+        May raise UnsupportedError.
+        """
         for wanted in self.alternatives:
             known = classes.get(wanted.device_class)
             given = (each.cel.expression for each in known.spec.selectors if each.cel is not None) if known else ()
@@ -104,12 +110,12 @@ class DeviceKind:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of its device classes."""
+        """Names of the kind's device classes."""
         return tuple(wanted.device_class for wanted in self.alternatives)
 
     @property
     def name(self) -> str:
-        """Name of its resource: Kubernetes' name for the device class, with further demands in brackets."""
+        """Name of the kind's resource: Kubernetes' name for the device class, with further demands in brackets."""
         words = " or ".join(map(str, self.alternatives))
         first = self.alternatives[0]
         is_plain = (
@@ -128,7 +134,7 @@ def kind_of_class(name: str) -> DeviceKind:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A constraint: the devices of these kinds in a claim must have the same value of an attribute."""
+    """A constraint: the claim's devices of these kinds must have the same value of an attribute."""
 
     attribute: str
     kinds: tuple[DeviceKind, ...]
@@ -140,12 +146,12 @@ class DeviceDemand:
 
     counts: tuple[tuple[DeviceKind, int], ...] = ()
     all_of: tuple[DeviceKind, ...] = ()
-    """Kinds of which it takes all devices of the node, at least one."""
+    """Kinds of which the claim takes all devices of the node, at least one."""
     beside: tuple[tuple[DeviceKind, int], ...] = ()
-    """Devices that must be on the node, in use or not."""
+    """Kinds and numbers of devices that must be on the node, in use or not."""
     alike: tuple[Alike, ...] = ()
     unseen: tuple[str, ...] = ()
-    """Descriptions of demands that are left to kube-scheduler."""
+    """Descriptions of demands that only kube-scheduler checks."""
 
     @property
     def kinds(self) -> set[DeviceKind]:
@@ -154,7 +160,7 @@ class DeviceDemand:
 
 
 def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
-    """Read a claim or the spec of a template."""
+    """Return the demand of a claim or of a template's spec."""
     counts: list[tuple[DeviceKind, int]] = []
     all_of: list[DeviceKind] = []
     beside: list[tuple[DeviceKind, int]] = []
@@ -181,7 +187,7 @@ def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
 def _read_device_request(
     request: DeviceRequest, attributes: tuple[str, ...]
 ) -> tuple[DeviceKind, int, ExactDeviceRequest | None] | str:
-    """Return the kind, the number of devices (0: all), and the request if exact; or why it is not counted."""
+    """Return the kind, the number of devices (0: all), and an exact request; or why the request is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
@@ -236,5 +242,5 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """Return True if the constraint names the request, one of its alternatives, or none (so all requests)."""
+    """Return True if the constraint names the request or an alternative of it, or names nothing (and so means all)."""
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

@@ -1,8 +1,8 @@
-"""The environment of expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
+"""Environment of expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
 
-The interpreter represents quantities and versions as maps with one text; equal values have equal maps. Of the API
-server's quantity and semver libraries, only the functions that selectors use exist; an expression with another function
-does not compile.
+The interpreter represents a quantity or version as a map with one text; equal values have equal maps. Only the quantity
+and semver functions of the API server that selectors use exist here. An expression with another function does not
+compile.
 """
 
 import re
@@ -32,13 +32,16 @@ def quantity_value(text: str | float) -> Value:
 
 
 def semver_value(text: str) -> Value:
-    """Return a version without build metadata as a value of the language. Raises ValueError if it is not semantic."""
+    """Return a version as a value of the language, without its build metadata.
+
+    Raises ValueError if the text is not a semantic version.
+    """
     parse_semver(text)
     return {SEMVER: text.partition("+")[0]}
 
 
 def readable(read: Callable[[str], object], text: str) -> bool:
-    """Return True if `read` can read the text."""
+    """Return True if the function `read` accepts the text."""
     try:
         read(text)
     except ValueError:
@@ -47,9 +50,9 @@ def readable(read: Callable[[str], object], text: str) -> bool:
 
 
 def compare(left: Value, right: Value) -> int:
-    """Return 1 if the first value is more or newer, 0 if they are equal, else -1.
+    """Return 1 if the first value is larger or newer, 0 if both are equal, otherwise -1.
 
-    Raises ValueError for unlike kinds.
+    Raises ValueError if the values are of unlike kinds.
     """
     if QUANTITY in left and QUANTITY in right:
         a, b = amount_of(left), amount_of(right)
@@ -61,38 +64,41 @@ def compare(left: Value, right: Value) -> int:
 
 
 def amount_of(value: Value) -> Fraction:
-    """Return the amount of a quantity. Raises ValueError if the value is not a quantity."""
+    """Return the number that a quantity represents. Raises ValueError if the value is not a quantity."""
     if QUANTITY not in value:
-        raise ValueError("this is not a quantity")
+        raise ValueError("the value is not a quantity")
     return Fraction(value[QUANTITY])
 
 
 def integer(amount: Fraction) -> int:
-    """Return the amount as an integer. Raises ValueError if it is not a whole number."""
+    """Return the number as an integer. Raises ValueError if the number is not whole."""
     if amount.denominator != 1:
         raise ValueError("the quantity is not a whole number")
     return amount.numerator
 
 
 def release_of(value: Value) -> Release:
-    """Return major, minor and patch. Raises ValueError if the value is not a version."""
+    """Return the major, minor and patch numbers of a version. Raises ValueError if the value is not a version."""
     if SEMVER not in value:
-        raise ValueError("this is not a version")
+        raise ValueError("the value is not a version")
     return parse_semver(value[SEMVER])[0]
 
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
-    """Return numbers and pre-release parts (semver.org 2.0). Raises ValueError if the text is not a version."""
+    """Return the numbers and the pre-release parts of a version (semver.org 2.0).
+
+    Raises ValueError if the text is not a version.
+    """
     match = _SEMVER.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if match is None:
-        raise ValueError("this is not a semantic version")
+        raise ValueError("the text is not a semantic version")
     major, minor, patch, pre, _ = match.groups()
     return (int(major), int(minor), int(patch)), tuple(pre.split(".")) if pre else ()
 
 
 def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], ...]]:
-    """Return a sort key: a pre-release comes before its release, numbers before words."""
+    """Return a sort key for versions: a pre-release comes before its release, numbers come before words."""
     release, pre = parse_semver(text)
     parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in pre)
     return release, not pre, parts
@@ -100,7 +106,7 @@ def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], 
 
 @lru_cache(maxsize=1)
 def environment() -> Any:
-    """Create the environment of expressions, once: a device, and the functions on quantities and versions."""
+    """Create the environment of expressions once: a device, and functions on quantities and versions."""
     from cel_expr_python import cel  # noqa: PLC0415 - 10 MiB that most clusters never need
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415 - as above
 

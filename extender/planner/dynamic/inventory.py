@@ -1,7 +1,7 @@
-"""The devices of every node, read from the slices that drivers publish, and the kinds of each.
+"""The devices of every node, read from the slices that drivers publish, and the kinds of each device.
 
-A device is counted if it is whole, belongs to one node, and is in a complete pool (`planner.dynamic.pools`). A kind
-that also matches other devices (parts, shared devices, devices of several nodes) is not counted (`unseen`).
+A device is counted if it is a whole device, belongs to one node, and is in a complete pool (`planner.dynamic.pools`). A
+kind that also matches other devices (partial, shared, or of several nodes) is not counted (`unseen`).
 """
 
 from collections import Counter
@@ -19,12 +19,12 @@ from muster.resources.vector import unit
 
 
 class Inventory:
-    """Devices by pool and node, kept by events; every change returns the nodes whose devices changed."""
+    """Devices by pool and node, which events update; every change returns the nodes whose devices changed."""
 
     def __init__(self) -> None:
         self.classes: dict[str, DeviceClass] = {}
         self.extended: dict[str, str] = {}
-        """Extended resource → name of its device class."""
+        """Maps an extended resource to the name of its device class."""
         self.rows: Rows = rows_of({}, {}, (), ())
         self._rules = TaintRules()
         self._named: dict[str, ResourceSlice] = {}
@@ -36,15 +36,15 @@ class Inventory:
         self._alls: Counter[DeviceKind] = Counter()
         self._bits: dict[DeviceKind, int] = {}
         self._unknown: dict[DeviceKind, Reason] = {}
-        """Kind → the reason why it cannot be counted, independent of the devices."""
+        """Maps a kind to the reason why it cannot be counted, regardless of the devices."""
         self._patterns: Counter[Pattern] = Counter()
-        """Pattern → number of counted devices with it."""
+        """Maps a pattern to the number of counted devices with this pattern."""
         self._key: object = None
         self._stale = False
         self._uniform: dict[tuple[str, tuple[DeviceKind, ...]], bool] = {}
 
     def put_slice(self, name: str, new: ResourceSlice | None) -> set[str]:
-        """Put, update or (None) remove the slice of this name."""
+        """Add, replace or (with None) remove the slice of this name."""
         old, changed = self._named.pop(name, None), set[str]()
         if new is not None:
             self._named[name] = new
@@ -61,18 +61,18 @@ class Inventory:
         return changed
 
     def put_rule(self, name: str, new: DeviceTaintRule | None) -> set[str]:
-        """Put, update or (None) remove a DeviceTaintRule."""
+        """Add, replace or (with None) remove a DeviceTaintRule."""
         touched = self._rules.update_rule(name, new)
         return set().union(*map(self._read_pool, filter(touched, list(self._slices))))
 
     def put_class(self, name: str, new: DeviceClass | None) -> set[str]:
-        """Put, update or (None) remove a device class."""
+        """Add, replace or (with None) remove a device class."""
         old = self.classes.pop(name, None)
         if new is not None:
             self.classes[name] = new
         bare = kind_of_class(name)
         if old is None and new is not None:
-            self._wanted[bare] += 1  # its devices are found below
+            self._wanted[bare] += 1  # the devices of the kind are found below
         elif old is not None and new is None:
             self.uncount(bare)
         self.extended = _extended(self.classes.values())
@@ -84,9 +84,9 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: DeviceKind, *, whole: bool = False) -> None:
-        """Count a request for this kind (`whole`: all devices of a node).
+        """Count a request for this kind; `whole` means all devices of a node.
 
-        The kind stays until `uncount` was called for each request.
+        The kind stays until `uncount` was called once for each request.
         """
         self._wanted[kind] += 1
         if whole:
@@ -96,7 +96,7 @@ class Inventory:
             self._mark(kind)
 
     def uncount(self, kind: DeviceKind, *, whole: bool = False) -> None:
-        """Subtract a request that `want` counted."""
+        """Remove a request that `want` counted."""
         for counter in (self._wanted, self._alls) if whole else (self._wanted,):
             counter[kind] -= 1
             if not counter[kind]:
@@ -110,7 +110,7 @@ class Inventory:
                 self._mark(crowded)
 
     def refresh(self) -> bool:
-        """Rebuild `rows` if kinds or devices changed; return True if so."""
+        """Rebuild `rows` if kinds or devices changed; return True after a rebuild."""
         if not self._stale:
             return False
         self._stale = False
@@ -127,7 +127,7 @@ class Inventory:
         return True
 
     def offers(self, node: str, own: Mapping[str, int]) -> dict[str, int]:
-        """Return the devices of a node as amounts; `own` are the node's allocatable amounts.
+        """Return the devices of a node as resources; `own` has the node's allocatable resources.
 
         A node's own amount of an extended resource (of a device plugin) stays, and also counts for each resource that
         includes its device class.
@@ -142,17 +142,17 @@ class Inventory:
         return offered
 
     def used(self, devices: Iterable[DeviceId]) -> dict[str, int]:
-        """Return these devices as amounts."""
+        """Return the resources that these devices represent."""
         found = (entry for device in devices if (entry := self.entry(device)) is not None and entry.counted)
         return self.rows.used(Counter(entry.pattern for entry in found))
 
     def entry(self, device: DeviceId) -> Entry | None:
-        """Return a device; None if its pool is incomplete or lacks the device."""
+        """Return the entry of a device; None if its pool is incomplete or lacks the device."""
         driver, pool, name = device
         return self._entries.get((driver, pool), {}).get(name)
 
     def unseen(self, kind: DeviceKind) -> str:
-        """Return why the kind cannot be counted; empty if it can."""
+        """Return the reason why the kind cannot be counted; empty if it can be counted."""
         if kind in self._unknown:
             return str(self._unknown[kind])
         mask = 1 << self._bits[kind] if kind in self._bits else 0
@@ -166,7 +166,7 @@ class Inventory:
         return self.extended.get(resource, "")
 
     def uniform(self, kinds: tuple[DeviceKind, ...], attribute: str) -> bool:
-        """Return True if, on every node, all devices of these kinds have the same value of an attribute."""
+        """Return True if all devices of these kinds on a node share an attribute's value, for every node."""
         known = self._uniform.get((attribute, kinds))
         if known is None:
             mask = sum(1 << self._bits[kind] for kind in set(kinds) if kind in self._bits)
@@ -181,7 +181,7 @@ class Inventory:
 
     @property
     def nodes(self) -> Collection[str]:
-        """Nodes with counted devices."""
+        """Names of the nodes with counted devices."""
         return self._of_node.keys()
 
     def _resource(self, kind: DeviceKind) -> str:
@@ -204,7 +204,7 @@ class Inventory:
         if entries:
             self._entries[pool] = entries
         self._count(entries.values(), 1)
-        for kind in again:  # with fewer devices its expression may be within the limit
+        for kind in again:  # with fewer devices, the expression may be within the limit
             self._mark(kind)
         return {entry.node for entry in (*before.values(), *entries.values()) if entry.node}
 
@@ -256,7 +256,7 @@ class Inventory:
 
 
 def _extended(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Return extended resource → device class: the newest that names it; among equally old ones, the first by name."""
+    """Return device classes by extended resource: the newest class that names it, among equally old ones the first."""
     named = [each for each in classes if each.spec.extended_resource_name]
     named.sort(key=lambda each: each.metadata.name, reverse=True)
     named.sort(key=lambda each: each.metadata.creation_timestamp or "")

@@ -1,4 +1,4 @@
-"""The device needs of a pod: the sum of its claims, as part of its pod class."""
+"""Device needs of a pod: the sum of its claims, which is part of its pod class."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,41 +17,40 @@ from muster.resources.vector import unit
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
-    """A claim that several pods may use. While it has no devices, the first pod decides its node."""
+    """A claim that several pods may use. While it has no devices, the first pod that uses it decides its node."""
 
     key: str
     """namespace/name"""
     rows: tuple[tuple[str, int], ...]
-    """Amounts that the claim takes on its node, regardless of the number of its pods."""
+    """Resources that the claim takes on its node, regardless of the number of pods that use it."""
     grouped: bool = False
-    """True if native PodGroups share the claim; each group counts as one user, regardless of its number of pods."""
+    """True if native PodGroups share the claim; each group then counts as one user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimNeeds:
-    """All claims of a pod together; equal needs have equal keys, and a pod without needs has an empty key."""
+    """All claims of a pod together; equal needs have equal keys, and a pod without claims has an empty key."""
 
     rows: tuple[tuple[str, int], ...] = ()
-    """Resource → amount that the pod takes from its node, on top of its containers' requests."""
+    """Resources that the pod takes from its node in addition to its containers' requests."""
     replaced: tuple[str, ...] = ()
     """Extended resources in the containers' requests that `rows` replaces."""
     beside: tuple[tuple[str, int], ...] = ()
-    """Resource → amount that the node must have, in use or not."""
+    """Resources that the node must have, in use or not."""
     shared: tuple[SharedClaim, ...] = ()
     named: tuple[SharedClaim, ...] = ()
-    """All claims that the pod names and other pods may use too, with or without devices; queues are charged for
-    them."""
+    """All claims that the pod names and other pods may use, with or without devices; queues are charged for them."""
     nodes: tuple[NodeSelector, ...] = ()
-    """Selectors of the nodes of devices that its claims already have."""
+    """Node selectors of the devices that the pod's claims already have."""
     problems: tuple[Reason, ...] = ()
     """Problems that rule out every node."""
     of_group: tuple[str, ...] = ()
-    """Claims of the pod's native PodGroup, if a kube-scheduler of Muster's own places the pod. Such a kube-scheduler
-    gives them to no pod unless its feature gates for groups are on."""
+    """Claims of the pod's native PodGroup, if Muster's kube-scheduler places the pod. That kube-scheduler gives them to
+    no pod unless its feature gates for groups are enabled."""
     unseen: tuple[str, ...] = ()
     """Descriptions of demands that are not counted; kube-scheduler decides about them."""
     shown: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """The demands as shown to users: each kind once, without resources that only help to count."""
+    """The demands as shown to users: each kind once, without auxiliary resources."""
     key: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +63,7 @@ class ClaimNeeds:
             object.__setattr__(self, "key", msgspec.msgpack.encode(parts))
 
     def __bool__(self) -> bool:
-        """True if the pod needs anything."""
+        """True if the pod has any device needs."""
         return bool(self.key)
 
 
@@ -88,7 +87,7 @@ class Sums:
         self._shown: Counter[str] = Counter()
 
     def needs(self) -> ClaimNeeds:
-        """Return the sum."""
+        """Return the sum of all added claims."""
         return ClaimNeeds(
             tuple(sorted((name, amount) for name, amount in self._rows.items() if amount)),
             tuple(self.replaced),
@@ -109,7 +108,7 @@ class Sums:
     def add_own(
         self, demand: DeviceDemand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
-        """Add the devices of a pod's own claim. Before the pod has a node, the claim counts on its own."""
+        """Add the devices of a pod's own claim. Before the pod has a node, the claim counts separately."""
         self._show(demand)
         if on_node:
             self._rows.update(self._inventory.used(devices))
@@ -117,7 +116,7 @@ class Sums:
             self.nodes.append(nodes)
 
     def share(self, key: str, demand: DeviceDemand, *, grouped: bool = False) -> None:
-        """Add a claim that other pods may use too, and that has no devices yet."""
+        """Add a claim that other pods may use too and that has no devices yet."""
         rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
         self._shared.append(SharedClaim(key, rows, grouped))
         self._named.append(self._shared[-1])
@@ -131,7 +130,7 @@ class Sums:
             self.nodes.append(nodes)
 
     def extend(self, resource: str, kind: DeviceKind, amount: int) -> None:
-        """Add an extended resource that represents devices of a class; the requests already have its own amount."""
+        """Add an extended resource that represents devices of a class; the requests already contain its quantity."""
         if why := self._inventory.unseen(kind):
             self.replaced.append(resource)
             self._unseen.append(f"{resource}: {why}")

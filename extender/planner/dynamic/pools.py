@@ -1,11 +1,11 @@
-"""Pools of devices as kube-scheduler sees them: complete pools, with the taints of administrators' rules.
+"""Pools of devices as kube-scheduler sees them: only complete pools, with the taints of administrators' rules.
 
 A pool consists of its newest generation, provided that all its slices exist and no two devices have the same name. Any
-other pool counts as empty, as kube-scheduler allocates nothing from it.
+other pool counts as empty, because kube-scheduler allocates none of its devices.
 
 kube-scheduler allocates no device to a request that does not tolerate the device's taints. Taints come from the slice
-and from rules (DeviceTaintRule). The control plane evicts the users of devices with NoExecute. Rules are on by default
-since Kubernetes 1.37.
+and from rules of the kind DeviceTaintRule. The control plane evicts the users of devices with a NoExecute taint.
+DeviceTaintRules are enabled by default since Kubernetes 1.37.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,19 +17,19 @@ from extender.planner.dynamic.rows import Pattern
 from muster.api.kubernetes.devices import Device, DeviceTaintRule, ResourceSlice
 
 PoolId = tuple[str, str]
-"""Driver and name."""
+"""Driver and name of a pool."""
 DeviceId = tuple[str, str, str]
-"""Driver, pool and name."""
+"""Driver, pool and name of a device."""
 
 
 class TaintRules:
-    """The rules by name; adds their taints to devices."""
+    """The taint rules by name, which add their taints to devices."""
 
     def __init__(self) -> None:
         self._rules: dict[str, DeviceTaintRule] = {}
 
     def update_rule(self, name: str, new: DeviceTaintRule | None) -> Callable[[PoolId], bool]:
-        """Put, update or (None) remove a rule; return a test for pools whose devices it may have changed."""
+        """Add, replace or (with None) remove a rule; return a test for pools whose devices it may have changed."""
         old = self._rules.pop(name, None)
         if new is not None:
             self._rules[name] = new
@@ -38,7 +38,7 @@ class TaintRules:
         return lambda pool: any(_may_taint(each, pool) for each in rules)
 
     def tainted(self, pool: PoolId, device: Device) -> Device:
-        """Return a copy of the device with the taints of rules; slices keep the taints that drivers published."""
+        """Return a copy of the device with the taints of rules; slices keep only the taints of their drivers."""
         if not self._rules:
             return device
         taints = [rule.spec.taint for rule in self._rules.values() if _taints(rule, pool, device.name)]
@@ -46,7 +46,10 @@ class TaintRules:
 
 
 def _may_taint(rule: DeviceTaintRule, pool: PoolId) -> bool:
-    """Return True if the rule may select devices of the pool. No selector selects none, an empty one selects all."""
+    """Return True if the rule may select devices of the pool.
+
+    A rule without a selector selects no device; an empty selector selects all.
+    """
     chosen = rule.spec.device_selector
     return chosen is not None and chosen.driver in {None, pool[0]} and chosen.pool in {None, pool[1]}
 
@@ -63,7 +66,7 @@ class Entry:
     driver: str
     device: Device
     node: str
-    """Name of its node; empty if it does not belong to exactly one."""
+    """Name of the device's node; empty if it does not belong to exactly one node."""
     pattern: Pattern = 0
 
     @property
@@ -79,7 +82,7 @@ def pool_of(resource_slice: ResourceSlice) -> PoolId:
 
 
 def entries_of(slices: Iterable[ResourceSlice], rules: TaintRules) -> dict[str, Entry]:
-    """Return name → device of a pool, with the taints of rules; empty if the pool is incomplete or inconsistent."""
+    """Return the devices of a pool by name, with the taints of rules; empty for an incomplete or inconsistent pool."""
     specs = [each.spec for each in slices]
     newest = max((spec.pool.generation for spec in specs), default=None)
     current = [spec for spec in specs if spec.pool.generation == newest]

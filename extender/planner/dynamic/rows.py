@@ -1,14 +1,15 @@
-"""Devices as resources: amounts of a node that pods use, so that counting devices means adding and comparing numbers.
+"""Devices as resources of a node, so that counting devices means adding and comparing numbers.
 
-Each kind of device is a resource: a node has one unit per matching device, and a request for two devices takes two.
-With this alone, a device of two kinds (any GPU; a GPU with 80 GB) would be counted twice. So a request takes from every
-resource whose devices include all of its own: a large GPU also counts as a GPU. By Hall's theorem, all requests can be
-served if and only if each union of kinds has enough devices for the requests within it. So where kinds overlap and
-neither includes the other, their union is a further resource. All code that works with amounts then works with devices:
-free capacity, victims, reservations, queues, scale-up requests.
+Each kind of device is a resource: a node has one unit for each matching device, and a request for two devices takes two
+units. If this were all, a device of two kinds (any GPU; a GPU with 80 GB) would be counted twice. Therefore a request
+takes units from every resource whose devices include all of its own: a large GPU also counts as a GPU. By Hall's
+theorem, all requests can be served if and only if each union of kinds has enough devices for the requests within it. If
+kinds overlap and neither includes the other, their union is therefore an additional resource. All code for resources
+then also works for devices: free capacity, victims, reservations, queues, scale-up requests.
 
-`All` takes all devices of a kind on a node, regardless of their number. It is a separate resource: a node with such
-devices has `WHOLE` of it, and each user of one device takes 1. So `WHOLE` is free only while no device is used.
+`All` requests all devices of a kind on a node, regardless of their number. `All` is a separate resource: a node with
+such devices has `WHOLE` units, and each user of one device takes one unit. All `WHOLE` units are therefore free only
+while no device is used.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -19,45 +20,45 @@ from extender.planner.dynamic.claims import DeviceKind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20
-"""More than the devices of any node."""
+"""A number that exceeds the number of devices on any node."""
 MOST_UNIONS = 64
-"""Maximum number of unions of kinds; kube-scheduler handles further ones."""
+"""Maximum number of unions of kinds; kube-scheduler decides about others."""
 Pattern = int
-"""The kinds of a device, one bit for each kind."""
+"""The kinds of a device, as one bit for each kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The resources of some kinds, given the patterns that devices have."""
+    """The resources that represent some kinds, for devices with the given patterns."""
 
     masks: Mapping[str, Pattern]
-    """Resource → the kinds whose devices count for it."""
+    """Maps a resource to the kinds whose devices count for it."""
     wholes: Mapping[str, Pattern]
-    """The same for the resources that requests for `All` take."""
+    """Maps a resource of requests for `All` to the kinds whose devices count for it."""
     taken: Mapping[DeviceKind, tuple[str, ...]]
-    """Kind → the resources that one of its devices counts against, its own first, `wholes` last."""
+    """Maps a kind to the resources that one device of it takes: its own first, `wholes` last."""
     whole_of: Mapping[DeviceKind, str]
-    """Kind → its resource in `wholes`."""
+    """Maps a kind to its resource in `wholes`."""
     name_of: Mapping[DeviceKind, str]
-    """Kind → its own resource."""
+    """Maps a kind to its own resource."""
 
     def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """Return the amounts of a node with these numbers of devices per pattern; empty resources are left out."""
+        """Return the resources of a node with these numbers of devices per pattern; zero values are left out."""
         found = {name: _device_count_in(patterns, mask) * unit(name) for name, mask in self.masks.items()}
         found |= {name: WHOLE for name, mask in self.wholes.items() if _device_count_in(patterns, mask)}
         return {name: amount for name, amount in found.items() if amount}
 
     def used(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """Return the amounts that allocated devices take, given their number per pattern."""
+        """Return the resources that allocated devices take, from their number per pattern."""
         masks = (*self.masks.items(), *self.wholes.items())
         return {name: count * unit(name) for name, mask in masks if (count := _device_count_in(patterns, mask))}
 
     def asked(self, kind: DeviceKind, count: int) -> dict[str, int]:
-        """Return the amounts that a request for `count` devices of the kind takes."""
+        """Return the resources that a request for `count` devices of the kind takes."""
         return {name: count * unit(name) for name in self.taken[kind]}
 
     def asked_all(self, kind: DeviceKind) -> dict[str, int]:
-        """Return the amounts that a request for all devices of the kind on a node takes."""
+        """Return the resources that a request for all devices of the kind on a node takes."""
         return self.asked(kind, 1) | {self.whole_of[kind]: WHOLE}
 
 
@@ -69,7 +70,8 @@ def rows_of(
 ) -> Rows:
     """Build the resources of these kinds.
 
-    `bits` has each kind's bit in patterns, `alls` the kinds requested with `All`.
+    `bits` maps each kind to its bit in patterns, and `alls` has the kinds requested with `All`; `patterns` are the
+    distinct patterns of the devices.
 
     `patterns` are the distinct patterns of the devices.
     """
@@ -93,7 +95,7 @@ def rows_of(
 
 
 def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterator[Pattern]:
-    """Yield unions of kinds that overlap while neither includes the other, and unions of these unions."""
+    """Yield unions of kinds that overlap while neither includes the other, and unions of such unions."""
     known = dict.fromkeys(masks)
     sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
     todo = list(masks)

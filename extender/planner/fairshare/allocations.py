@@ -1,7 +1,7 @@
-"""Amounts that queues use and wait for, including all queues below; a cycle's placements and evictions change them.
+"""Resources that queues use and wait for, including their descendants; a cycle's decisions change them.
 
-`allocated` counts for shares and excludes pods that are being deleted. `used` counts for limits and includes them until
-they are gone. `committed` cannot be given to other queues: it is used or guaranteed.
+`allocated` is compared with shares, and excludes pods that are being deleted. `used` is compared with limits, and
+includes such pods until they are gone. `committed` is used or guaranteed, so it cannot be given to other queues.
 """
 
 from collections import Counter
@@ -33,13 +33,13 @@ class Allocations:
     used: Amounts
     allocated: Amounts
     fixed: Amounts
-    """The part of `allocated` that belongs to gangs that cannot be evicted (`state.guards`)."""
+    """The part of `allocated` that belongs to gangs which cannot be evicted (`state.guards`)."""
     request: Amounts
     left: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of claim and queue for which all of the queue's pods that use the claim are to be evicted."""
+    """Pairs of claim and queue for which all the queue's pods that use the claim are to be evicted."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
-    """Per queue, a number that grows with every change of its amounts."""
+    """A number for each queue that grows with every change of its resources."""
 
     def __post_init__(self) -> None:
         for table in (self.used, self.allocated, self.fixed, self.request):
@@ -57,7 +57,7 @@ class Allocations:
     def place(
         self, row: int, amounts: Amounts, sign: int = 1, *, fixed: bool = False, others: Sharing | None = None
     ) -> None:
-        """Add these amounts to a queue and all queues above it (with sign -1: subtract them).
+        """Add these resources to a queue and all queues above it; with sign -1, subtract them.
 
         With `others`, the amounts are the devices of a claim; they do not count in queues above `others`, which already
         have them.
@@ -83,9 +83,9 @@ class Allocations:
         return [each for each in self.tree.chains[row] if each not in known]
 
     def growth(self, row: int, amounts: Amounts, new: Iterable[Sharing] = ()) -> list[tuple[int, Amounts]]:
-        """Return the growth of `committed` at each queue from `row` upwards if the queue got these amounts.
+        """Return the growth of `committed`, at each queue from `row` upwards, if the queue got these resources.
 
-        The amounts include the devices of `new` claims, which other queues may already use.
+        The resources include the devices of `new` claims, which other queues may already use.
         """
         result = []
         delta, chains = amounts, [(sharing.devices, self._chain(row, sharing.used)) for sharing in new]
@@ -100,14 +100,14 @@ class Allocations:
         return result
 
     def _inside(self, row: int) -> Amounts:
-        """Return the sum of the amounts committed to the queues below and used by the queue's own pods."""
+        """Return the sum of the resources committed to the queue's children and used by the queue's own pods."""
         children = list(self.tree.children[row])
         inside: Amounts = self.used[row] - self.used[children].sum(axis=0) + self.committed[children].sum(axis=0)
         return inside
 
 
 def _sum_up(tree: QueueTree, table: Amounts) -> None:
-    """Add the amounts of its descendants to every queue."""
+    """Add the values of its descendants to every queue."""
     for row in range(len(tree.names) - 1, 0, -1):
         parent = tree.parent[row]
         table[parent] = np.minimum(table[parent] + table[row], MAX_SUM)
@@ -118,18 +118,18 @@ _LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachab
 
 @dataclass(slots=True)
 class _Waiting:
-    """The waiting amounts of one gang in the last snapshot."""
+    """The waiting requests of one gang in the last snapshot."""
 
     view: GangView
     queue: str
     amounts: Shares
-    """The amounts as floats: sums over all gangs may exceed 64 bits."""
+    """The requests as floats, because sums over all gangs may exceed 64 bits."""
     barred: bool
-    """True if its namespace may not use its queue, so its demand does not count."""
+    """True if the gang's namespace may not use its queue, so that its demand does not count."""
 
 
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
-    """Return the resources of pods that are to be evicted, with the rows of their queues.
+    """Return the resources of pods to be evicted with the rows of their queues, and the claims that become unused.
 
     Return also pairs of a claim and a queue whose only users of the claim are such pods.
     Moving members are left out: their next slots count for the queue once they have left.
@@ -158,18 +158,18 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
 
 
 def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> None:
-    """Add the usage of gangs whose PodGroup was deleted, all as fixed: Muster cannot evict their pods."""
+    """Add the usage of gangs whose PodGroup was deleted, as fixed because Muster cannot evict their pods."""
     for key, queue in snapshot.left_behind.items():
         if (use := snapshot.gang_use.get(key)) is not None:
             fixed[tree.row(queue)] += sum_along(snapshot.axis, fixed.shape[1], use.staying)
 
 
 _SUMS = 10
-"""Number of kept sums of deleted queues, in addition to the number of queues."""
+"""Number of remembered sums of deleted queues, in addition to the number of queues."""
 
 
 class Accounts:
-    """Computes allocations of snapshots, at a cost proportional to the gangs that changed since the last one."""
+    """Computes the allocations of snapshots, at a cost proportional to the gangs changed since the last snapshot."""
 
     def __init__(self) -> None:
         self._tree: QueueTree | None = None
@@ -178,7 +178,7 @@ class Accounts:
         self._waiting: dict[str, _Waiting] = {}
         self._sums: dict[str, Shares] = {}
         self._usable: tuple[int, NDArray[np.bool_]] = (0, np.zeros(0, dtype=np.bool_))
-        """Generation of the nodes, and the usable ones; only changed nodes are checked again."""
+        """Generation of the nodes, and the usable nodes; only changed nodes are checked again."""
 
     def allocations(self, snapshot: Snapshot) -> Allocations:
         """Return the allocations of a snapshot."""
@@ -257,12 +257,12 @@ class Accounts:
 
 
 def _usable(node: Node | None) -> bool:
-    """Return True if nothing about the node itself keeps pods away."""
+    """Return True if no property of the node itself keeps pods away."""
     return node is not None and not node.spec.unschedulable and not any(t.key in _LOST for t in node.spec.taints)
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
-    """Return the amounts of the gang's open slots, none for a barred gang; placed slots already count as used."""
+    """Return the requests of the gang's open slots; none for a barred gang, and placed slots count as used."""
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
     slots = gang.open_slots

@@ -1,4 +1,4 @@
-"""Usage budgets of queues: the usage of each in its period, and the enforced budgets that are spent."""
+"""Usage budgets of queues: each queue's usage in the current period, and the enforced budgets that are used up."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ class BudgetUsage:
     """The usage of a queue's budgets in the current periods, including the queues below it."""
 
     ratios: Mapping[UsageBudget, float]
-    """Usage by budget, for budgets with known usage."""
+    """Maps a budget with known usage to the used fraction."""
     known: bool
-    """False if a budget's usage is unknown or implausible; it is then not enforced, unless `left_out`."""
+    """False if a budget's usage is unknown or implausible; the budget is then not enforced, unless `left_out`."""
     enforced: bool
     left_out: bool = False
-    """True if its usage did not fit into the published data; budgets cannot be compared with incomplete usage."""
+    """True if the usage was missing from the published data for lack of space, so that budgets cannot be checked."""
 
 
 def spent_budgets(
     snapshot: Snapshot, now: float, usage: PublishedUsage | None
 ) -> dict[str, list[tuple[UsageBudget, float]]]:
-    """Return queue → enforced budgets that are used up, with the end of their periods, the latest end first.
+    """Return used-up enforced budgets by queue, with the end of their periods, the latest end first.
 
-    For queues that are left out, the end is infinite.
+    The end is infinite for queues whose usage was left out of the published data.
     """
     found: dict[str, list[tuple[UsageBudget, float]]] = {}
     for name, state in budgets_of(snapshot, now, usage).items():
@@ -44,7 +44,7 @@ def spent_budgets(
 
 
 def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> dict[str, BudgetUsage]:
-    """Return the usage of queues with a budget: from the history, plus the usage since then."""
+    """Return the usage of queues with a budget: the usage in the history, plus the usage since then."""
     annotated = ((name, bounds.annotated) for name, bounds in snapshot.limited.limits.bounds.items())
     budgets = {name: limits for name, limits in annotated if limits.budgets}
     if not budgets:
@@ -86,7 +86,7 @@ def _left_out(snapshot: Snapshot, usage: PublishedUsage | None) -> set[str]:
 
 
 def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[str, str]]:
-    """Return the amounts of these resources that each queue itself holds, including pods that are being deleted."""
+    """Return the quantities of these resources that each queue itself holds, including pods being deleted."""
     held: Counter[tuple[str, str]] = Counter()
     for queue, use in snapshot.queue_use.items():
         for amounts in (use.staying, use.leaving):
@@ -98,7 +98,7 @@ def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[s
 def _used_in(
     snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: PublishedUsage
 ) -> defaultdict[tuple[str, str], float]:
-    """Return queue and resource → amount held in a period until now, including descendants."""
+    """Return the usage in a period until now by queue and resource, including the queue's descendants."""
     span = period_of(period, now)
     seconds = now - max(span.begin, min(usage.until, now))
     held: defaultdict[tuple[str, str], float] = defaultdict(float)

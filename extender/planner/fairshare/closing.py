@@ -1,7 +1,7 @@
-"""Sizes of workloads in queues that are Closing or Closed: pods that end are replaced, but no workload grows.
+"""Sizes of workloads in queues that are Closing or Closed: ended pods are replaced, but no workload grows.
 
-A workload's size is the number of its pods when the planner first sees its queue closed; the planner forgets it at a
-restart. While a workload is updated, pods of its next gang may start before the former gang's pods end.
+A workload's size is the number of its pods when the planner first sees the queue closed; a restart of the planner
+resets it. While a workload is updated, pods of its next gang may start before the pods of the previous gang end.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from muster.api.muster.gang import workload_above
 from muster.resources.vector import PODS
 
 _Workload = tuple[str, str]
-"""Queue, and UID of a workload."""
+"""Queue and UID of a workload."""
 
 
 class ClosingSizes:
-    """The pods that workloads in closed queues may still get, which follow the trials of a cycle."""
+    """The pods that workloads in closed queues may still get, including the tentative changes of a cycle."""
 
     def __init__(self) -> None:
         self._sizes: dict[_Workload, int] = {}
@@ -30,7 +30,7 @@ class ClosingSizes:
         self._axis: dict[str, int] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Count the pods of a snapshot; forget workloads that are gone, or whose queue is open."""
+        """Count the pods of a snapshot; forget workloads that are gone or whose queue is open."""
         self._axis = snapshot.axis
         self._states = {name: queue.status.state for name, queue in snapshot.queues.items() if not queue.open}
         sizes, running = Counter[_Workload](), Counter[_Workload]()
@@ -49,12 +49,12 @@ class ClosingSizes:
         self._left = {key: size + extra.get(key, 0) - running[key] for key, size in self._sizes.items()}
 
     def count(self, gang: GangView, pods: int) -> None:
-        """Count pods that a gang gets, or loses (negative), in a trial."""
+        """Count pods that a gang gets, or loses if negative, in a tentative placement."""
         if gang.queue in self._states and (key := _workload(gang)) in self._left:
             self._left[key] -= pods
 
     def refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal of pods beyond the size of the gang's workload."""
+        """Return the refusal if these pods exceed the size of the gang's workload."""
         if not (state := self._states.get(gang.queue, "")):
             return None
         key, pods = _workload(gang), int(amounts[self._axis[PODS]]) if PODS in self._axis else 0

@@ -1,13 +1,13 @@
 """Division of one resource among the queues of one parent, by KAI-Scheduler's formulas (resource_division.go).
 
-Every queue first gets its quota (`deserved`), limited by its demand. The rest goes to queues of the highest priority
-that want more, by weight, in whole units, and then to the next priority. `rounding` chooses between two ways:
+Every queue first gets its quota (`deserved`), limited by its demand. The rest goes, by weight and in whole units, to
+queues of the highest priority that want more, then to the next priority. `rounding` chooses between two ways:
 
-* `kai` gives the same numbers as KAI-Scheduler, including its quirks. Quotas that exceed the total are given in full.
-  Units that remain after rounding are distributed after all priorities, so a lower priority may get units that belong
-  to a higher one. So a queue may get more than it requested.
-* `exact` never gives more than exists or is requested, and finishes one priority before the next begins. Quotas that
-  exceed the total shrink in proportion, guarantees last.
+* `kai` computes the same numbers as KAI-Scheduler, including its peculiarities. Quotas that exceed the total are given
+  in full. Units that remain after rounding are distributed after all priorities, so a lower priority may get units of a
+  higher one. A queue may therefore get more than it requested.
+* `exact` never distributes more than exists or is requested, and completes one priority before the next one. Quotas
+  that exceed the total are reduced in proportion, guarantees last.
 """
 
 from collections.abc import Sequence
@@ -21,32 +21,32 @@ Rounding = Literal["kai", "exact"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueClaim:
-    """One queue's claim to one resource, in units that are only distributed as a whole."""
+    """One queue's claim to one resource, in units that are only distributed whole."""
 
     deserved: float = 0.0
-    """Its quota; `inf` means the total."""
+    """The queue's quota; `inf` means the total."""
     weight: float = 1.0
     request: float = 0.0
-    """Sum of the used and the awaited amounts."""
+    """Sum of the used and the requested quantity."""
     limit: float = inf
     priority: int = 0
     usage: float = 0.0
     """Past usage, as a fraction (0 to 1) of the total."""
     guarantee: float = 0.0
-    """The part of its quota that is the last to shrink."""
+    """The part of the queue's quota that is reduced last."""
     born: tuple[str, str] = ("", "")
-    """Creation time and name: of equal claims the older one gets a unit."""
+    """Creation time and name; of two equal claims, the older one gets a unit."""
 
     @property
     def requestable(self) -> float:
-        """Maximum amount that the queue may get."""
+        """Maximum quantity that the queue may get."""
         return min(self.limit, self.request)
 
 
 def divide(
     total: float, claims: Sequence[QueueClaim], rounding: Rounding = "exact", usage_weight: float = 1.0
 ) -> list[float]:
-    """Return the fair share of each claim, in order; `usage_weight` (KAI's kValue) weighs past usage."""
+    """Return the fair share of each claim, in order; `usage_weight` (KAI's kValue) is the weight of past usage."""
     by_age = sorted(range(len(claims)), key=lambda index: claims[index].born)
     split = _kai if rounding == "kai" else _exact
     shares = split(total, [claims[index] for index in by_age], usage_weight)
@@ -61,13 +61,13 @@ def _quota(total: float, claim: QueueClaim) -> float:
 
 
 def _buckets(claims: Sequence[QueueClaim]) -> list[list[int]]:
-    """Return positions of claims by priority, highest first."""
+    """Return the positions of claims by priority, highest first."""
     order = sorted(range(len(claims)), key=lambda index: -claims[index].priority)
     return [list(group) for _, group in groupby(order, key=lambda index: claims[index].priority)]
 
 
 def _pulls(claims: Sequence[QueueClaim], members: Sequence[int], usage_weight: float) -> dict[int, float]:
-    """Return each claim's weight in the division of the rest: its weight minus excess past usage."""
+    """Return each claim's weight in the division of the remaining units: its weight minus excess past usage."""
     weights = fsum(claims[index].weight for index in members)
     if weights <= 0:
         return dict.fromkeys(members, 0.0)
@@ -104,7 +104,7 @@ def _kai_round(
     fractions: dict[int, float],
     usage_weight: float,
 ) -> tuple[float, bool]:
-    """Distribute one round; return the rest, and True if a claim needed less than its part."""
+    """Distribute one round; return the remaining quantity, and True if a claim needed less than its part."""
     unsatisfied = [index for index in bucket if fair[index] < claims[index].requestable]
     pulls = _pulls(claims, unsatisfied, usage_weight)
     pull = fsum(pulls.values())
@@ -144,15 +144,15 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
             for index, amount in given.items():
                 fair[index] += amount
                 wants[index] -= amount
-            # claims without weight because of past usage get the rest
+            # claims with weight 0 because of past usage get the remaining units
             hungry = [index for index in hungry if wants[index] > 0 and pulls[index] == 0 and claims[index].weight]
     return fair
 
 
 def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
-    """Shrink quotas that exceed the total.
+    """Return the quotas, reduced if they exceed the total.
 
-    Guarantees are met first, the rest shrinks in proportion to the quotas beyond them.
+    Guarantees are met first; the other quotas are reduced in proportion to their part beyond the guarantees.
     """
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:
@@ -166,9 +166,9 @@ def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> 
 
 
 def _fill(room: float, wants: dict[int, float], pulls: dict[int, float]) -> dict[int, float]:
-    """Distribute `room` in whole units, in proportion to the weights, at most the demand of each claim.
+    """Distribute `room` in whole units, in proportion to the weights, up to the demand of each claim.
 
-    The largest fractions get the units that remain after rounding; among equals, the oldest comes first.
+    The largest fractions get the units that remain after rounding; among equal fractions, the oldest claim comes first.
     """
     given = dict.fromkeys(wants, 0.0)
     hungry = [index for index in wants if wants[index] > 0 and pulls[index] > 0]

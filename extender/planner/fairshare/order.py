@@ -1,8 +1,8 @@
-"""The order of queues, each with its best gang: KAI-Scheduler's eight rules (queue_order.go), as a sort key.
+"""Order of queues, each with its best gang, as a sort key by KAI-Scheduler's eight rules (queue_order.go).
 
-First come (1) queues within their fair share, then (2) queues that stay within their deserved amount. Then (3) the
-higher priority decides, and (4) queues that use no resource without having a share of it come first. Then follow (5)
-the smaller dominant share with the gang, (6) the smaller one without it, (7) the smaller share, (8) the older queue.
+Rule 1 puts queues within their fair share first; rule 2 puts queues first that stay within what they deserve. By rule
+3, the higher priority comes first. Rule 4 puts queues last that use a resource of which they have no share. Rules 5 to
+8 compare the dominant share with the gang, the dominant share without the gang, the share, and the age.
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from math import inf
 Row = Sequence[float]
 Key = tuple[bool, bool, int, bool, float, float, "Weight"]
 NO_SHARE = 1000.0
-"""Weight of a used unit of a resource of which the queue has no share."""
+"""Weight of a used unit of a resource if the queue has no share of that resource."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """Sort key of the last two rules: first the smaller share, if it is not larger in any resource.
+    """Sort key of the last two rules: the share that is not larger in any resource comes first, then the older queue.
 
-    Then the age decides, and the name if ages are equal.
+    If the ages are equal, the names decide.
     """
 
     share: Row
@@ -36,19 +36,19 @@ class Weight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeighedQueue:
-    """The amounts of one queue; each sequence follows the resources that count (`QueueTree.weighed`)."""
+    """The shares and usage of one queue; each sequence has the compared resources in order (`QueueTree.weighed`)."""
 
     allocated: Row
     fair: Row
     quota: Row
-    """Deserved amounts; `inf` for resources of which no queue has a quota."""
+    """Deserved quantities; `inf` for a resource for which no queue has a quota."""
     limit: Row
     total: Row
     priority: int = 0
     born: tuple[str, str] = ("", "")
 
     share: Row = field(init=False)
-    """Amounts that the queue may have before other queues take precedence."""
+    """Quantities that the queue may have before other queues take precedence."""
     weight: Weight = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class WeighedQueue:
 
 
 def key_of(queue: WeighedQueue, wanted: Row) -> Key:
-    """Return the sort key of a queue, smallest first; `wanted` are the amounts of its best gang."""
+    """Return the sort key of a queue, smallest first; `wanted` are the requests of its best gang."""
     share = queue.share
     matters = [bool(has or due) for has, due in zip(queue.allocated, queue.fair, strict=True)]
     over = any(matters) and all(
@@ -82,7 +82,7 @@ def key_of(queue: WeighedQueue, wanted: Row) -> Key:
 
 
 def dominant(allocated: Row, share: Row, total: Row) -> float:
-    """Return the dominant share: the largest used part of a share, over all resources."""
+    """Return the dominant share: the largest used fraction of the share of any resource."""
     most = 0.0
     for has, may, whole in zip(allocated, share, total, strict=True):
         if has:

@@ -1,22 +1,24 @@
-"""Rules for reclaiming capacity from other queues.
+"""Rules for reclaiming resources from other queues.
 
-They are KAI-Scheduler's (reclaimable/), plus a comparison that prevents cycles.
+They are KAI-Scheduler's rules (reclaimable/), plus a comparison that prevents endless cycles.
 
-A reclaim is judged chunk by chunk (pods that are evicted together), by the losing queue's amounts *before* the chunk is
-evicted. So evicting a whole gang may take its queue below its share. At the end the queues are compared.
+A reclaim is checked for each chunk (pods that are evicted together), by the losing queue's allocation *before* the
+eviction of the chunk. Evicting a whole gang may therefore take the queue below its share. Afterwards the queues are
+compared.
 
-KAI compares the gaining queue with the losing ones at every level (`strict`), so queues can reclaim from each other
-endlessly. By default a reclaim is accepted in one of two cases:
+KAI-Scheduler compares the gaining queue with the losing queues at every level (`strict`). Queues can then reclaim from
+each other endlessly. By default a reclaim is accepted in one of two cases:
 
-* Afterwards the gaining queue has at most its deserved amount, at each level (it is `owed`). Evicting a whole gang may
-  take the losing queue below its deserved amount.
-* The potential of each level falls. It consists of the lacking parts of deserved amounts, sorted from the largest down,
-  and then of the saturations (allocated divided by fair share), sorted likewise.
+* Afterwards, the gaining queue has at most what it deserves, at each level: the resources are `owed` to the queue.
+  Evicting a whole gang may take the losing queue below what it deserves.
+* The potential of each level falls. The potential is a sorted list: first the missing fractions of deserved resources,
+  largest first, then the saturations (allocation divided by fair share), likewise.
 
-So queues never reclaim from each other endlessly. The losing queue has more than its share or, if the other is owed,
-more than it deserves. Let A be the sum of the queues' amounts above their shares, D the sum of their amounts above what
-they deserve. While shares and gangs stay the same, no reclaim raises A, and each reclaim that is not owed lowers it.
-Between two of these, each owed reclaim lowers D. Only new gangs or other shares raise A or D.
+Therefore queues never reclaim from each other endlessly. The losing queue has more than its share or, if the resources
+are owed to the gaining queue, more than it deserves. Let A be the sum of what queues have above their shares, and D the
+sum of what they have above what they deserve. While shares and gangs are constant, no reclaim increases A, and each
+reclaim of resources that are not owed decreases A. Between two such reclaims, each reclaim of owed resources decreases
+D. Only new gangs or changed shares increase A or D.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +33,7 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An evictable unit: row of its queue, and freed amounts; 0 if its pods are only moved."""
+    """The loss of an evictable unit: the row of its queue, and the freed resources; 0 if its pods only move."""
 
     row: int
     amounts: Amounts
@@ -39,22 +41,22 @@ class Loss:
 
 @dataclass(slots=True)
 class ReclaimRules:
-    """Amounts of queues before a reclaim; the arrays are of shape (queues, resources)."""
+    """State of queues before a reclaim; the arrays have the shape (queues, resources)."""
 
     tree: QueueTree
     fair: Shares
     allocated: Amounts
     fixed: Amounts
     multiplier: float = 1.0
-    """Factor by which the gaining queue must stay less saturated than the losing ones; 1 or more."""
+    """Factor by which the gaining queue must stay less saturated than the losing queues; at least 1."""
 
     @property
     def allocatable(self) -> Shares:
-        """The amounts that each queue may have before other queues: its fair share or quota, within its limit."""
+        """Resources that each queue may have before other queues: its fair share or quota, within its limit."""
         return np.minimum(self.tree.limit, np.maximum(self.tree.deserved, self.fair))
 
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:
-        """Return True if the queue stays within its fair share, and `fixed` gangs within its deserved amount."""
+        """Return True if the queue stays within its fair share, and its `fixed` gangs within its deserved resources."""
         asked = amounts > 0
         then = self.allocated[row] + amounts
         quota = np.where(self.tree.quoted, self.tree.deserved[row], 0.0)
@@ -63,7 +65,7 @@ class ReclaimRules:
         return not fixed or bool((self.fixed[row] + amounts <= self.tree.quota[row])[asked].all())
 
     def validate(self, row: int, amounts: Amounts, losses: Sequence[Loss], *, fixed: bool, strict: bool) -> bool:
-        """Return True if the queue in `row` may gain these amounts for these losses.
+        """Return True if the queue in `row` may gain these resources from these losses.
 
         `strict` selects KAI's comparison.
         """
@@ -91,12 +93,12 @@ class ReclaimRules:
         return owed or self._lowered(row, touched, after, involved)
 
     def owed(self, row: int, amounts: Amounts) -> bool:
-        """Return True if the queue would have at most its deserved amount with these further amounts."""
+        """Return True if the queue would still have at most what it deserves with these additional resources."""
         counts = self.tree.quoted & (amounts > 0)
         return bool(counts.any()) and bool((self.allocated[row] + amounts <= self.tree.quota[row])[counts].all())
 
     def above(self, row: int, amounts: Amounts) -> list[int]:
-        """Return the queues whose amounts allow them to lose some of these resources to the queue in `row`."""
+        """Return the queues that have enough to lose some of these resources to the queue in `row`."""
         may, asked, found = self.allocatable, amounts > 0, list[int]()
         for other in range(1, len(self.tree.names)):
             gains, loses = self.tree.fork(row, other)
@@ -106,7 +108,7 @@ class ReclaimRules:
         return found
 
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
-        """Return True if the loser exceeds its share below the fork, or the gainer lacks deserved capacity."""
+        """Return True if the losing queue exceeds its share below the fork, or the gaining queue is owed resources."""
         gains, loses = self.tree.fork(row, loss.row)
         if gains == loses:
             return False

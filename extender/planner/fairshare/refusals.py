@@ -1,8 +1,9 @@
-"""Refusals of a queue: over a limit, into other queues' guarantees, or over its quota with non-preemptable gangs.
+"""Refusals by a queue: limit exceeded, guarantee of another queue, or quota exceeded by non-preemptable gangs.
 
-Each queue from the gang's own up to the root is checked, only for the requested resources. Limits by GPU model refuse
-nodes instead: nodes of a used-up model are not candidates (docs/queues.md). A node's label `nvidia.com/gpu.product`
-names its model. Amounts are thousandths of nvidia.com/gpu; devices claimed in other ways do not count.
+Each queue from the gang's own queue up to the root is checked, only for the requested resources. Limits per GPU model
+refuse nodes instead: if the limit for a model is reached, its nodes are not candidates (docs/queues.md). A node's label
+`nvidia.com/gpu.product` names its model. Quantities are thousandths of nvidia.com/gpu; devices that are claimed in
+other ways do not count.
 """
 
 import math
@@ -47,7 +48,7 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
 def over_guarantee(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return the other queues' guarantee that the queue in `row` would use; it does not use the `new` claims yet."""
+    """Return the guarantee of other queues that the queue in `row` would use; it does not use the `new` claims yet."""
     tree = allocations.tree
     if not tree.guaranteed:
         return None
@@ -55,7 +56,7 @@ def over_guarantee(
     for each, delta in allocations.growth(row, amounts, new):
         limit = tree.limit[each] if each else np.minimum(tree.limit[0], allocations.total)
         committed = allocations.committed[each]
-        binds = committed > allocations.used[each]  # else the free capacity alone decides
+        binds = committed > allocations.used[each]  # otherwise the free capacity alone decides
         over = asked[(binds & (delta > 0) & (committed + delta > limit))[asked]]
         if len(over):
             return _excess(GUARANTEED, tree.names[each], axis, int(over[0]), amounts, committed, limit)
@@ -65,7 +66,7 @@ def over_guarantee(
 def over_quota(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return the deserved amount, of the queue or one above, that non-preemptable gangs would exceed."""
+    """Return what the queue, or a queue above it, deserves if non-preemptable gangs would exceed it."""
     tree, quota = allocations.tree, allocations.tree.quota
     counted = [(sharing.devices, above(tree, sharing.fixed)) for sharing in new]
     for each in tree.chains[row][:-1]:
@@ -81,7 +82,7 @@ def over_quota(
 
 
 def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
-    """Return the keys of gangs that, together with earlier ones in `held`, use more than a queue deserves.
+    """Return the keys of gangs that, with earlier gangs in `held`, use more than their queue deserves.
 
     Gangs that cannot be evicted get no more than that at their start. So these were marked later, or the queue now
     deserves less.
@@ -96,7 +97,7 @@ def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[Ga
         shared = [key for key in claims.several if claims.uses[key].get(gang.queue, ("", ""))[1] == gang.key]
         for row in left.keys() & set(tree.chains[tree.row(gang.queue)]):
             left[row] -= amounts
-            for key in shared:  # its devices count once in a queue above several that use it
+            for key in shared:  # if several child queues use the claim, its devices count once in their parent
                 if (row, key) in counted:
                     left[row] += sum_along(snapshot.axis, len(amounts), claims.devices(key))
                 counted.add((row, key))
@@ -113,15 +114,15 @@ def _excess(
 
 
 class ModelLimits:
-    """The per-model limits of a session's queues; without limits they cost nothing."""
+    """Limits per GPU model of a session's queues; without such limits, nothing is computed."""
 
     def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
         self._limits, self._causes, self._nodes = snapshot.limited.limits, causes, len(snapshot.nodes)
         self._column = snapshot.axis.get(GPU, -1)
         self._of: dict[str, NDArray[np.bool_]] = {}
-        """Model → mask of its nodes."""
+        """Maps a GPU model to the mask of its nodes."""
         self._used: Counter[tuple[str, str]] = Counter()
-        """Queue (including queues below it) and model → thousandths of GPUs."""
+        """Maps a queue (with its descendants) and a GPU model to the used thousandths of GPUs."""
         models = {model for bounds in self._limits.bounds.values() for model in bounds.annotated.by_model}
         if not models:
             return
@@ -145,7 +146,7 @@ class ModelLimits:
                     self._used[bounds.queue, model] += gpus
 
     def gpus(self, amounts: NDArray[np.int64]) -> int:
-        """Return the GPUs in amounts that follow the session's axis."""
+        """Return the number of GPUs in an array along the session's resource axis."""
         return int(amounts[self._column]) if self._column >= 0 else 0
 
     def codes(self, queue: str, cls: PodClass) -> Codes | None:

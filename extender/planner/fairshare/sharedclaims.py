@@ -1,7 +1,7 @@
-"""Device claims that pods of several queues use: in a queue above these, the devices must count once.
+"""Device claims that pods of several queues use, whose devices must count once in the queues above these.
 
-The amounts of a queue include its claims' devices. So the sums in queues above would count shared devices once per
-queue below.
+The allocation of a queue includes the devices of its claims. Plain sums in the queues above would count shared devices
+once for each child queue.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -29,7 +29,7 @@ def sharing_of(
     tree: QueueTree, claim: str, uses: Mapping[str, ClaimUse], devices: Amounts, left: Collection[tuple[str, str]],
     held: Collection[str],
 ) -> Sharing:  # fmt: skip
-    """Return a claim's users; `left`: pairs of claim and queue without remaining users, `held`: fixed gangs."""
+    """Return a claim's users; `left` has pairs of claim and queue without remaining users, `held` the fixed gangs."""
     stays = {queue: use for queue, use in uses.items() if not use[0] and (claim, queue) not in left}
     fixed = [queue for queue, use in stays.items() if use[1] in held]
     return Sharing(claim, devices, *(tuple(map(tree.row, names)) for names in (uses, stays, fixed)))
@@ -41,7 +41,7 @@ def above(tree: QueueTree, rows: Iterable[int]) -> set[int]:
 
 
 def count_once(tree: QueueTree, table: Amounts, devices: Amounts, rows: Iterable[int]) -> None:
-    """Subtract devices that a queue counts more than once, through several queues below it."""
+    """Subtract devices that a queue counts more than once because several child queues use them."""
     known = set[int]()
     for row in rows:
         shared = next((each for each in tree.chains[row] if each in known), None)

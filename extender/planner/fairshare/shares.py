@@ -1,8 +1,8 @@
 """The fair share of every queue of a tree, and the past usage that lowers it.
 
-The share of a parent is divided among its children, resource by resource. Usage is a mean with a half-life, in units
-of the resource: a queue that has always used 8 GPUs has a mean of 8. It is stored by name, since rows and columns
-change, and is kept in Queue.status across restarts of the process.
+The share of a parent is divided among its children, resource by resource. Usage is a mean with a half-life, in units of
+the resource: a queue that has always used 8 GPUs has a mean of 8. The mean is stored by name, because rows and columns
+change, and kept in Queue.status across restarts.
 """
 
 from collections.abc import Mapping
@@ -19,24 +19,24 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector
 
 NOTHING = 1e-3
-"""Smallest mean that is kept, in units of the resource."""
+"""Smallest mean that is stored, in units of the resource."""
 
 
 @dataclass(slots=True)
 class UsageMeans:
-    """Mean usage by queue and resource, up to `at`, in seconds since the epoch."""
+    """Mean usage by queue and resource until the time `at`, in seconds since the epoch."""
 
     half_life_s: float
     at: float | None = None
     means: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
-        """Load a queue's mean of an earlier moment, as if it had used nothing since."""
+        """Load a queue's mean of an earlier time, assuming that the queue has used nothing since."""
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 
     def load_all(self, queues: Mapping[str, Queue], now: float) -> None:
-        """Load the means in the status of all queues; unreadable ones are ignored."""
+        """Load the means in the status of all queues; ignore unreadable ones."""
         for name, queue in queues.items():
             with suppress(ValueError, OverflowError):
                 if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
@@ -47,7 +47,7 @@ class UsageMeans:
         return {name: round(amount) for name, amount in self.means.get(queue, {}).items() if round(amount)}
 
     def advance(self, now: float, allocated: Mapping[str, Vector]) -> None:
-        """Advance to a later moment, assuming that the current allocations held since the previous one."""
+        """Advance the means to a later time, assuming that the current allocations have been constant until then."""
         if self.at is not None and now > self.at:
             factor = 0.5 ** ((now - self.at) / self.half_life_s)
             for queue in self.means.keys() | allocated.keys():
@@ -91,7 +91,7 @@ def fair_shares(
         whole = past[rows].sum(axis=0) if rounding == "exact" else allocations.total
         recent = np.divide(past[rows], whole, out=np.zeros_like(past[rows]), where=whole > 0)
         if rounding == "exact":
-            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # deserved is their maximum
+            beyond = (asked > tree.deserved[rows]) & (tree.weight[rows] == 0)  # deserved resources are their maximum
             plenty = (asked.sum(axis=0) <= fair[row]) & ~beyond.any(axis=0)
             fair[rows] = np.where(plenty, asked, 0.0)
             scarce = np.flatnonzero(~plenty)

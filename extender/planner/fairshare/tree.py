@@ -1,8 +1,8 @@
 """The tree of queues along the resource axis, with limits, quotas and guarantees.
 
-As in Volcano, a queue without `capability` has no limit, one without `deserved` has no quota (the weight decides), and
-one without `guarantee` reserves nothing. An inner queue that sets no `deserved` or `guarantee` has the sum of its
-children's. Queues whose parent does not exist, or whose parents form a cycle, are children of the root.
+As in Volcano, a queue without `capability` has no limit, a queue without `deserved` has no quota (its weight decides),
+and a queue without `guarantee` reserves nothing. An inner queue without `deserved` or `guarantee` gets the sum of its
+children's values. Queues whose parent does not exist, or whose parents form a cycle, are children of the root.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,24 +25,24 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class QueueTree:
-    """Arrays have a row per queue, parents before their children (row 0 is the root), and a column per resource."""
+    """The tree as arrays with a row per queue, parents first (row 0 is the root), and a column per resource."""
 
     names: tuple[str, ...]
     index: Mapping[str, int]
     parent: tuple[int, ...]
-    """Row of the queue above; -1 for the root."""
+    """Row of each queue's parent; -1 for the root."""
     children: tuple[tuple[int, ...], ...]
     """Rows of each queue's children, the oldest first."""
     chains: tuple[tuple[int, ...], ...]
-    """Rows from each queue up to the root, the queue itself first."""
+    """Rows from each queue up to the root, beginning with the queue itself."""
     limit: Shares
     deserved: Shares
-    """Deserved amounts; 0 if nothing is deserved."""
+    """Deserved quantities; 0 if the queue deserves nothing."""
     guarantee: Amounts
     units: tuple[float, ...]
-    """Unit of each resource: shares are whole GPUs, although pods may use parts of a GPU."""
+    """Unit of each resource: GPUs are shared out whole, although pods may use fractions of a GPU."""
     quoted: NDArray[np.bool_]
-    """True for resources of which a queue deserves an amount; quotas count only for these. Shape (resources,)."""
+    """True for resources of which a queue deserves a quantity; quotas apply only to these. Shape (resources,)."""
     weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]
@@ -56,9 +56,9 @@ class QueueTree:
         return self.index.get(queue, 0)
 
     def fork(self, left: int, right: int) -> tuple[int, int]:
-        """Return the children of the lowest common ancestor above these two queues.
+        """Return the children of the lowest common ancestor of these two queues that lead to them.
 
-        If one of the two is that ancestor, it is returned itself.
+        If one of the two is that ancestor, the ancestor itself is returned in its place.
         """
         lefts, rights = self.chains[left], self.chains[right]
         i, j = len(lefts) - 1, len(rights) - 1
@@ -68,7 +68,7 @@ class QueueTree:
 
     @property
     def weighed(self) -> tuple[int, ...]:
-        """Columns by which queues are ordered: resources of which a queue deserves an amount, else all resources.
+        """Columns by which queues are ordered: resources with a deserved quantity, otherwise all resources.
 
         Without a quota, a queue's share of a plentiful resource equals its request, so the queue with the longer
         backlog would have the smaller used part of its share.
@@ -77,7 +77,7 @@ class QueueTree:
 
     @property
     def quota(self) -> Shares:
-        """Deserved amounts as limits: `inf` for resources that no queue deserves."""
+        """Deserved quantities as limits: `inf` for resources that no queue deserves."""
         return np.where(self.quoted, self.deserved, inf)
 
 
@@ -132,7 +132,7 @@ def _weights(
     weights: Shares = np.repeat(np.array([[spec.weight] for spec in specs], dtype=np.float64), len(quoted), axis=1)
     for row, name in enumerate(names):
         found: dict[str, float] = {}
-        with suppress(ValueError):  # admission refuses such an annotation
+        with suppress(ValueError):  # admission refuses an unreadable annotation
             found = read_weights(queues[name].metadata.annotations.get(QUEUE_WEIGHTS, "")) if name in queues else {}
         if UNNAMED in found:
             weights[row, quoted if quoted.any() else slice(None)] = found[UNNAMED]
@@ -147,7 +147,7 @@ def _created(queues: Mapping[str, Queue], name: str) -> str:
 
 
 def _ordered(parents: Mapping[str, str], queues: Mapping[str, Queue]) -> tuple[str, ...]:
-    """Return names, parents before their children."""
+    """Return the names of queues, parents before their children."""
     below: dict[str, list[str]] = {}
     for name in sorted(parents, key=lambda name: (_created(queues, name), name)):
         if name != ROOT_QUEUE:
@@ -159,7 +159,7 @@ def _ordered(parents: Mapping[str, str], queues: Mapping[str, Queue]) -> tuple[s
 
 
 def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities: Mapping[str, object]) -> None:
-    """Write the named resources; unreadable quantities (admission was bypassed) count as not set."""
+    """Write the named resources into a row; unreadable quantities (admission was bypassed) count as not set."""
     try:
         amounts: Vector = vector(quantities)  # type: ignore[arg-type]
     except ValueError:
@@ -172,7 +172,7 @@ def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities
 
 
 def _sum_up(rows: Shares | Amounts, parent: Sequence[int]) -> None:
-    """Give inner queues without a value (-1) the sum of their children's values, or 0 if there are none."""
+    """Give inner queues without a value (-1) the sum of their children's values; 0 without children."""
     sums = np.zeros_like(rows)
     for row in range(len(parent) - 1, -1, -1):
         rows[row] = np.where(rows[row] < 0, sums[row], rows[row])

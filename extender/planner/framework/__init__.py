@@ -1,11 +1,11 @@
 """The session framework, which plugins and actions work on.
 
-`snapshot` is the copy of the state that one cycle plans on, `session` one cycle over it, `freecapacity` how many pods
-fit on its nodes. `hooks` is the table of all that a plugin can register. `answers` has the types of answers, `ordering`
-the order of gangs, `statement` the log that makes a trial undoable, `decisions` the output of a cycle. `shortage`
-explains why a gang does not fit; `registry` and `config` determine the plugins and actions. `planner.ask`, beside this
-package, is the demand of one gang.
+`snapshot` is the copy of the state for one cycle, `session` one cycle over the snapshot, and `freecapacity` the number
+of pods that fit on its nodes. `hooks` is the table of all functions that a plugin can register. `answers` has the types
+of answers, `ordering` the order of gangs, `statement` the log that makes a trial reversible, and `decisions` the output
+of a cycle. `shortage` explains why a gang does not fit; `registry` and `config` determine the plugins and actions.
+`planner.ask`, outside this package, computes the demand of one gang.
 
 The package uses no I/O and no clock: objects and times are arguments. It imports `planner.topology`, `planner.state`
-and `planner.reasons`, and must not import muster.kube or anything else of the extender. Start at `session`.
+and `planner.reasons`, and must not import muster.kube or anything else of the extender. Start reading at `session`.
 """

@@ -1,4 +1,4 @@
-"""Types of plugin answers beyond numbers and arrays: causes, node sets, votes, refusals, rules."""
+"""Types of plugin answers other than numbers and arrays: causes, node sets, votes, refusals, rules."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,20 +18,20 @@ from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
-"""A code of `Causes` per node, of shape (nodes,); 0 if the node can take the pod."""
+"""A code of `Causes` for each node, of shape (nodes,); 0 if the node can take the pod."""
 MAX_CAUSES = 30_000
-"""Maximum number of causes: texts contain names of claims and labels, and codes are 16 bits wide."""
+"""Maximum number of causes, because texts may contain any name of a claim or label, and codes have 16 bits."""
 ReservationMode = Literal["strict", "reserve", "besteffort"]
-"""Rule for a queue's gangs behind its first waiting gang: wait, start without delaying it, or start anywhere."""
+"""Rule for gangs behind their queue's first waiting gang: wait, start without delaying it, or start anywhere."""
 
 
 class Causes:
-    """Codes of refusals ↔ their causes (`reasons.cause`); code 0 means that the node can take the pod."""
+    """Codes of refusals, and their causes (`reasons.cause`); code 0 means that the node can take the pod."""
 
     def __init__(self) -> None:
         self.of: list[Reason] = [quoted(text="fits")]
         self.full = False
-        """True once a cause got no code of its own; most known causes may be of deleted pods."""
+        """True once a cause got no code of its own; most known causes may belong to deleted pods."""
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, cause: Reason | str) -> int:
@@ -49,50 +49,50 @@ class Causes:
 
 @dataclass(frozen=True, slots=True)
 class EnqueueVote:
-    """An opinion on the admission of a gang; a plugin without an opinion answers None."""
+    """A vote on the admission of a gang; a plugin without an opinion returns None."""
 
     admit: bool
     reason: str = ""
-    """One word, for a condition."""
+    """One word for the condition."""
     message: Reason | str = ""
-    """Reason for the gang's owner, as data or as text; each new one is written to the PodGroup: keep it stable."""
+    """Reason for the gang's owner, as data or as text; it should rarely change, because each new one is written to the
+    PodGroup."""
 
 
 ADMITTED = EnqueueVote(admit=True)
-"""Admits the gang; later plugins are not called."""
+"""The vote that admits the gang; later plugins are not called."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRefusal:
-    """The gang's queue or an ancestor, which cannot take the requested amounts; in milli-CPU or base units."""
+    """Refusal of requests by the gang's queue or an ancestor, in milli-CPU or base units."""
 
     reason: str
-    """One word, for a condition."""
+    """One word for the condition."""
     queue: str
     resource: str
     requested: int
-    """The amount that would be added."""
+    """The quantity that would be added."""
     used: int
-    """The amount that the queue uses already, guarantees of others included."""
+    """The quantity that the queue uses already, including guarantees of other queues."""
     limit: int
     message: Reason | str
-    """Reason for the gang's owner, as data or as text: which queue, which resource, how
-    much, and what to do."""
+    """Reason for the gang's owner, as data or as text: the queue, the resource, the quantities, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReclaimState:
-    """The use and quota of queues for a gang that would reclaim resources."""
+    """Usage and quotas of queues for a gang that would reclaim resources."""
 
     owed: bool
-    """With the gang, its queue has at most its deserved amount."""
+    """True if the gang's queue, including the gang, has at most what it deserves."""
     above: frozenset[str]
-    """Queues above their share, or above what they deserve if the gang's queue lacks deserved capacity."""
+    """Queues above their share, or above what they deserve if the gang's queue has less than it deserves."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusAmounts:
-    """Amounts of a queue for its status, in milli-CPU and base units, including its descendants."""
+    """Resources of a queue for its status, in milli-CPU and base units, including its descendants."""
 
     fair_share: Vector
     deserved: Vector
@@ -102,31 +102,32 @@ class StatusAmounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosestDomain:
-    """The domain that comes closest to holding a gang with a required domain, and its nodes."""
+    """The domain that comes closest to holding a gang with a required domain, with its nodes."""
 
     report: Closest
     inside: NDArray[np.bool_]
-    """Of shape (nodes,)."""
+    """Mask of the domain's nodes, of shape (nodes,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSet:
-    """Nodes that a part of a gang may be given, and their order; the hook `subset_nodes` refines it. Immutable."""
+    """Nodes that a part of a gang may use, and their order; the hook `subset_nodes` refines the set. Immutable."""
 
     columns: Amounts | None = None
-    """int64 of shape (nodes of the set,); None: all nodes."""
+    """int64 of shape (nodes of the set,); None for all nodes."""
     ranked: bool = False
     """True if nodes are filled in the order of the columns; otherwise scores decide."""
     along: Amounts | None = None
-    """int64 of shape (all nodes,): neighbouring ranks get nodes with neighbouring numbers; None: by the names."""
+    """int64 of shape (all nodes,): consecutive ranks get nodes with consecutive numbers; None: in the order of
+    names."""
     most: Amounts | None = None
-    """int64 of shape (all nodes,): maximum number of pods of the part per node; None: as many as fit."""
+    """int64 of shape (all nodes,): maximum number of the part's pods per node; None for no maximum."""
     most_of: bytes = b""
-    """Key of the class of pods that `most` is about; empty: any pods of the part."""
+    """Key of the pod class to which `most` applies; empty for any pods of the part."""
     sliced: bool = False
-    """True if pods that are placed together, in the order of their ranks, form whole slices."""
+    """True if pods that are placed together, in rank order, form whole slices."""
     name: str = ""
-    """The domain, for messages."""
+    """The name of the domain, for messages."""
 
     def within(self, allowed: NDArray[np.bool_]) -> "NodeSet":
         """Return the nodes of the set that are allowed, bool of shape (all nodes,), in the same order."""
@@ -144,7 +145,7 @@ class NodeSet:
         return by_name[np.isin(by_name, self.columns)]
 
     def less(self, placed: Iterable[Operation]) -> "NodeSet":
-        """Return the set for the part's remaining pods: `most` without the placed pods."""
+        """Return the set for the part's remaining pods, with `most` reduced by the placed pods."""
         if self.most is None:
             return self
         most = self.most.copy()
@@ -176,9 +177,9 @@ class ReservationRules:
     patience_s: float = 600.0
     """Time after which a gang whose start cannot be predicted gets nodes reserved."""
     expiry_s: float = 14_400.0
-    """Time after which a reservation only binds its own queue, for a period of `patience_s`."""
+    """Time after which a reservation binds only its own queue, for a period of `patience_s`."""
     heads: int = 16
-    """Maximum number of reservations that bind all queues at once; each queue has at most one."""
+    """Maximum number of reservations that bind all queues at the same time; each queue has at most one."""
     start_s: float = 10.0
     """Time from placement to running, added to a gang's runtime to check that it ends before a reservation begins."""
 
@@ -189,22 +190,22 @@ class LeftFree:
 
     columns: NDArray[np.int64]
     amounts: Amounts
-    """Reserved there, int64 of shape (resources, columns)."""
+    """Reserved capacity in these columns, int64 of shape (resources, columns)."""
     codes: NDArray[np.int16]
-    """Cause per column that names the gang it is reserved for."""
+    """A cause for each column, which names the gang that the capacity is reserved for."""
     mark: bytes
-    """Equal for equal columns and amounts."""
+    """Equal for equal columns and quantities."""
 
 
 class CycleReservations(Protocol):
-    """The reservations of a cycle."""
+    """Interface to the reservations of a cycle."""
 
     @property
     def rooms(self) -> Sequence[ReservedRoom]:
-        """Return the reserved amounts, for the ledger after the cycle."""
+        """Return the reserved capacity, for the ledger after the cycle."""
 
     def left_by(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that this gang leaves to others, without its own reservation."""
+        """Return the capacity that this gang must leave free; its own reservation does not count."""
 
     def over(self, gang: GangView) -> None:
         """End the reservation of a gang that was placed."""

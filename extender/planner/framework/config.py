@@ -1,7 +1,7 @@
-"""The scheduler configuration: the shape of the YAML of KAI-Scheduler and Volcano, and the defaults.
+"""The scheduler configuration: the fields of the YAML of KAI-Scheduler and Volcano, and the defaults.
 
-`actions` is one text with commas; tiers group plugins for the reader only, as in KAI. `planner.configuration` knows the
-meaning of the names.
+`actions` is a text with commas; tiers group plugins only for the reader, as in KAI-Scheduler. `planner.configuration`
+defines the meaning of the names.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ DEFAULT_TIERS = (
     "fragmentation preferences",
 )
 _SEVERAL = "single document"
-"""In the reader's message about a stream of several."""
+"""Part of the YAML parser's message about a stream with several documents."""
 
 
 class PluginOption(msgspec.Struct):
@@ -44,7 +44,7 @@ class SchedulerConfig(msgspec.Struct):
 
 
 def parse(text: str) -> SchedulerConfig:
-    """Read the YAML; empty means the defaults. Raises ValueError with all errors and their paths."""
+    """Parse the YAML; an empty text means the defaults. Raises ValueError with all errors and their paths."""
     found, errors = read(text)
     if errors:
         raise ValueError("; ".join(errors))
@@ -52,13 +52,13 @@ def parse(text: str) -> SchedulerConfig:
 
 
 def read(text: str) -> tuple[SchedulerConfig, list[str]]:
-    """Return the readable part of the YAML, and the errors of its shape, each with its path."""
+    """Return the readable part of the YAML, and the errors, each with its path."""
     try:
         content = msgspec.yaml.decode(text) if text.strip() else {}
     except msgspec.DecodeError as error:
         if _SEVERAL in str(error):
             return SchedulerConfig(), ["there are several documents, separated by `---`: keep one"]
-        return SchedulerConfig(), [f"this is not YAML: {error}"]
+        return SchedulerConfig(), [f"the text is not YAML: {error}"]
     errors: list[str] = []
     fields = _fields(content, "the file", errors)
     found = SchedulerConfig(sections={key: fields[key] for key in fields if key not in {"actions", "tiers"}})
@@ -80,7 +80,7 @@ def _tier(content: Any, path: str, errors: list[str]) -> Tier:
 
 
 def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
-    """Read one plugin; an unreadable one has no name, and keeps its place so that later paths are right."""
+    """Parse one plugin; an unreadable one gets no name, and keeps its position so that later paths are right."""
     fields = _fields(content, path, errors)
     name = fields.pop("name", None)
     if not isinstance(name, str) or not name:

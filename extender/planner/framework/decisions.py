@@ -1,4 +1,4 @@
-"""The decisions of a cycle: data that `extender.commit` carries out."""
+"""The decisions of a cycle, as data that `extender.commit` carries out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ from muster.api.muster.reason import NOTHING, Reason, reason_of
 from muster.resources.faults import Policy
 
 Victims = tuple[tuple[GangView, PodRecord], ...]
-"""Pods that are evicted, each with its gang."""
+"""Pods to be evicted, each with its gang."""
 RepairKind = Literal["suspect", "not-ready", "gone"]
-"""A node's fault, from the mildest on."""
+"""The kind of a node's fault, from mild to severe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Decision:
 
 
 class _WithReason:
-    """A decision with a reason for people."""
+    """A decision with a reason for users."""
 
     __slots__ = ()
     why: Reason
@@ -41,40 +41,40 @@ class _WithReason:
 
 @dataclass(frozen=True, slots=True)
 class Place(Decision):
-    """Give the gang this placement, which covers bound members as well as new ones."""
+    """Gives the gang this placement, which contains bound members as well as new ones."""
 
     pod_sets: list[PodSetPlacement]
     epoch: int
     new_slots: int
     victims: Victims = ()
-    """Pods that must be gone before the gates of members are lifted; see `MakeRoom`."""
+    """Pods that must have ended before the gates of members are lifted; see `MakeRoom`."""
     victims_reason: Reason = NOTHING
     spares: list[NodeSpares] | None = None
-    """Spare slots of the gang; None means the current ones."""
+    """Spare slots of the gang; None if they are unchanged."""
     borrows: list[BorrowedSpares] | None = None
-    """Other gangs' spare slots that members use; None means the current ones."""
+    """Spare slots of other gangs that members use; None if they are unchanged."""
     notices: tuple[Notice, ...] = ()
     """Gangs of victims that are notified before they are evicted."""
     waits_until: float = 0.0
-    """Time until which victims may stay by such notices, in seconds since the epoch."""
+    """Time until which these notices let victims stay, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosePlacement(Decision, _WithReason):
-    """Set this phase of the gang's placement; `pod_sets` replaces its slots if given (then with a new epoch)."""
+    """Sets this phase of the gang's placement; `pod_sets`, if given, replaces its slots with a new epoch."""
 
     phase: PlacementPhase
     why: Reason
     pod_sets: list[PodSetPlacement] | None = None
     in_vain: bool = False
-    """Pods of the gang were not created, or not bound, in time: the next placement waits for a while."""
+    """True if pods of the gang were not created or bound in time; the next placement is then delayed."""
     evicted_in_vain: bool = False
-    """True if pods could not be evicted for the gang; then no pod is evicted for the gang for a while."""
+    """True if pods could not be evicted for the gang; for a while, no pod is then evicted for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepSpares(Decision):
-    """Record the spare slots of a running gang."""
+    """Records the spare slots of a running gang."""
 
     spares: list[NodeSpares]
     missing: int
@@ -83,11 +83,11 @@ class KeepSpares(Decision):
 
 @dataclass(frozen=True, slots=True)
 class Reserve(Decision, _WithReason):
-    """Record that these slots are reserved for the gang, which keeps waiting."""
+    """Records that these slots are reserved for the gang, which continues to wait."""
 
     pod_sets: list[PodSetPlacement]
     expected_at: float | None
-    """Expected start there, in seconds since the epoch; None if unknown."""
+    """Expected start on these slots, in seconds since the epoch; None if unknown."""
     since: float
     """Time since when nodes are reserved for the gang, in whole seconds since the epoch."""
     why: Reason
@@ -95,29 +95,29 @@ class Reserve(Decision, _WithReason):
 
 @dataclass(frozen=True, slots=True)
 class Unreserve(Decision, _WithReason):
-    """Record that the gang no longer has a reservation."""
+    """Records that the gang no longer has a reservation."""
 
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class AdmitGang(Decision):
-    """Let the gang's pods be created."""
+    """Admits the gang, so that its pods may be created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable(Decision, _WithReason):
-    """Report why the gang waits."""
+    """Reports why the gang waits."""
 
     reason: str
-    """One word, for a condition."""
+    """One word for the condition."""
     why: Reason
     shortage: Shortage | None = None
-    """The counts behind a reason about free capacity."""
+    """The counts behind a reason about free capacity; None for other reasons."""
 
     @property
     def data(self) -> Reason | None:
-        """Return the stored form of the reason for later readers; None if there are none."""
+        """Return the reason in its stored form; None without a reason."""
         if self.shortage is not None:
             return self.shortage.data
         return self.why.data if self.reason == reasons.placements.EVICTED else None
@@ -130,7 +130,7 @@ def refused(gang: GangView, refusal: QueueRefusal | EnqueueVote) -> Unschedulabl
 
 @dataclass(frozen=True, slots=True)
 class Evict(Decision):
-    """Evict a pod (UID as precondition); `started` is True if it may have run."""
+    """Evicts a pod, with its UID as precondition; `started` is True if the pod may have run."""
 
     pod: PodRecord
     reason: Reason
@@ -139,57 +139,57 @@ class Evict(Decision):
 
 @dataclass(frozen=True, slots=True)
 class EvictForFaults(Decision):
-    """Evict members of a gang for faults of nodes, together."""
+    """Evicts members of a gang together because of faulty nodes."""
 
     policy: Policy
     pods: tuple[PodRecord, ...]
     kind: RepairKind
-    """The worst fault of its nodes."""
+    """The worst fault of the members' nodes."""
     reason: Reason
     epoch: int | None = None
-    """Epoch of the placement that keeps the new nodes of the pods; None: the pods have no new nodes yet."""
+    """Epoch of the placement with the new nodes of the pods; None if the pods have no new nodes yet."""
     again: bool = False
     """True if an earlier cycle decided the eviction, and some of the pods still exist."""
     outcome: str = ""
-    """End of the notice of its members: `answered` or `silent`; empty without one."""
+    """Outcome of the members' notice: `answered` or `silent`; empty without a notice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Avoid(Decision):
-    """Record the nodes that the gang leaves out."""
+    """Records the nodes that the gang avoids."""
 
     avoided: tuple[AvoidedNode, ...] | None
-    """All of them; None if none is new."""
+    """All avoided nodes; None if none is new."""
     counted: tuple[PodRecord, ...]
-    """Members whose failure has been counted with this, or does not count."""
+    """Members whose failure this decision counts, or whose failure does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom(Decision):
-    """Evict victims for the gang's placement of this epoch: all of them or, if that is refused, none."""
+    """Evicts the victims of the gang's placement of this epoch: all of them, or none if that is refused."""
 
     epoch: int
     victims: Victims
     reason: Reason
-    """For the owners of the victims, of any namespace."""
+    """Reason for the owners of the victims, who may be in any namespace."""
     budgeted: frozenset[str] = frozenset()
-    """UIDs of pods under a disruption budget; evicted first, because the API server may refuse them."""
+    """UIDs of pods under a disruption budget; they are evicted first, because the API server may refuse."""
     action: str = "continued"
-    """The action that chose the victims; by default an earlier cycle's, whose work continues."""
+    """The action that chose the victims; by default the action of the earlier cycle that is continued."""
     saved: Mapping[str, Reason] = field(default_factory=dict)
-    """Key of a victim's gang → its reported checkpoint; gangs without one are omitted."""
+    """Maps the key of a victim's gang to its reported checkpoint; gangs without a checkpoint are omitted."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
-    """Key of a victim's gang that was notified before → `answered` or `silent`."""
+    """Maps the key of a victim's gang that had a notice to the outcome: `answered` or `silent`."""
     unsaved_s: Mapping[str, float] = field(default_factory=dict)
-    """Key of a victim's gang → work of each of its pods that is lost, in seconds."""
+    """Maps the key of a victim's gang to the work that each of its pods loses, in seconds."""
 
     def reason_for(self, victim: GangView) -> Reason:
-        """Return the reason for the owner of one victim, with the checkpoint that it reported."""
+        """Return the reason for the owner of one victim, with the checkpoint that the victim's gang reported."""
         return asked_by(self.gang, self.reason, victim).also(self.saved.get(victim.key, NOTHING))
 
 
 def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
-    """Return a reason for a victim's owner; it names the gang that gets the nodes if both share a namespace."""
+    """Return the reason for a victim's owner; it names the waiting gang if both are in the same namespace."""
     if asker.uid == victim.uid:
         return reason
     apart = asker.group.metadata.namespace != victim.group.metadata.namespace
@@ -198,7 +198,7 @@ def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
 
 @dataclass(frozen=True, slots=True)
 class SendNotice(Decision):
-    """Notify a pod of the gang of its eviction at a time (RFC 3339), unless the notice is withdrawn before."""
+    """Notifies a pod of the gang that it will be evicted at a time (RFC 3339) unless the notice is withdrawn."""
 
     pod: PodRecord
     evict_at: str
@@ -212,25 +212,25 @@ class SendNotice(Decision):
 
 @dataclass(frozen=True, slots=True)
 class WithdrawNotice(Decision):
-    """Withdraw the notice of a pod of the gang, and remove the notice and its answer."""
+    """Withdraws the notice of a pod of the gang, and removes the notice and its answer."""
 
     pod: PodRecord
 
 
 @dataclass(frozen=True, slots=True)
 class RoomIsThere(Decision):
-    """Remove the victims from the gang's placement, because they are gone."""
+    """Removes the victims from the gang's placement, because they have ended."""
 
     pod_sets: list[PodSetPlacement]
     """The gang's slots; pod sets that follow others are held."""
     new_slots: int
     remade_s: float = 0.0
-    """Time in seconds that the gang's owner may wait before it re-creates evicted members."""
+    """Seconds that the gang's owner may wait before it re-creates evicted members."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release(Decision):
-    """Lift a pod's gate and pin it to its node in one patch; a pod without a gate is only pinned."""
+    """Lifts a pod's gate and pins the pod to its node in one patch; a pod without a gate is only pinned."""
 
     pod: PodRecord
     node: str
@@ -239,17 +239,17 @@ class Release(Decision):
 
 @dataclass(frozen=True, slots=True)
 class SetCondition(Decision):
-    """Write the reason for waiting into a gated pod's condition; with `asks`, autoscalers react by adding nodes."""
+    """Writes the reason for waiting into a gated pod's condition; with `asks`, autoscalers react and add nodes."""
 
     pod: PodRecord
     asks: bool
     message: str
-    """Empty: the API server's own message."""
+    """The message; empty for the API server's own message."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotateEviction(Decision):
-    """Set the annotations that control whether autoscalers may evict a bound pod; empty removes Muster's."""
+    """Sets the annotations that let autoscalers evict a bound pod, or not; empty removes Muster's annotations."""
 
     pod: PodRecord
     value: str
@@ -257,7 +257,7 @@ class AnnotateEviction(Decision):
 
 @dataclass(frozen=True, slots=True)
 class RequestNodes(Decision):
-    """Create a ProvisioningRequest of this name."""
+    """Creates a ProvisioningRequest of this name."""
 
     name: str
     attempt: int
@@ -269,7 +269,7 @@ class RequestNodes(Decision):
 
 @dataclass(frozen=True, slots=True)
 class WithdrawRequest(Decision):
-    """Delete a ProvisioningRequest that is no longer needed, or is replaced."""
+    """Deletes a ProvisioningRequest that is no longer needed or is replaced."""
 
     request: ProvisioningRequest
     why: str

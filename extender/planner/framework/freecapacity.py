@@ -1,4 +1,4 @@
-"""The free capacity as one cycle sees it: how many pods fit on each node by resources, and may use a claim."""
+"""Free capacity for one cycle: the number of pods that fit on each node by resources, and that may use a claim."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ class FreeCapacity:
         if self.snapshot.unknown_resource(cls):
             return np.zeros(free.shape[1], dtype=np.int64)
         wanted = np.flatnonzero(row)
-        if cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory:  # the devices determine how many fit
+        if cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory:  # the devices determine the number
             wanted = wanted[wanted != self.snapshot.axis.get(GPU, -1)]
         if not len(wanted):
             return np.full(free.shape[1], LARGE)
@@ -56,10 +56,10 @@ class FreeCapacity:
         return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
-        """Return the number of pods of this class that each node's GPUs can take; for other amounts, an upper bound."""
+        """Return the number of pods of this class that fit on each node's GPUs; an upper bound for other capacities."""
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
-        if cls.gpu is None:  # the caller means the present pods
+        if cls.gpu is None:  # the caller means the pods that run now
             whole = cls.whole_gpus
             return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
         if not now and free is not snapshot.allocatable:
@@ -68,9 +68,9 @@ class FreeCapacity:
         return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
-        """Return per node the code of the resource that is too scarce for a pod of this class; 0 if it fits.
+        """Return the code, per node, of the resource that a pod of this class lacks most; 0 if the pod fits.
 
-        Unless `free` is given, capacity reserved for others also counts as scarce, with a separate cause.
+        Without `free`, capacity reserved for others also counts as missing, with a separate cause.
         """
         reserved = self.reserved if free is None else None
         free = self.snapshot.free if free is None else free
@@ -95,7 +95,7 @@ class FreeCapacity:
         return codes
 
     def usable(self) -> Amounts:
-        """Return the free capacity minus others' reservations, int64 of shape (resources, nodes); read-only."""
+        """Return the free capacity without others' reservations, int64 of shape (resources, nodes); read-only."""
         if self.reserved is None:
             return self.snapshot.free
         free = self.snapshot.free.copy()
@@ -105,17 +105,17 @@ class FreeCapacity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreedDevices:
-    """The devices of a claim whose users all leave."""
+    """Devices of a claim that become free if all users of the claim leave."""
 
     users: tuple[int, ...]
-    """Positions of the units that have its users, ascending."""
+    """Ascending positions of the units that contain users of the claim."""
     column: int
     row: Amounts
-    """Amounts of the devices, int64 of shape (resources,)."""
+    """The devices, int64 of shape (resources,)."""
 
 
 class ClaimUsers:
-    """By claim, the pods on nodes and the placed slots that use it, trials included: in all, and by queue.
+    """Users of each claim, in total and by queue: pods on nodes and placed slots, including tentative ones.
 
     The API lets `MOST_PODS` pods use one claim, or any number where their native PodGroup shares it. Its devices count
     once in each queue whose pods use it, however many do. On its node they are free once a trial has evicted all users.
@@ -127,18 +127,19 @@ class ClaimUsers:
         self._queues = Counter({(key, name): count for key, found in queues.items() for name, count in found.items()})
         columns = ((key, snapshot.index.get(node)) for key, node in snapshot.claim_nodes.items())
         self._column = {key: column for key, column in columns if column is not None}
-        """Claim that has devices → column of their node."""
+        """Maps a claim with devices to the column of their node."""
         self._held = {key: column for key, column in self._column.items() if self._users[key]}
-        """Claim with users → column of its node. The claim's devices become free when its users end."""
+        """Maps a claim with users to the column of its node. The devices of such a claim become free when its users
+        end."""
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Follow a step of a trial."""
+        """Update the counts by a step of a trial."""
         self.use(entry.cls, sign * entry.size)
         for claim in entry.cls.needs.named:
             self._queues[claim.key, entry.gang.queue] += sign * entry.size
 
     def use(self, cls: PodClass, pods: int) -> None:
-        """Count this many more (or fewer) pods of a class on their node, without a queue."""
+        """Add (or subtract) this many users of the claims of a pod class on their node, without a queue."""
         for claim in cls.needs.named:
             before = self._users[claim.key]
             after = self._users[claim.key] = before + pods
@@ -169,7 +170,7 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return the amounts besides pods that queues lose with each evicted unit (queue, pods).
+        """Return, for each evicted unit (queue, pods), the resources besides the pods that the queue no longer uses.
 
         The last user of a claim in a queue frees the claim's devices for the queue.
         """
@@ -193,7 +194,7 @@ class ClaimUsers:
         return min((max(0, MOST_PODS - self._users[claim.key]) for claim in claims), default=LARGE)
 
     def full(self, cls: PodClass, pods: int) -> str:
-        """Return the claim that this many further pods of this class may not use; empty if there is none."""
+        """Return a claim that this many further pods of this class cannot use; empty if there is none."""
         named = (claim.key for claim in cls.needs.named if not claim.grouped)
         return next((key for key in named if self._users[key] + pods > MOST_PODS), "")
 

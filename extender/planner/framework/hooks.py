@@ -1,8 +1,8 @@
-"""The hooks: every question that plugins can answer, as data, with the Protocol of the functions that answer it.
+"""The hooks: every question that plugins can answer, with the Protocol of the functions that answer it.
 
-The hooks correspond to KAI-Scheduler's (framework/session_plugins.go), with names in snake case; the admission hooks
-correspond to Volcano's. `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
-`session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
+Most hooks correspond to KAI-Scheduler's (framework/session_plugins.go), with names in snake case; the admission hooks
+correspond to Volcano's. `rules` combines the answers of several plugins. Resource arrays are int64 of shape
+(resources,) along `session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -158,25 +158,25 @@ class OnEviction(Protocol):
 
 
 class BindAnnotations(Protocol):
-    """Annotation → text."""
+    """Maps an annotation to its text."""
 
     def __call__(self, pod: PodRecord, node: str, /) -> Mapping[str, str]: ...
 
 
 class Pages(Protocol):
-    """Name → a function without arguments; its result is shown as JSON."""
+    """Maps a page's name to a function without arguments, whose result is shown as JSON."""
 
     def __call__(self) -> Mapping[str, Callable[[], object]]: ...
 
 
 class QueueSharesByName(Protocol):
-    """Queue → fair share, deserved amounts and usage."""
+    """Maps a queue to its fair share, deserved resources and usage."""
 
     def __call__(self) -> Mapping[str, StatusAmounts]: ...
 
 
 class ClosestTo(Protocol):
-    """Closest domain; None if domains do not prevent the start. With `ever`, for an otherwise empty cluster."""
+    """Closest domain; None if domains do not prevent the start. With `ever`, the cluster counts as otherwise empty."""
 
     def __call__(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], /, *, ever: bool = False
@@ -184,7 +184,7 @@ class ClosestTo(Protocol):
 
 
 class Trees(Protocol):
-    """Topology → its tree of domains."""
+    """Maps a topology to its tree of domains."""
 
     def __call__(self) -> Mapping[str, Tree]: ...
 
@@ -286,7 +286,7 @@ class Hooks:
         self.unevicted.add(lambda eviction: count(eviction, 1))
 
     def named(self, name: str) -> Hook[Any]:
-        """Return the hook of a name that is only known at run time. Raises KeyError, which lists the valid names."""
+        """Return the hook of a name that is known only at run time. Raises KeyError with a list of the valid names."""
         if name not in HOOKS:
             raise KeyError(f"hook {name!r} does not exist; a function can be registered for {', '.join(sorted(HOOKS))}")
         hook: Hook[Any] = getattr(self, name)

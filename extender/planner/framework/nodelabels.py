@@ -1,8 +1,8 @@
-"""Labels, names and taints of all nodes as small numbers, so that a condition is evaluated for all nodes at once.
+"""Labels, names and taints of all nodes as small numbers, so that all nodes are compared with a condition at once.
 
-Each label key has an array with the number of each node's value. A condition is evaluated once per distinct value of
-its key, and the results are indexed by the array. So a user's condition costs no Python code per node. The arrays last
-from cycle to cycle, and are updated for nodes that changed.
+For each label key, an array has the number of each node's value. A condition is evaluated once for each distinct value
+of its key, and the array maps the results to nodes. Therefore a condition of a user runs no Python code per node. The
+arrays are kept from cycle to cycle, and updated for nodes that have changed.
 """
 
 import re
@@ -20,9 +20,9 @@ from muster.api.kubernetes.meta import LabelSelectorRequirement
 
 Columns = NDArray[np.intp]
 Domains = NDArray[np.intp]
-"""Numbers of values by column; of the type that numpy indexes with, since another is converted at each use."""
+"""Numbers of values by column, in numpy's index type, because other types are converted at each use."""
 MOST_CELLS = 2**23
-"""Maximum number of kept cells (8 bytes each): one per node, for the keys that were renewed last."""
+"""Maximum number of stored cells (8 bytes each): one per node for each of the keys that were updated last."""
 _NAME: Final = ""
 """The key that represents the node's name; it is not a valid label key."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -31,7 +31,7 @@ _LARGEST = 2**63 - 1
 
 
 class Taints(NamedTuple):
-    """What keeps pods off a node, in its order."""
+    """The taints that keep pods off a node, in the node's order."""
 
     cordoned: bool = False
     taints: tuple[tuple[str, str, str], ...] = ()
@@ -40,7 +40,7 @@ class Taints(NamedTuple):
 
 @dataclass(slots=True)
 class _Values:
-    """One key at one generation of the nodes: the number of each node's value, -1 without one."""
+    """One key at one generation of the nodes: the number of each node's value, -1 for a node without the label."""
 
     codes: Domains = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     values: dict[Hashable, int] = field(default_factory=dict)
@@ -48,24 +48,24 @@ class _Values:
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Integers for the first of `values`; see `_with_integers`."""
     written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """Which of the values are integers."""
+    """Mask of the values that are integers."""
 
 
 class LabelCache:
-    """Values per label key, kept from cycle to cycle for the keys that were renewed last."""
+    """Values by label key, kept from cycle to cycle for the keys that were updated last."""
 
     def __init__(self) -> None:
         self.known: dict[str, _Values] = {}
         self.taints = _Values()
         self.present: set[str] = set()
-        """Label keys that nodes have; some of them may have gone."""
+        """Label keys that nodes have; some of these nodes may be gone."""
         self._seen, self._changes = -1, 0
 
     def note_keys(self, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int) -> None:
-        """Note the label keys of nodes that changed."""
+        """Record the label keys of nodes that have changed."""
         fresh: Columns = np.flatnonzero(changed > (self._seen if self._seen <= generation else -1))
         self._changes += len(fresh)
-        if self._changes > 2 * len(nodes):  # most of the keys may be of nodes that are gone
+        if self._changes > 2 * len(nodes):  # most of the keys may belong to nodes that are gone
             self.present, fresh, self._changes = set(), np.arange(len(nodes)), len(nodes)
         for column in fresh:
             node = nodes[column]
@@ -74,7 +74,7 @@ class LabelCache:
         self._seen = generation
 
     def keep(self, key: str, values: _Values, nodes: int) -> None:
-        """Keep the numbers of a key; drop the keys that were renewed longest ago beyond the maximum."""
+        """Store the numbers of a key; beyond the maximum, drop the keys whose update is longest ago."""
         self.known.pop(key, None)
         while len(self.known) >= max(1, MOST_CELLS // max(1, nodes)):
             del self.known[next(iter(self.known))]
@@ -82,7 +82,7 @@ class LabelCache:
 
 
 class NodeLabels:
-    """The nodes of one cycle: by column, with the generation in which each node, and any node, last changed."""
+    """The labels of one cycle's nodes by column, with the generation in which each node, and any node, last changed."""
 
     def __init__(
         self, cache: LabelCache, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int
@@ -92,18 +92,18 @@ class NodeLabels:
         self._missing = _Values(np.full(len(nodes), -1, dtype=np.intp))
 
     def of(self, key: str) -> tuple[Domains, int]:
-        """Return the number of each node's value, intp of shape (nodes,), read-only, -1 without; and their number."""
+        """Return the number of each node's value (intp of shape (nodes,), -1 without the label), and their count."""
         known = self._of(key)
         return known.codes, len(known.values)
 
     def there(self, columns: Columns) -> Mask:
-        """Return which of these columns have a node."""
+        """Return the mask of these columns that have a node."""
         return self._of(_NAME).codes[columns] >= 0
 
     def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:
-        """Return which of these nodes meet a condition on their labels; `key` replaces its own."""
+        """Return the mask of these nodes that meet a condition on their labels; `key` replaces the condition's key."""
         known = self._of(requirement.key if key is None else key)
-        there = np.zeros(len(known.values) + 1, dtype=np.bool_)  # -1, no such label, reads the last
+        there = np.zeros(len(known.values) + 1, dtype=np.bool_)  # -1 (no such label) reads the last entry
         match requirement.operator:
             case "In" | "NotIn":
                 there[[number for each in requirement.values if (number := known.values.get(each)) is not None]] = True
@@ -124,14 +124,14 @@ class NodeLabels:
         return there[known.codes[columns]]
 
     def selected(self, labels: Mapping[str, str], columns: Columns) -> Mask:
-        """Return which of these nodes have all these labels."""
+        """Return the mask of these nodes that have all these labels."""
         conditions = (LabelSelectorRequirement(key, "In", [value]) for key, value in labels.items())
         return self._all((self.having(each, columns) for each in conditions), columns)
 
     def matching(self, selector: NodeSelector, columns: Columns, *, labels_only: bool = False) -> Mask:
-        """Return which of these nodes match one of the terms; a term without requirements, or no node, matches nothing.
+        """Return the mask of these nodes that match one of the terms; a term without requirements matches no node.
 
-        `labels_only`: as kube-scheduler reads the node affinity of a volume, without the node's fields.
+        With `labels_only`, fields of nodes do not count, as in kube-scheduler's node affinity of volumes.
         """
         found: Mask = np.zeros(len(columns), dtype=np.bool_)
         for term in selector.node_selector_terms:
@@ -143,7 +143,7 @@ class NodeLabels:
         return found & self.there(columns)
 
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
-        """Return the result for each of these nodes' taints, computed once per distinct set; None: no node."""
+        """Return the result for each of these nodes' taints, computed once per distinct set; None means no node."""
         known = self._cache.taints = self._renewed(self._cache.taints, _taints_of)
         answers = np.array([*map(answer, known.values), answer(None)], dtype=np.int16)  # type: ignore[arg-type]
         return answers[known.codes[columns]]
@@ -167,11 +167,13 @@ class NodeLabels:
         return known
 
     def _renewed(self, known: _Values, value_of: Callable[[Node], Hashable]) -> _Values:
-        """Return the numbers, updated for nodes that changed; `known` itself is not modified."""
+        """Return the numbers, updated for nodes that have changed; `known` itself is not modified."""
         size = len(self._nodes)
         if known.seen == self._generation and len(known.codes) == size:
             return known
-        if len(known.values) > 2 * size or known.seen >= self._generation:  # most are of nodes that are gone, or later
+        if (
+            len(known.values) > 2 * size or known.seen >= self._generation
+        ):  # most values may belong to nodes that are gone
             known = _Values()
         fresh: Domains = np.full(size, -1, dtype=np.intp)
         values = dict(known.values)  # a verb may be reading the old array
@@ -183,7 +185,7 @@ class NodeLabels:
 
 
 def _with_integers(known: _Values) -> None:
-    """Read the values as integers, if that has not been done for all of them."""
+    """Parse the values as integers, unless all of them have been parsed."""
     if len(known.integers) < len(known.values):
         found = [_integer(value) for value in known.values]
         known.written = np.array([each is not None for each in found], dtype=np.bool_)
@@ -219,7 +221,7 @@ def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str,
 
 
 def _field(key: str) -> str:
-    """Return the key of a field of nodes; of one that kube-scheduler does not know a key that no node has."""
+    """Return the key of a node field; for a field that kube-scheduler does not know, a key that no node has."""
     return _NAME if key == "metadata.name" else "\0"
 
 

@@ -1,4 +1,4 @@
-"""Trials as data: the entries of a statement's log, and the scenarios of victim searches, which plugins judge."""
+"""Tentative changes as data: the entries of a statement's log, and the scenarios that plugins judge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from extender.planner.state.queries import Mark
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """Members with these ranks get slots on the node in `column`; each takes the amounts `row`."""
+    """Allocation: members with these ranks get slots on the node in `column`; each takes the resources `row`."""
 
     gang: GangView
     pod_set: str
@@ -21,7 +21,7 @@ class Operation:
     row: Amounts
     cls: PodClass
     devices: tuple[tuple[int, ...], ...] = ()
-    """GPUs that each member shares with others, by rank; empty if they share none."""
+    """GPUs that each member shares with others, by rank; empty if the members share none."""
 
     @property
     def size(self) -> int:
@@ -30,18 +30,21 @@ class Operation:
 
     @property
     def amount(self) -> Amounts:
-        """Amounts that the members take from the node, along the resource axis."""
+        """Resources that the members take from the node, along the resource axis."""
         return self.row * self.size
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks that each member is counted under."""
+        """Marks under which each member is counted."""
         return self.cls.marks
 
 
 @dataclass(slots=True, eq=False)
 class Eviction:
-    """Pods of one class leave the node in `column`; each frees `row`. Or, without pods, spares are given up there."""
+    """Eviction: pods of one class leave the node in `column`, and each frees the resources `row`.
+
+    Without pods, the gang gives up spare slots there.
+    """
 
     gang: GangView
     pods: tuple[PodRecord, ...]
@@ -58,7 +61,7 @@ class Eviction:
 
     @property
     def amount(self) -> Amounts:
-        """Capacity that the pods free on the node, along the resource axis."""
+        """Resources that the pods free on the node, along the resource axis."""
         return self.row * self.size
 
     @property
@@ -68,18 +71,18 @@ class Eviction:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks that each pod is counted under: fewer for pods that are being deleted, none for spare slots."""
+        """Marks under which each pod is counted: fewer for pods that are being deleted, none for spare slots."""
         return self.cls.counted_under(leaving=self.pods[0].terminating) if self.pods else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Pods of one gang that are evicted together: one pod above its minimum, or all remaining pods."""
+    """Pods of one gang that are evicted together: one pod above the gang's minimum, or all remaining pods."""
 
     gang: GangView
     pods: tuple[PodRecord, ...]
     amounts: Amounts
-    """What their queue is charged for them, int64 of shape (resources,)."""
+    """Resources that their queue is charged for these pods, int64 of shape (resources,)."""
     moved: bool = False
     """True if all of them have a new slot in the same scenario, so the gang loses nothing."""
 
@@ -91,7 +94,7 @@ class Scenario:
     gang: GangView
     requested: Amounts
     chunks: tuple[Chunk, ...]
-    """Chunks in the order in which the search took them."""
+    """Chunks in the order in which the search chose them."""
 
     def only(self, chunks: Sequence[Chunk]) -> "Scenario":
         """Return the scenario with only these chunks."""

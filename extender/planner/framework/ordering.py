@@ -1,11 +1,11 @@
-"""The order of gangs: plugins' comparisons as sort keys, and the alternation of queues.
+"""The order of gangs: comparisons of plugins as sort keys, and the alternation between queues.
 
 A plugin that returns a key (`Keyed`) is called once per gang, not once per comparison; plain comparisons are wrapped as
 keys. The first keys that differ decide.
 
 `turns` is a tree of heaps along the tree of queues. A placed gang changes the rank of its queue and of the queues
-above: only these are sorted again, in O(log queues) per gang. Each queue is compared by its best gang. After
-KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
+above. Only these are sorted again, in O(log queues) per gang. A queue is compared by its best gang. The algorithm
+follows KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
 """
 
 import heapq
@@ -27,7 +27,7 @@ Surplus = Callable[[GangView], int]
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A comparison for `job_order` or `queue_order`, with the key that it amounts to.
+    """A comparison for `job_order` or `queue_order`, with the equivalent sort key.
 
     For `job_order` the key is a function of a gang; for `queue_order` of the name of a queue, right below the common
     ancestor of those compared, and of its best gang. It must hold until that gang or the queue's usage changes.
@@ -37,12 +37,12 @@ class Keyed:
     key: Callable[..., Any]
 
     def __call__(self, left: Any, right: Any) -> int:
-        """Negative if `left` comes first."""
+        """Return a negative number if `left` comes first."""
         return self.compare(left, right)
 
 
 def by_key(key: Callable[[Any], Any]) -> Keyed:
-    """Return the order in which smaller keys come first."""
+    """Return the comparison in which smaller keys come first."""
 
     def compare(left: Any, right: Any) -> int:
         mine, other = key(left), key(right)
@@ -63,7 +63,7 @@ class Ordering:
         self._known: dict[str, Key] = {}
 
     def job(self, gang: GangView) -> Key:
-        """Return the key of a gang within its queue: plugins' keys, then the smaller surplus, then age."""
+        """Return the sort key of a gang within its queue: plugins' keys, then the smaller surplus, then age."""
         known = self._known.get(gang.key)
         if known is None:
             keys = tuple(key(gang) for key in self._of_jobs)
@@ -71,22 +71,22 @@ class Ordering:
         return known
 
     def job_again(self, gang: GangView) -> Key:
-        """Return the new key of a gang that has got slots since the last query."""
+        """Return the new sort key of a gang that has got slots since the last call."""
         self._known.pop(gang.key, None)
         return self.job(gang)
 
     def queue(self, name: str, gang: GangView) -> Key:
-        """Return the key of a queue among its siblings, by its best gang."""
+        """Return the sort key of a queue among its siblings, by the queue's best gang."""
         keys = [fn.key(name, gang) if isinstance(fn, Keyed) else cmp_to_key(fn)(gang) for fn in self._of_queues]
         return *keys, self.job(gang)
 
     def compared(self, gang: GangView) -> Key:
-        """Return the key of a queue for comparisons between a queue and its ancestor."""
+        """Return the sort key of a queue for comparisons between a queue and its ancestor."""
         return *(cmp_to_key(fn)(gang) for fn in self._of_queues), self.job(gang)
 
 
 class _Leaf:
-    """Gangs of one queue itself, in their order."""
+    """Gangs of one queue without its children, in order."""
 
     __slots__ = ("_again", "_back", "_gangs", "_next", "_ordering", "head", "queue")
 
@@ -96,13 +96,13 @@ class _Leaf:
         self._gangs = sorted(gangs, key=ordering.job)
         self._next = 0
         self._back: list[tuple[Key, GangView]] = []
-        """A heap of gangs that got a pod and want more; ties are broken by arrival."""
+        """A heap of gangs that got a pod and want more pods; ties are broken by arrival."""
         self._again = again
         self.head: GangView | None = None
         self._take_first()
 
     def advance(self) -> None:
-        """Advance to the next gang; one that wants more is put in order again."""
+        """Advance to the next gang; a gang that wants more pods is sorted in again."""
         if self.head is not None and self._again(self.head):
             heapq.heappush(self._back, (self._ordering.job_again(self.head), self.head))
         self._take_first()
@@ -130,7 +130,7 @@ class _Branch:
         self._heap: list[tuple[Key, int, _Leaf | _Branch]] = []
 
     def settle(self) -> None:
-        """Put everything below in order, recursively."""
+        """Sort all gangs and queues below, recursively."""
         self._mixed = any(child.queue == self.queue for child in self.below)
         for position, child in enumerate(self.below):
             if isinstance(child, _Branch):
@@ -141,7 +141,7 @@ class _Branch:
         self._take_first()
 
     def advance(self) -> None:
-        """Advance to the next gang; only the branch of the last one is put in order again."""
+        """Advance to the next gang; only the branch of the previous gang is sorted again."""
         _, position, first = self._heap[0]
         first.advance()
         if first.head is None:
@@ -160,7 +160,7 @@ class _Branch:
 def scheduling_order(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield the best gang of the best queue, then reorder gangs and queues, including this gang if it wants `again`."""
+    """Yield the best gang of the best queue, then sort again; include this gang again if it wants `again`."""
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:
         by_queue.setdefault(gang.queue, []).append(gang)

@@ -18,11 +18,11 @@ ACTION_GROUP = "muster.extender.actions"
 
 
 class PlannerPlugin(Protocol):
-    """One plugin; built once from its arguments, so it may keep caches from one cycle to the next."""
+    """Interface of a plugin, which is built once from its arguments, so it may keep caches between cycles."""
 
     @property
     def name(self) -> str:
-        """Name in configurations."""
+        """The plugin's name in configurations."""
 
     def on_session_open(self, session: Session) -> None:
         """Read the snapshot and register hooks; called in every cycle, before any action."""
@@ -32,30 +32,30 @@ class PlannerPlugin(Protocol):
 
 
 class Action(Protocol):
-    """One step of a cycle."""
+    """Interface of an action, one step of a cycle."""
 
     @property
     def name(self) -> str:
-        """Name in configurations."""
+        """The action's name in configurations."""
 
     def execute(self, session: Session) -> None:
-        """Decide on the session's snapshot in the state that earlier actions have left."""
+        """Make decisions on the session's snapshot, as earlier actions have left it."""
 
 
 class OwnArgument(NamedTuple):
-    """Documentation of an argument that no other project has; a plugin's class lists them in `OWN_ARGUMENTS`."""
+    """Documentation of an argument that no other project has; a plugin class lists these in `OWN_ARGUMENTS`."""
 
     default: str
     means: str
 
 
 PluginBuilder = Callable[[Mapping[str, Any]], PlannerPlugin]
-"""Builds a plugin from its arguments; raises ValueError for an unknown or wrong one."""
+"""Function that builds a plugin from its arguments; raises ValueError for an unknown or wrong argument."""
 ActionBuilder = Callable[[], Action]
 
 
 class Registry:
-    """Builders of plugins and actions by name, including builders from installed packages."""
+    """Builders of plugins and actions by name, including those of installed packages."""
 
     def __init__(
         self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder], *, installed: bool = True
@@ -63,10 +63,10 @@ class Registry:
         self.plugins: dict[str, PluginBuilder] = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
         self.actions: dict[str, ActionBuilder] = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
         self._fitting: set[str] = set()
-        """Plugins whose functions fit their hooks."""
+        """Names of plugins whose functions have been checked against their hooks."""
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> PlannerPlugin:
-        """Build a known plugin. Raises ValueError for an argument or a hook's function that is wrong."""
+        """Build a known plugin. Raises ValueError for a wrong argument or a wrong function of a hook."""
         build = self.plugins[name]
         if name not in self._fitting:
             if wrong := [f"plugin {name!r}: {each}" for each in misfits(build(arguments))]:
@@ -85,7 +85,7 @@ class Registry:
 
 
 class PlainPlugin:
-    """Optional base of plugins without arguments and without work at the end of a cycle."""
+    """Optional base class for plugins without arguments and without work at the end of a cycle."""
 
     name = ""
 
@@ -97,13 +97,13 @@ class PlainPlugin:
 
 
 def misfits(plugin: PlannerPlugin) -> Iterator[str]:
-    """Yield a sentence for each function of a plugin that cannot be called as its hook's Protocol is.
+    """Yield a sentence for each function of a plugin that cannot be called like its hook's Protocol.
 
     The plugin is built for an empty cluster, and must not be used for another one. Functions without a signature, or
     registered only for other clusters, are not checked.
     """
     session = Session(CycleInputs(snapshot=take_snapshot(PlannerState()), now=0.0))
-    with suppress(Exception):  # a defect of the plugin's own, which the first cycle reports
+    with suppress(Exception):  # another defect of the plugin, which the first cycle reports
         plugin.on_session_open(session)
     for name, protocol in HOOKS.items():
         asked = call_of(protocol)
@@ -118,7 +118,7 @@ def misfits(plugin: PlannerPlugin) -> Iterator[str]:
 
 
 def call_of(protocol: Any) -> Signature:
-    """Return the signature with which functions of a hook's Protocol are called."""
+    """Return the signature with which a hook calls its functions, from the hook's Protocol."""
     method = signature(protocol.__call__)
     return method.replace(parameters=[*method.parameters.values()][1:])
 

@@ -1,4 +1,4 @@
-"""A hook, and the rules that combine the answers of several plugins: KAI-Scheduler's, and Volcano's for admission.
+"""A hook, and the rules that combine the answers of several plugins, as in KAI-Scheduler and Volcano.
 
 The documentation of hooks shows the first line of each function.
 """
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Fn)
 
 def first_non_zero(fns: Iterable[Fn], *args: object) -> int:
     """The first comparison that is not 0 decides."""
-    for fn in fns:  # no generator: sorting ten thousand gangs asks this a quarter of a million times
+    for fn in fns:  # no generator, because sorting ten thousand gangs calls this a quarter of a million times
         if result := fn(*args):
             return int(result)
     return 0
@@ -84,14 +84,14 @@ def call_all(fns: Iterable[Fn], *args: object) -> None:
 
 
 class Hook(Generic[F]):
-    """One question that plugins answer in a session; F is the Protocol of the functions that answer it."""
+    """One question that plugins answer in a session; F is the Protocol of the answering functions."""
 
     __slots__ = ("_rule", "functions")
 
     def __init__(self, rule: Callable[..., Any]) -> None:
         self._rule = rule
         self.functions: list[F] = []
-        """In the order of the plugins."""
+        """The registered functions, in the order of the plugins."""
 
     def add(self, fn: F) -> None:
         """Register a plugin's function."""
@@ -99,5 +99,5 @@ class Hook(Generic[F]):
 
     @property
     def call(self) -> F:
-        """All functions as one, whose answers are combined by the hook's rule."""
+        """All registered functions as one function, whose answers are combined by the hook's rule."""
         return cast("F", partial(self._rule, self.functions))

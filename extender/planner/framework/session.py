@@ -1,4 +1,4 @@
-"""One planning cycle: plugins register hooks, actions ask them and decide over the snapshot."""
+"""One planning cycle: plugins register hooks; actions call the hooks and decide over the snapshot."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,16 +35,16 @@ T = TypeVar("T")
 
 
 class Session(FreeCapacity):
-    """One cycle, from the perspective of plugins and actions."""
+    """One cycle, as plugins and actions see it."""
 
     def __init__(self, inputs: CycleInputs) -> None:
         super().__init__(inputs.snapshot, inputs.causes)
         self.inputs = inputs
         self.now = inputs.now
-        """Seconds since the epoch."""
+        """The current time in seconds since the epoch."""
         seen = inputs.snapshot
         self.labels = NodeLabels(inputs.labels, seen.nodes, seen.changed, seen.generation)
-        """Labels and taints of all nodes, by which conditions are evaluated."""
+        """Labels and taints of all nodes, for evaluating conditions."""
         self.hooks = Hooks()
         self.actions: frozenset[str] = frozenset()
         """Names of the actions of the cycle."""
@@ -52,38 +52,38 @@ class Session(FreeCapacity):
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle admitted."""
         self.evicted: set[str] = set()
-        """Keys of gangs that this cycle evicts entirely, so they get no nodes."""
+        """Keys of gangs that this cycle evicts entirely, so that they get no nodes in this cycle."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
-        """Gang key → nodes that refused a member of it lately, by placements, inputs and this cycle."""
+        """Maps a gang's key to nodes that recently refused a member, by placements, inputs and this cycle."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
         self.provisioning_wanted = False
-        """True if some gang uses ProvisioningRequests, so that existing requests must be read."""
+        """True if a gang uses ProvisioningRequests, so that existing requests must be read."""
         self.unsure_nodes: set[str] = set()
-        """Unknown nodes with members of gangs: deleted, or now in another pool."""
+        """Unknown nodes with members of gangs: deleted nodes, or nodes that are now in another pool."""
         self.failures: dict[str, str] = {}
-        """Keys of gangs for which an action failed → the error, for the log."""
+        """Maps the key of a gang for which an action failed to the error, for the log."""
         self.cycle_reservations: CycleReservations | None = None
-        """All reservations; known when `allocate` has ended."""
+        """All reservations; None until `allocate` has ended."""
         self.claims = ClaimUsers(inputs.snapshot)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
         inputs.asks.forget_others(self._by_key)
         avoiding = filter(None, map(self._by_key.get, self.avoided))
         self.failed_on = avoided_nodes(avoiding, inputs.now, inputs.snapshot.remembered, failures=1)
-        """Gang key → its avoided nodes on which a member failed."""
+        """Maps a gang's key to its avoided nodes on which a member failed."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
-        """Cached by class and number of plugins called."""
+        """Cache of codes by pod class and by the number of called plugins."""
 
     @cached_property
     def away(self) -> Counter[SpareRunKey]:
-        """Lent spare slots, and spare slots that this cycle has given to other gangs or to members of their gang."""
+        """Spare slots that are lent, or that this cycle has given to other gangs or to members of their own gang."""
         return lent(
             loan for gang in self.snapshot.gangs if gang.placement is not None for loan in borrowed_spares_of(gang)
         )
 
     @cached_property
     def keepers(self) -> list[GangView]:
-        """Gangs that keep spares; mostly there are none."""
+        """Gangs that keep spare slots; often there are none."""
         return [gang for gang in self.snapshot.gangs if gang.placement is not None and spare_runs_of(gang)]
 
     @property
@@ -93,16 +93,16 @@ class Session(FreeCapacity):
 
     @property
     def reservations(self) -> ReservationRules:
-        """The rules of reservations."""
+        """The rules for reservations."""
         return self.hooks.reservation_rules.call() or ReservationRules()
 
     def reserved_from(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that a gang leaves to others' reservations after `allocate`."""
+        """Return the capacity that a gang must leave to others' reservations after `allocate`."""
         return self.cycle_reservations.left_by(gang) if self.cycle_reservations is not None else None
 
     @property
     def reserved_rooms(self) -> Sequence[ReservedRoom]:
-        """All reserved capacities."""
+        """All reserved capacity."""
         return self.cycle_reservations.rooms if self.cycle_reservations is not None else ()
 
     def ask(self, gang: GangView) -> Ask:
@@ -110,7 +110,7 @@ class Session(FreeCapacity):
         return self.inputs.asks.ask_of(gang, self.snapshot, self.hooks)
 
     def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
-        """Return the amounts of these members, by default the missing ones of the gang's minimum; read-only.
+        """Return the requests of these members, by default of those missing for the gang's minimum; read-only.
 
         Devices of a shared claim count once, and not at all if the queue already uses the claim.
         """
@@ -122,15 +122,15 @@ class Session(FreeCapacity):
         return amounts + amounts_of_claims(self.snapshot, new) if new else amounts
 
     def queue_refusal(self, ask: Ask, amounts: Amounts | None = None) -> QueueRefusal | None:
-        """Return a queue's refusal of these additional amounts for the gang, by default the amounts of its minimum."""
+        """Return the refusal of these additional requests by a queue; by default, of the gang's minimum."""
         amounts = self.amounts(ask) if amounts is None else amounts
         over = self.hooks.is_job_over_queue_capacity.call(ask.gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
 
     def called(self, gang: GangView, reader: GangView | None = None) -> Reason | str:
-        """Return the description of a gang for a message to others, with its name only for readers who may see it.
+        """Return a gang's name for a message to others; a general description for readers who may not see the name.
 
-        These are the readers of a dump, and the owner of `reader` if it is in the same namespace.
+        Readers of a dump may see all names; the owner of `reader` may see names in the same namespace.
         """
         meta = gang.group.metadata
         if self.inputs.names_others:
@@ -142,7 +142,8 @@ class Session(FreeCapacity):
     def forget(self) -> None:
         """Drop the plugins' functions and the reservations, once a later cycle has replaced this one.
 
-        They form a reference cycle with the session, which would keep its copy of the cluster until a rare collection.
+        They form a reference cycle with the session, which would otherwise keep its copy of the cluster until a rare
+        collection.
         """
         self.hooks, self.cycle_reservations = Hooks(), None
         self._node_codes.clear()
@@ -152,13 +153,13 @@ class Session(FreeCapacity):
         self.decisions.append(decision)
 
     def admit(self, gang: GangView) -> None:
-        """Let the pods of a gang be created, unless they may be already."""
+        """Let the pods of a gang be created, unless they may be created already."""
         if gang.pending and gang.key not in self.enqueued:
             self.enqueued.add(gang.key)
             self.decide(AdmitGang(gang))
 
     def withdraw(self, gang: GangView, *kinds: type[Decision]) -> None:
-        """Remove the decisions of these kinds about a gang, for which a later action has found better."""
+        """Remove the decisions of these kinds about a gang, because a later action has a better decision."""
         self.decisions = [each for each in self.decisions if not (isinstance(each, kinds) and each.gang is gang)]
 
     def gang(self, key: str) -> GangView | None:
@@ -187,10 +188,10 @@ class Session(FreeCapacity):
             snapshot.excluded.append(replace(gang, excluded=self.failures[gang.key]))
             return None
 
-    # -- questions that actions ask ---------------------------------------------------------------------------------
+    # -- questions that actions put to plugins -----------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Return gangs in scheduling order under the assumption that none is placed; see `turns`."""
+        """Return gangs in scheduling order, assuming that none of them is placed; see `turns`."""
         return list(self.in_order(gangs))
 
     def in_order(
@@ -204,24 +205,24 @@ class Session(FreeCapacity):
         return scheduling_order(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
 
     def in_job_order(self, gangs: list[GangView]) -> list[GangView]:
-        """Return gangs in the order within their queue."""
+        """Return gangs in their order within a queue."""
         return sorted(gangs, key=self._ordering().job)
 
     def _ordering(self, surplus: Surplus = lambda _: 0) -> Ordering:
         return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions, surplus)
 
     def ordered_pod_sets(self, gang: GangView, given: Mapping[str, int] = MappingProxyType({})) -> list[PodSetView]:
-        """Return the pod sets of a gang in the plugins' order, or by the fewest `given` slots, or in stored order."""
+        """Return a gang's pod sets in the plugins' order, else by the fewest `given` slots, else in stored order."""
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 
     @property
     def asks_by_gang(self) -> bool:
-        """True if a plugin judges each gang, so that gangs of one shape may not fit alike."""
+        """True if a plugin judges each gang separately, so that gangs of one shape may get different answers."""
         return bool(self.hooks.pre_predicate.functions or self.hooks.is_task_allocation_on_node_over_capacity.functions)
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
-        """Return the refusal code per node (all columns) for a pod of this class, regardless of free capacity."""
+        """Return the refusal code of each node for a pod of this class, without regard to free capacity."""
         codes = self.node_codes(cls)
         by_neighbours = self.hooks.neighbour_predicate.call(cls)
         if by_neighbours is not None:
@@ -238,11 +239,11 @@ class Session(FreeCapacity):
         return codes
 
     def counts_nodes_of(self, gang: GangView, cls: PodClass) -> bool:
-        """Return True if each pod of this class that the gang gets may close nodes for the next one."""
+        """Return True if each new pod of this class in the gang may exclude nodes for the next pod."""
         return self.hooks.is_task_allocation_on_node_over_capacity.call(gang, cls) is not None
 
     def node_codes(self, cls: PodClass) -> Codes:
-        """Return the code of refusal per node for a pod of this class, without regard to other pods; read-only."""
+        """Return the refusal code of each node for a pod of this class, without regard to other pods; read-only."""
         key = cls.key, len(self.hooks.predicate.functions)
         if key not in self._node_codes:
             codes = self.hooks.predicate.call(cls)
@@ -250,7 +251,7 @@ class Session(FreeCapacity):
         return self._node_codes[key]
 
     def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
-        """Return the GPUs of a node for one more pod, in the plugins' order; RuntimeError if they are too full."""
+        """Return a node's GPUs for one more pod, in the plugins' order; raise RuntimeError if they are too full."""
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)
         order = self.hooks.gpu_order.call
@@ -260,5 +261,5 @@ class Session(FreeCapacity):
         return chosen
 
     def scores(self, cls: PodClass) -> Scores | float:
-        """Return the score per node, float64 of shape (nodes,), or one number if no plugin distinguishes nodes."""
+        """Return the score of each node, float64 of shape (nodes,), or one number if no plugin distinguishes nodes."""
         return self.hooks.node_order.call(cls)

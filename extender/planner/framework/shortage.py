@@ -1,4 +1,4 @@
-"""Counts of the causes why a gang does not fit: the shortage of one of its pod sets, for `reasons.shortages`."""
+"""Counts of the causes why a gang does not fit, for one of its pod sets; for `reasons.shortages`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,9 +19,9 @@ from muster.api.muster.reason import Reason
 from muster.resources.vector import GPU, PODS
 
 EXAMPLES = 3
-"""The most nodes that are named for each cause."""
+"""Maximum number of nodes that are named for each cause."""
 LEVELS = 2
-"""Amounts of free resources that are shown of nodes that nearly fit."""
+"""Maximum number of different free quantities that are shown for nodes that nearly fit."""
 _NO_POD = reasons.cause.scarce(PODS)
 
 
@@ -29,7 +29,7 @@ def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
     kind: Wanted = "together", cls: PodClass | None = None, full: Codes | None = None,
 ) -> Shortage:  # fmt: skip
-    """Count why not all `wanted` pods of this set fit into the free capacity (kind `ever`: the empty cluster).
+    """Count the causes why not all `wanted` pods of this set fit; kind `ever` is about the empty cluster.
 
     `cls` is the class of the pods that do not fit, if the set has pods of several classes. `full` has the codes of
     `closed_nodes`, for nodes that take a first pod.
@@ -62,9 +62,9 @@ def together(
     session: Session, gang: GangView, pod_sets: Sequence[PodSetView], slots: Mapping[str, Sequence[int]],
     pod_set: PodSetView, placed: int, *, cls: PodClass | None, full: Codes | None,
 ) -> Shortage:  # fmt: skip
-    """Return the shortage of pod sets that start together, of which this one, in this order, is the first to lack room.
+    """Return the shortage of pod sets that start together, of which this one is the first that does not fit.
 
-    Sets of the same shape count together; others that come later are only named.
+    Later pod sets of the same shape count together with this one; other later sets are only named.
     """
     same = {each.name for each in pod_sets if each is pod_set or each.cls is cls}
     before = [each.name for each in pod_sets[: pod_sets.index(pod_set)]]
@@ -90,7 +90,7 @@ def near(
 
 
 def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[str, Sequence[int]]) -> Shortage:
-    """Return the shortage for lost members of a gang: of nodes in general, or in the others' domain."""
+    """Return the shortage for lost members of a gang, on all nodes or in the domain of the other members."""
     closest = session.hooks.closest_domain.call(gang, slots)
     lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="lost")
     if closest is None or not lacks.roomy or (closest.report.held >= closest.report.wanted and not closest.report.why):
@@ -99,7 +99,7 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
 
 
 def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
-    """Return per node the code that refuses one more pod in addition to the trial's, by rules or pods per node."""
+    """Return the code, per node, that refuses one more pod by rules or pods per node, after the trial's pods."""
     codes, position = session.codes(cls, gang), session.snapshot.axis.get(PODS)
     if position is None:
         return codes
@@ -116,7 +116,7 @@ def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int
 
 
 def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
-    """`codes` and `room` are in the order of the nodes' names."""
+    """Return the causes; `codes` and `room` are in the order of the nodes' names."""
     found: dict[str, Cause] = {}
     for code in np.unique(codes[codes != 0]):
         places = np.flatnonzero(codes == code)
@@ -127,7 +127,7 @@ def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
 
 
 def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
-    """Return the resource that most nodes lack, or else the resource with the pod's largest share."""
+    """Return the resource that most nodes lack, otherwise the resource of which the pod takes the largest share."""
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
         cause = session.causes.of[codes[counts.argmax()]]
@@ -144,7 +144,7 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
 
 
 def _also(session: Session, cls: PodClass, first: str, free: Amounts, columns: Amounts) -> tuple[tuple[str, int], ...]:
-    """Return the resources that these nodes lack, except the first, each with the number of nodes."""
+    """Return the resources besides the first that these nodes lack, each with the number of nodes."""
     axis = session.snapshot.axis
     lacking = (
         (name, int(np.count_nonzero(free[axis[name], columns] < amount)))

@@ -40,36 +40,39 @@ from muster.volcano.access import NamespaceObstacle
 
 @dataclass(slots=True)
 class Snapshot:
-    """Arrays are copies that a cycle may change; objects are shared and read-only. Watches change nothing in it."""
+    """The copy's arrays, which a cycle may change, and shared objects, which are read-only.
+
+    Watches do not change a snapshot.
+    """
 
     gangs: list[GangView]
     excluded: list[GangView]
-    """Gangs that cannot be evaluated, each with the reason. No action sees them."""
+    """Gangs that cannot be evaluated, each with the reason. Actions do not see these gangs."""
     pool: str
-    """The planned node pool, to which all fields below refer."""
+    """The planned node pool; all fields below belong to this pool."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
-    """Key of a gang whose queue excludes its namespace → reason; None if the namespace is being deleted. Such a gang
+    """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. Such a gang
     gets no further nodes.
     """
     quotas: dict[str, list[ResourceQuota]]
-    """Namespace → its ResourceQuotas; namespaces without quotas are omitted."""
+    """Maps a namespace to its ResourceQuotas; namespaces without quotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
     leaving: dict[str, PodRecord]
-    """By UID, the pods that are being deleted and still use a node; victim searches add their victims."""
+    """Pods, by UID, that are being deleted and still use a node; victim searches add their victims."""
     awaited: dict[str, PodRecord]
-    """By UID, the pods on nodes that a placement names as its victims, and that are not being deleted yet."""
+    """Pods on nodes, by UID, that a placement names as its victims and that are not being deleted yet."""
     reported: dict[str, PodRecord]
-    """By UID, the members of gangs with an eviction notice that still run."""
+    """Members of gangs, by UID, that have an eviction notice and still run."""
     nodes: list[Node | None]
     faults: dict[str, Fault]
-    """Node → its fault; healthy nodes are omitted."""
+    """Maps a node to its fault; healthy nodes are omitted."""
     failed: dict[str, dict[str, PodRecord]]
-    """Key of a gang → node → a member that failed there and is not counted yet."""
+    """Maps a gang and a node to a member that failed there and has not been counted yet."""
     remembered: dict[str, tuple[AvoidedNode, ...]]
-    """Key of a gang → nodes on which members failed, maybe with an earlier PodGroup of its name."""
+    """Maps a gang to nodes on which members failed, possibly with an earlier PodGroup of the same name."""
     order: Amounts
-    """Columns of the known nodes in natural order of names."""
+    """Columns of the known nodes in natural order of their names."""
     changed: Amounts
     """Generation in which each node last changed, int64 of shape (nodes,)."""
     generation: int
@@ -79,78 +82,78 @@ class Snapshot:
     free: Amounts
     """Capacity without entries in the ledger, int64 of shape (resources, nodes)."""
     chargeable: Amounts
-    """Amounts up to which a queue is charged for one pod: allocatable, or more that the node offered before."""
+    """Maximum charged to a queue for one pod: the node's allocatable resources, or more if it offered more before."""
     axis: dict[str, int]
-    """Resource → row of the arrays; resources that no node offers are omitted."""
+    """Maps a resource to its row in the arrays; resources that no node offers are omitted."""
     index: dict[str, int]
-    """Name of a node → column."""
+    """Maps the name of a node to its column."""
     placed: dict[str, int]
-    """Key of a gang → its placed slots without bound pods; gangs without such slots are omitted."""
+    """Maps a gang to the number of its placed slots without bound pods; gangs without such slots are omitted."""
     pod_counts: dict[Mark, Counts]
     """Number of pods with each mark per node, int32 of shape (nodes,); marks without pods are omitted."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
-    """Claims that one pod at a time may use → pods that use them."""
+    """Maps a claim that one pod at a time may use to the number of pods that use it."""
     hyper_nodes: dict[str, HyperNode]
     hyper_nodes_version: int
     """Equal versions mean equal specs of HyperNodes."""
     topologies: dict[str, tuple[str, ...]]
-    """Name of a Topology of Kueue's → its label keys, outermost first."""
+    """Maps the name of a Kueue Topology to its label keys, outermost first."""
     shared_claims: dict[str, dict[str, int]]
-    """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
+    """Maps a shared device claim without devices to the number of pods on each node that use it."""
     claim_users: dict[str, int]
-    """Device claims that pods name → pods that use them; claims without users are omitted."""
+    """Maps a device claim that pods name to the number of pods that use it; claims without users are omitted."""
     claim_queues: dict[str, dict[str, int]]
-    """Such a claim → queue → its pods that use it; the devices count once in each."""
+    """Maps a claim and a queue to the number of the queue's pods that use the claim; devices count once in each."""
     claim_nodes: dict[str, str]
-    """A claim with its own devices → their node."""
+    """Maps a claim with devices to the node of these devices."""
     left_claims: frozenset[str]
-    """The claims that no bound pod names any more; kube-controller-manager will free their devices soon."""
+    """Claims that no bound pod names any more; kube-controller-manager will soon free their devices."""
     claimed_resources: frozenset[str]
     """Resources that represent devices of a class; nodes need not list them."""
     left_namespaces: frozenset[str]
     """Namespaces whose new pods no longer belong to Muster, because the queue label was removed."""
     queue_use: dict[str, Use]
-    """Queue → amounts of its own pods and placed slots, without child queues."""
+    """Maps a queue to the resources of its own pods and placed slots, without child queues."""
     queue_asked: dict[str, dict[str, int]]
-    """Queue → amounts that its pods of no gang wait for."""
+    """Maps a queue to the requests of its waiting pods without a gang."""
     gang_use: dict[str, Use]
-    """The same by key of a gang."""
+    """Maps a gang to the resources of its pods and placed slots."""
     left_behind: Mapping[str, str]
-    """Key of a gang whose PodGroup was deleted, and that still holds something → its queue."""
+    """Maps a gang that still holds resources but whose PodGroup was deleted to its queue."""
     limited: LimitedUse
-    """Limits of queues and what counts against them; trials change copies of it."""
+    """Limits of queues, and the usage that counts against them; trials change copies."""
     gpu_use: dict[tuple[str, str], int]
-    """Thousandths of nvidia.com/gpu by queue and node, of leaving pods too."""
+    """Thousandths of nvidia.com/gpu by queue and node, including those of leaving pods."""
     devices: Devices
-    """Single GPUs that pods share; trials change this like `free`."""
+    """GPUs that pods share; trials change this field like `free`."""
     ending: tuple[PodRecord, ...]
-    """Bound pods without a gang that declare their run time."""
+    """Bound pods without a gang that declare their runtime."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
     _guards: Guards | None = None
 
     @property
     def guards(self) -> Guards:
-        """The disruption budgets by the pods that they count; sorted at the first question, not while events wait."""
+        """The disruption budgets by the pods that they count; computed on first use, not while events wait."""
         self._guards = self._guards or Guards(self.disruption_budgets)
         return self._guards
 
     @property
     def placed_slots(self) -> int:
-        """Placed slots of all gangs."""
+        """Number of placed slots of all gangs."""
         return sum(self.placed.values())
 
     def used_by(self, gang: GangView) -> Amounts:
-        """Return the sum of a gang's pods and placed slots without leaving pods, int64 of shape (resources,)."""
+        """Return the resources of a gang's pods and placed slots without leaving pods, int64 of shape (resources,)."""
         use = self.gang_use.get(gang.key)
         return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
 
     def charged_on(self, cls: PodClass, column: int) -> Amounts:
-        """Return the amounts charged to a queue for a pod of this class on the node (see `NodeTable.charged`)."""
+        """Return the resources charged to a queue for a pod of this class on the node (see `NodeTable.charged`)."""
         return np.minimum(self.row_on(cls, column), self.chargeable[:, column])
 
     def one_by_one(self, cls: PodClass) -> bool:
-        """Return True if placing a pod of this class affects where the next one can be, beyond its own node."""
+        """Return True if a placed pod of this class limits the next pods on other nodes too."""
         return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
@@ -159,22 +162,22 @@ class Snapshot:
         return node.metadata.name if node else ""
 
     def vector(self, amounts: Amounts | NDArray[np.float64] | None) -> Vector:
-        """Return amounts along the axis by the names of resources, without zeros; empty for None."""
+        """Return an array along the axis as quantities by resource, without zeros; empty for None."""
         return {} if amounts is None else {name: int(amounts[row]) for name, row in self.axis.items() if amounts[row]}
 
     def members_of(self, gang: GangView) -> dict[str, dict[int, int]]:
-        """Return pod set → rank → column of the gang's members on known nodes."""
+        """Return the columns of the gang's members on known nodes, by pod set and rank."""
         return {
             pod_set.name: {rank: self.index[node] for rank, node in pod_set.taken.items() if node in self.index}
             for pod_set in gang.pod_sets
         }
 
     def columns_of(self, names: Iterable[str]) -> list[int]:
-        """Return the columns of the known ones of these nodes."""
+        """Return the columns of those of these nodes that are known."""
         return [self.index[name] for name in names if name in self.index]
 
     def row_of(self, cls: PodClass) -> Amounts:
-        """Return the amounts of one pod of this class along the axis, int64 of shape (resources,); read-only.
+        """Return the requests of one pod of this class along the axis, int64 of shape (resources,); read-only.
 
         A pod that requests GPU memory counts with the largest possible fraction, because the node is unknown.
         """
@@ -184,12 +187,12 @@ class Snapshot:
         return row
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
-        """The same on the node in a column."""
+        """Return the requests on the node in a column."""
         by_memory = cls.gpu is not None and cls.gpu.memory
         return self._row(taken_on(cls, self.devices, column)) if by_memory else self.row_of(cls)
 
     def _most_taken(self, cls: PodClass) -> Vector:
-        """Return the amounts on the node whose GPUs have the least memory, if this matters and is known."""
+        """Return the requests on the node whose GPUs have least memory, if this is known and matters."""
         if cls.gpu is None or not cls.gpu.memory:
             return cls.requests
         known = np.flatnonzero((self.devices.memory > 0) & ~self.devices.volcano)
@@ -206,7 +209,7 @@ class Snapshot:
 
 
 def _awaited(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, PodRecord]:
-    """Return the victims of active placements that still hold their nodes and are not being deleted."""
+    """Return the victims of active placements that still use their nodes and are not being deleted."""
     named = (
         state.pods.get(victim.uid)
         for gang in gangs
@@ -217,9 +220,9 @@ def _awaited(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, PodRec
 
 
 def take_snapshot(state: PlannerState) -> Snapshot:
-    """Copy the state with all gangs refreshed; runs on the thread that changes the state."""
+    """Copy the state after refreshing all gangs; runs on the thread that changes the state."""
     table, ledger = state.nodes, state.ledger
-    state.refresh()  # before the arrays are copied: it opens and closes entries of placed slots
+    state.refresh()  # before the arrays are copied, because this opens and closes entries of placed slots
     gangs = state.gangs()
     axis, index = table.share()
     return Snapshot(
@@ -272,9 +275,9 @@ def take_snapshot(state: PlannerState) -> Snapshot:
 
 
 def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, NamespaceObstacle | None]:
-    """Return the gangs that wait in a queue which their namespace may not use, each with the reason.
+    """Return the gangs that wait in a queue which excludes their namespace, each with the reason.
 
-    None means that the namespace is being deleted, so the API server accepts no placement there.
+    None means that the namespace is being deleted, so the API server accepts no placement in it.
     """
     ending = state.access.ending
     if not state.access.restricted and not ending:
@@ -296,7 +299,7 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
 
 
 def _admitted_before(gang: GangView) -> bool:
-    """Return True for a gang that Muster has placed in this life: it stays, and grows.
+    """Return True for a gang that Muster has placed with this PodGroup: such a gang stays, and may grow.
 
     Bound members alone prove nothing, because the creator of a pod may write a node into it.
     """
@@ -305,35 +308,35 @@ def _admitted_before(gang: GangView) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleInputs:
-    """All inputs of a cycle, from a running process or a dump; actions and plugins only remember earlier cycles."""
+    """All inputs of a cycle, from a running process or a dump; actions and plugins remember only earlier cycles."""
 
     snapshot: Snapshot
     now: float
     """Seconds since the epoch; the only clock in a cycle."""
     causes: Causes = field(default_factory=Causes)
-    """Shared by all cycles of a planner, because plugins keep codes of causes across cycles."""
+    """Codes shared by all cycles of a planner, because plugins keep codes across cycles."""
     names_others: bool = False
     """True if messages may name gangs of other owners, because their reader can list these gangs. False in the
-    extender: anyone who can read the PodGroup, Queue or Event reads its messages.
+    extender, because anyone who can read the PodGroup, Queue or Event can read its messages.
     """
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
-    """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
+    """Maps a gang's UID to the slots of members that wait at the barrier for the other members."""
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Gang key → node that refused a member lately → time until which the gang avoids the node. The placement
-    may not list the node yet."""
+    """Maps a gang and a node that recently refused a member to the time until which the gang avoids the node. The
+    placement may not contain the node yet."""
     gone: frozenset[str] = frozenset()
-    """Deleted nodes with members of gangs, confirmed by the API server."""
+    """Deleted nodes with members of gangs, as confirmed by the API server."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
-    """Kept from one cycle to the next, as it reads only changes."""
+    """Kept from one cycle to the next, because only changes are read again."""
     labels: LabelCache = field(default_factory=LabelCache)
-    """Kept from one cycle to the next, as most nodes do not change."""
+    """Kept from one cycle to the next, because most nodes do not change."""
     asks: Asks = field(default_factory=Asks)
-    """Kept across cycles, because most gangs do not change."""
+    """Kept from one cycle to the next, because most gangs do not change."""
     provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
-    """Gang UID → its newest known ProvisioningRequest."""
+    """Maps a gang's UID to its newest known ProvisioningRequest."""
     provisioning_served: bool | None = None
     """True if the cluster has this kind; None before the first check."""
     usage: PublishedUsage | None = None
     """Past usage of queues, for their budgets; None if unknown."""
     timing: Timing = DEFAULTS
-    """Times and limits of the installation."""
+    """Timing and limits of the installation."""

@@ -1,11 +1,11 @@
-"""A log of tentative allocations and evictions: all-or-nothing by rollback.
+"""A log of tentative allocations and evictions, which can be rolled back entirely.
 
 A trial changes the session's own arrays, so that free capacity, predicates and scores include members with a slot. The
-log has the data to undo it. Amounts are integers: a rollback leaves bit-identical arrays, and a trial costs only its
-changes, not a copy of the cluster. Plugins that count pods by node are notified of each step, forwards and backwards.
-During a trial, the capacity of its victims counts as free; no pod is evicted before the trial is committed.
+log contains all data to undo the changes. All quantities are integers, so a rollback restores the arrays exactly, and a
+trial costs only its changes. Plugins that count pods by node are notified of each step and of its rollback. During a
+trial, the capacity of its victims counts as free; no pod is evicted before the trial is committed.
 
-After KAI-Scheduler's Statement (framework/statement.go); this one's commit only hands the log over.
+The class follows KAI-Scheduler's Statement (framework/statement.go), but its commit only returns the log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ class Statement:
     def allocate_all(
         self, gang: GangView, pod_set: str, slots: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
     ) -> None:
-        """Do so on several nodes, each once in `columns`; `slots` are the ranks for each node."""
+        """Give members slots on several nodes, each once in `columns`; `slots` has the ranks for each node."""
         if cls.gpu is not None:  # each pod chooses among the GPUs of its node
             for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
@@ -68,7 +68,7 @@ class Statement:
         self._session.hooks.allocated.call(operation)
 
     def _take(self, entry: Operation | Eviction, sign: int = 1) -> None:
-        """Take the amounts and GPU parts of an entry's pods from its node; with sign -1, give them back."""
+        """Take the resources and GPU fractions of an entry's pods from its node; with sign -1, return them."""
         snapshot, share = self._session.snapshot, entry.cls.gpu
         snapshot.free[:, entry.column] -= sign * entry.amount
         if share is not None:
@@ -76,7 +76,7 @@ class Statement:
                 snapshot.devices.add_share(share, entry.column, devices, sign)
 
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
-        """Choose the shared GPUs of this many pods, one after the other."""
+        """Choose the shared GPUs of this many pods, one pod after another."""
         snapshot, chosen = self._session.snapshot, list[tuple[int, ...]]()
         row = snapshot.row_on(cls, column)
         for number in range(pods):
@@ -115,12 +115,12 @@ class Statement:
 
     @property
     def slots(self) -> int:
-        """Number of slots that were given a node."""
+        """Number of slots that have got a node."""
         return self._slots
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """Allocations, in order."""
+        """The allocations, in order."""
         return self.operations_since(0)
 
     def operations_since(self, checkpoint: int) -> tuple[Operation, ...]:
@@ -129,11 +129,11 @@ class Statement:
 
     @property
     def evictions(self) -> tuple[Eviction, ...]:
-        """Evictions, in order."""
+        """The evictions, in order."""
         return tuple(entry for entry in self._log if isinstance(entry, Eviction))
 
     def checkpoint(self) -> int:
-        """Return a point to roll back to."""
+        """Return a checkpoint for `rollback`."""
         return len(self._log)
 
     def rollback(self, checkpoint: int) -> None:
@@ -153,12 +153,12 @@ class Statement:
             self._session.hooks.deallocated.call(entry)
 
     def _count_operation(self, entry: Operation | Eviction, sign: int) -> None:
-        """Count users of claims directly: few pods name claims, and a hook would slow down every step."""
+        """Count users of claims without a hook, because few pods name claims and a hook would slow down every step."""
         if entry.cls.needs.named:
             self._session.claims.count(entry, sign)
 
     def keep(self, pods: Iterable[PodRecord]) -> None:
-        """Undo evictions of these pods, which were evicted separately; earlier savepoints become invalid."""
+        """Undo evictions of these pods, which were evicted separately; earlier checkpoints become invalid."""
         uids = {pod.uid for pod in pods}
         back = [entry for entry in self.evictions if entry.pods and entry.pods[0].uid in uids]
         gone = set(map(id, back))
@@ -176,12 +176,12 @@ class Statement:
         return operations
 
     def commit_victims(self) -> list[Operation]:
-        """Do so, but take the capacity of evicted pods again, because they still exist.
+        """Make all changes permanent, but take the capacity of evicted pods again, because these still exist.
 
-        Plugins continue without them.
+        Plugins no longer count these pods.
         """
         for eviction in self.evictions:
-            if eviction.pods:  # else they are spares, which are free from now on
+            if eviction.pods:  # otherwise they are spare slots, which are free from now on
                 self._take(eviction)
                 self._session.claims.use(eviction.cls, eviction.size)
         return self.commit()
@@ -189,7 +189,7 @@ class Statement:
 
 @contextmanager
 def undone(statement: Statement) -> Iterator[None]:
-    """Undo the statement if the block fails."""
+    """Undo the statement if the block raises an exception."""
     try:
         yield
     except Exception:
@@ -199,7 +199,7 @@ def undone(statement: Statement) -> Iterator[None]:
 
 @contextmanager
 def counted_free(session: Session, amounts: Sequence[tuple[int, Amounts]]) -> Iterator[None]:
-    """Count amounts as free within the block, each with its column; negative amounts count as taken."""
+    """Count capacity as free within the block, by column; negative quantities count as taken."""
     free = session.snapshot.free
     for column, row in amounts:
         free[:, column] += row

@@ -29,7 +29,7 @@ DEFAULT_FACTOR = 1.2
 FACTOR = "overcommit-factor"
 WAITING_TIME = "sla-waiting-time"
 MOST_KNOWN = 16_384
-"""Most PodGroups whose minResources are cached as arrays."""
+"""Maximum number of PodGroups whose minResources are cached as arrays."""
 
 
 class UnusedMinResources:
@@ -38,12 +38,12 @@ class UnusedMinResources:
     def __init__(self) -> None:
         self._axis: dict[str, int] | None = None
         self._known: LRUCache[tuple[str, str], Amounts] = LRUCache(MOST_KNOWN)
-        """UID and version of a PodGroup → its minResources."""
+        """Maps the UID and version of a PodGroup to its minResources."""
 
     def unused_by(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        """Return the unused part, int64 of shape (resources,), not to be changed.
+        """Return the unused part, int64 of shape (resources,), read-only.
 
-        It is 0 for gangs with placed slots, or with pods behind gates of others.
+        The part is 0 for gangs with placed slots, or with pods that other gates hold.
         """
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:
@@ -54,7 +54,7 @@ class UnusedMinResources:
         return rest
 
     def _whole(self, snapshot: Snapshot, gang: GangView) -> Amounts:
-        if snapshot.axis is not self._axis:  # the arrays follow the snapshot's order of resources
+        if snapshot.axis is not self._axis:  # the arrays have the snapshot's order of resources
             self._axis = snapshot.axis
             self._known.clear()
         key = gang.uid, gang.group.metadata.resource_version
@@ -64,7 +64,7 @@ class UnusedMinResources:
 
 
 class Overcommit(PlainPlugin):
-    """Admission of gangs while all admitted gangs fit into a multiple of the nodes' resources, less the used part.
+    """Admission of gangs while all admitted gangs fit into a multiple of the nodes' resources, minus the used part.
 
     The factor is 1.2 by default and, as in Volcano, also if one below 1 is configured. Only resources that the gang
     needs are compared; pods with a node count once, as used. Amounts held by gangs that may be evicted for it do not
@@ -79,9 +79,10 @@ class Overcommit(PlainPlugin):
         self._factor = factor if factor >= 1 else DEFAULT_FACTOR
         self._needs = UnusedMinResources()
         self._admitted: Amounts | None = None
-        """Needs of admitted gangs; None until the first vote of the cycle."""
+        """Requests of admitted gangs; None until the first vote of the cycle."""
         self._victims: dict[tuple[str, int, bool], Amounts] = {}
-        """Queue, priority and preemption of a gang → the amounts that its possible victims hold in this cycle."""
+        """Maps a gang's queue, priority and preemption policy to the resources of its possible victims in this
+        cycle."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the vote, and count the gangs that are admitted during the cycle."""
@@ -114,7 +115,7 @@ class Overcommit(PlainPlugin):
         return EnqueueVote(admit=False, reason=reasons.queues.OVERCOMMITTED, message=message)
 
     def _evictable(self, session: Session, gang: GangView) -> Amounts:
-        """Return the sum of amounts that actions could evict for this gang, int64 of shape (resources,)."""
+        """Return the resources that actions could free for this gang by evictions, int64 of shape (resources,)."""
         key = gang.queue, gang.priority, gang.preempts
         if key not in self._victims:
             queues = session.snapshot.queues
@@ -130,7 +131,7 @@ class Overcommit(PlainPlugin):
 
 
 class Sla(PlainPlugin):
-    """Order of gangs by the end of their longest waiting time: the earliest first, gangs without one last.
+    """Order of gangs by the end of their maximum waiting time: earliest first, gangs without a maximum last.
 
     The PodGroup's annotation, or else the argument, sets the time from its creation; an unreadable time is ignored. An
     overdue gang is admitted, and later plugins are not called.
@@ -149,7 +150,7 @@ class Sla(PlainPlugin):
         session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= self._deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
-        """Return the latest start, in seconds since the epoch; infinite without a waiting time."""
+        """Return the latest start, in seconds since the epoch; infinity without a maximum waiting time."""
         waiting_s, created = self._waiting(gang), parse_time(gang.created)
         return created + waiting_s if created is not None and waiting_s else float("inf")
 
@@ -168,7 +169,7 @@ class Drf(PlainPlugin):
     name = "drf"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order; placements of this cycle count."""
+        """Register the order, which includes placements of this cycle."""
         totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
         given: defaultdict[str, Amounts] = defaultdict(lambda: np.zeros(len(totals), dtype=np.int64))
 
@@ -188,7 +189,7 @@ _REQUESTS = "requests."
 
 
 class QuotaRoom(PlainPlugin):
-    """Admission of gangs while the ResourceQuotas of their namespace have room for their minimum.
+    """Admission of gangs while the ResourceQuotas of their namespace have capacity for their minimum.
 
     Without this check the API server may refuse some of a gang's pods, and the others wait for them. Admitted gangs
     without pods count too. Quotas with scopes or unreadable amounts are left to the API server.
@@ -223,7 +224,7 @@ def _vote(session: Session, gang: GangView, admitted: Counter[str]) -> EnqueueVo
 
 
 def _lacking(quota: ResourceQuota, wanted: Vector, admitted: Counter[str]) -> str:
-    """Return the first resource, by its name in the quota, of which too little is left; empty if none."""
+    """Return the first resource, by its name in the quota, that is insufficient; empty if all suffice."""
     if quota.scoped:
         return ""
     for key, limit in quota.status.hard.items():

@@ -1,4 +1,4 @@
-"""Demands of one part of a gang: free capacity for each class of its pods, and the domain closest to holding it."""
+"""Demands of one part of a gang: free capacity for each class of its pods, and the domain that comes closest."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -20,17 +20,17 @@ from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
-"""Maximum number of pods counted per node, for pods without requests; sums over all nodes must stay exact."""
+"""Maximum number of pods counted per node, for pods without requests, because sums over all nodes must stay exact."""
 
 
 @dataclass(slots=True)
 class Demand:
-    """The demand of pods of one class."""
+    """The demand of one part's pods of one class."""
 
     cls: PodClass
     wanted: WantedPods
     inside: list[tuple[int, int]] = field(default_factory=list)
-    """Inner parts that need a domain of their own: the level of that domain, and the pods that it must hold."""
+    """Inner parts that need a domain of their own: the level of the domain, and the number of pods to hold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +40,12 @@ class TopologyDemands:
     session: Session
     forest: Forest
     geometries: MutableMapping[int, Geometry]
-    """Id of a tree → its geometry; trees are re-created when nodes change."""
+    """Maps the id of a tree to its geometry; trees are re-created when nodes change."""
 
     def demands_of(
         self, gang: GangView, part: SlotGroup, nodes: NodeSet, reach: LevelRange, *, ever: bool = False
     ) -> list[Demand]:
-        """Return a demand per class of pods, sorted by the number of nodes, most first; `ever`: in an empty cluster."""
+        """Return a demand per pod class, sorted by the number of possible nodes; `ever` means in an empty cluster."""
         classes: Counter[PodClass] = Counter()
         for pod_set in gang.pod_sets:
             if ranks := part.slots.get(pod_set.name):
@@ -74,7 +74,7 @@ class TopologyDemands:
         return least
 
     def _sliced(self, part: SlotGroup, reach: LevelRange) -> tuple[tuple[int, int], ...]:
-        """Return level and size of the slices that must stay whole, in the part or in its only inner part.
+        """Return the level and size of slices that must stay whole, in the part or in its only inner part.
 
         Empty if there are none, or if the part's own tree cannot keep all of them whole. Then slices are placed one
         after the other, each in the tree that has its level.
@@ -88,9 +88,9 @@ class TopologyDemands:
         return tuple(found) if nested and len(found) == len(part.slices) else ()
 
     def _level(self, near: Nearness, reach: LevelRange) -> int | None:
-        """Return the required level in the same tree; None without one.
+        """Return the required level in the same tree; None without a required level.
 
-        A tree with that level is preferred to others.
+        A tree with that level is preferred.
         """
         found = self.forest.within(near, reach.tree)
         return found.outer if isinstance(found, LevelRange) and found.tree is reach.tree and found.hard else None
@@ -104,7 +104,7 @@ class TopologyDemands:
     def closest_domain(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], *, ever: bool = False
     ) -> ClosestDomain | None:
-        """Return the closest domain for the first part that fits in none; `ever`: as if the cluster were empty."""
+        """Return the closest domain for the first part that fits in no domain; with `ever`, in an empty cluster."""
         ask = self.session.ask(gang)
         if ask.request is None or not ask.request.required:
             return None

@@ -1,8 +1,8 @@
-"""Claims to devices (resource.k8s.io/v1): refusals of nodes for other reasons than too few devices.
+"""Device claims (resource.k8s.io/v1): refusals of nodes for reasons other than the number of devices.
 
-Numbers of devices are ordinary amounts (`planner.dynamic.rows`), which the session counts. This module handles missing
-claims, claims that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which allocates
-every device, makes the final decision.
+Numbers of devices are ordinary resources (`planner.dynamic.rows`), which the session counts. This module handles
+missing claims, claims that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which
+allocates every device, makes the final decision.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ GROUP_CLAIMS = "groupClaims"
 
 
 class DynamicResources(PlainPlugin):
-    """Refusals of nodes by claims; the session's placements and evictions update the shared claims."""
+    """Plugin that refuses nodes because of claims; placements and evictions of the session update the shared claims."""
 
     name = "dynamicresources"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
@@ -41,7 +41,7 @@ class DynamicResources(PlainPlugin):
         refuse_arguments(self.name, arguments, tuple(self.OWN_ARGUMENTS))
         given = arguments.get(GROUP_CLAIMS, False)
         if str(given).lower() not in {"true", "false"}:
-            raise ValueError(f"plugin {self.name!r}: {GROUP_CLAIMS} is {given!r}; it may be true or false")
+            raise ValueError(f"plugin {self.name!r}: {GROUP_CLAIMS} is {given!r}; the value must be true or false")
         self._group_claims = str(given).lower() == "true"
         self._by_node = PerNode()
 
@@ -74,7 +74,7 @@ class DynamicResources(PlainPlugin):
 
 
 def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Iterable[tuple[str, int]]) -> Codes:
-    """Return the codes with a refusal of nodes that have less than one of these amounts."""
+    """Return the codes, with a refusal of nodes that have less than one of these quantities."""
     for resource, amount in rows:
         row, code = session.snapshot.axis.get(resource), session.causes.code(reasons.cause.scarce(resource))
         lacks = amounts[row] < amount if row is not None else True
@@ -83,7 +83,7 @@ def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Ite
 
 
 class SharedClaims:
-    """Shared claims without devices: the first pod decides the node and counts; the others follow without counting."""
+    """Shared claims without devices: the first pod chooses the node and takes the devices; other pods follow."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -94,7 +94,7 @@ class SharedClaims:
         }
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return the refusal code of each node for a pod that names claims; None if it names none."""
+        """Return the refusal code of each node for a pod that names claims; None if the pod names none."""
         if not cls.needs.named:
             return None
         snapshot, causes = self._session.snapshot, self._session.causes
@@ -130,5 +130,5 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """Return the column of its users' node; there are several only if pods were bound by hand."""
+        """Return the column of the claim's node; only pods that were bound by hand use several nodes."""
         return next(iter(self._users.get(shared.key, ())), None)

@@ -1,10 +1,10 @@
-"""Scores of nodes and GPUs by least expected fragmentation.
+"""Plugin that scores nodes and GPUs by least expected fragmentation.
 
-After "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is worth nothing to a pod whose CPUs, memory or other GPUs
-are not free on the same node. The worth of a node is the part of its free GPUs that the next pod can use, on average
-over the pods seen. A pod goes to the node whose worth falls least. A tenth of the worth is the part that *all* next
-pods of a kind could use, as the paper's worth alone lets nodes run out of CPUs. The mix of pods is estimated from
-arriving gangs.
+The method follows "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is useless to a pod if the node lacks free
+CPUs, memory or other GPUs for the pod. The worth of a node is the part of its free GPUs that the next pod can use,
+averaged over the pods seen so far. A pod is placed on the node whose worth decreases least. A tenth of the worth is the
+part that *all* next pods of a kind could use, because the paper's worth alone lets nodes run out of CPUs. The mix of
+pods is estimated from the gangs that arrive.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from extender.planner.state.podclass import PodClass
 from muster.resources.vector import WHOLE
 
 MOST_SEEN = 100_000
-"""Number of seen pods at which all counts are halved, so that the mix follows recent use."""
+"""Number of seen pods at which all counts are halved, so that the mix follows recent gangs."""
 GROWTH = 1.1
 """Growth of the number of seen pods after which the mix is computed again."""
 
@@ -45,7 +45,7 @@ class Fragmentation:
         self._kinds = number(self.name, arguments, "kinds", 64)
         for name, value in (("fill", self._fill), ("coverage", self._coverage)):
             if value > 1:
-                raise ValueError(f"plugin {self.name!r}: {name} is {value}; it must be from 0 to 1")
+                raise ValueError(f"plugin {self.name!r}: {name} is {value}; the value must be from 0 to 1")
         self._seen: Counter[PodKind] = Counter()
         self._gangs: set[str] = set()
         """UIDs of counted gangs."""
@@ -53,20 +53,20 @@ class Fragmentation:
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
         self._stale = False
-        """True if nodes changed since their worth was computed; it is computed on demand, as most cycles place
+        """True if nodes have changed since their worth was computed; computed on demand, because most cycles place
         nothing."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0
         self._dirty: set[int] = set()
         self._caught: set[int] = set()
-        """Columns whose worth was computed with trials of this cycle, which the next cycle does not have."""
+        """Columns whose worth includes trials of this cycle, which the next cycle does not have."""
         self._version = (-1, -1)
         self._losses: dict[bytes, tuple[int, Scores]] = {}
-        """Key of a class → stamp, and the loss of worth per node by one more pod, as of that stamp."""
+        """Maps a pod class to a stamp and the loss of worth per node by one more pod, as of that stamp."""
 
     def on_session_open(self, session: Session) -> None:
-        """Learn of new gangs and changed nodes, and register both scores."""
+        """Read new gangs and changed nodes, and register both scores."""
         self._learn(session)
         snapshot = session.snapshot
         version = snapshot.version, snapshot.generation
@@ -78,7 +78,7 @@ class Fragmentation:
         session.hooks.follow(lambda entry, _sign: self._dirty.add(entry.column))
 
     def on_session_close(self, session: Session) -> None:
-        """Forget all losses once there are many classes."""
+        """Drop all cached losses if there are many classes."""
         self._caught |= self._dirty
         if len(self._losses) > 2 * len(session.snapshot.gangs) + 256:
             self._losses.clear()
@@ -135,7 +135,7 @@ class Fragmentation:
         return self._worth
 
     def losses(self, session: Session, cls: PodClass) -> Scores:
-        """Return each node's loss of worth by one more pod of this class; 0 without GPUs or where it does not fit."""
+        """Return each node's loss of worth by one more pod of this class; 0 for nodes without GPUs or free capacity."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None:
             return np.zeros(len(session.snapshot.nodes))
@@ -157,7 +157,7 @@ class Fragmentation:
         return scores
 
     def _devices(self, session: Session, cls: PodClass, column: int, used: Amounts) -> NDArray[np.float64]:
-        """Return the score of each GPU of a node by the worth of the node with the pod there."""
+        """Return the score of each GPU of a node, which is the worth of the node with the pod on this GPU."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None or cls.gpu is None:
             return np.zeros(len(used))

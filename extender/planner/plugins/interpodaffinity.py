@@ -1,7 +1,7 @@
-"""Refusals by other pods: host ports, claims in use, required (anti-)affinity, topology spread.
+"""Refusals because of other pods: host ports, claims in use, required (anti-)affinity, topology spread.
 
-The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts start as
-the snapshot's, placed slots included, and change with the session's decisions and rollbacks.
+The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts start
+with the snapshot's pods and placed slots, and change with the session's decisions and rollbacks.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -22,7 +22,7 @@ from muster.api.muster.reason import Reason
 
 Refusal = tuple[Reason, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
-"""Function to the nodes on which a spread constraint counts pods, judged by the node alone."""
+"""Function that returns the nodes on which a spread constraint counts pods, by properties of the nodes only."""
 NAMED = 8
 """Maximum number of other pods' anti-affinities per topology key that are compared one by one."""
 
@@ -55,7 +55,7 @@ class InterPodAffinity:
                 self._claims[claim.key] += pods
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return each node's refusal code by the pods there; None for a class that no such rule concerns."""
+        """Return each node's refusal code because of the pods there; None for a class that no rule concerns."""
         if not (cls.marks or cls.neighbours or cls.claims):
             return None
         codes = np.zeros(len(self._snapshot.nodes), dtype=np.int16)
@@ -93,7 +93,7 @@ class InterPodAffinity:
             labelled &= codes >= 0
         for spread, (codes, number) in zip(spreads, domains, strict=True):
             yield reasons.cause.spread_label(key=spread.topology_key), codes < 0
-            counted = self._eligible(cls, spread) & labelled  # a node counts only if it has the labels of all
+            counted = self._eligible(cls, spread) & labelled  # a node counts only if it has all labels
             present = np.bincount(codes[counted], minlength=number) > 0
             pods = np.zeros(number, dtype=np.int64)
             counts = self._counts.get(spread.query.mark) if spread.query else None
@@ -101,7 +101,7 @@ class InterPodAffinity:
                 pods = np.bincount(codes[counted], weights=counts[counted], minlength=number).astype(np.int64)
             least = int(pods[present].min()) if np.count_nonzero(present) >= spread.min_domains else 0
             itself = spread.query.mark in cls.matched if spread.query else spread.empty_selector
-            full = np.append(pods + itself - least > spread.max_skew, False)  # -1 (no label): the last
+            full = np.append(pods + itself - least > spread.max_skew, False)  # -1 (no label) is the last entry
             yield reasons.cause.spread_skew(key=spread.topology_key, skew=spread.max_skew), full[codes]
 
     def _together(self, cls: PodClass) -> Iterator[Refusal]:
@@ -122,7 +122,7 @@ class InterPodAffinity:
         yield from self._apart_from_others(cls)
 
     def _apart_from_others(self, cls: PodClass) -> Iterator[Refusal]:
-        """Yield the refusals by existing pods' anti-affinity; beyond `NAMED` per key, they are checked together."""
+        """Yield the refusals by existing pods' anti-affinity; beyond `NAMED` per key, check these together."""
         marks: dict[str, list[Mark]] = {}
         for query_mark in cls.matched:
             for mark in self._marks().get(query_mark, ()):
@@ -138,7 +138,7 @@ class InterPodAffinity:
                 yield reasons.cause.anti_affinity_of_many(key=key), self._domains_with(key, counts)
 
     def _marks(self) -> dict[Hashable, list[Mark]]:
-        """Return the marks of rules by the mark of their query, and of host ports by protocol and number."""
+        """Return the marks of rules, by the mark of their query; host ports by protocol and number."""
         if self._index is None:
             self._index = {}
             for mark in self._counts:

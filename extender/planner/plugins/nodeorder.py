@@ -1,6 +1,6 @@
-"""Volcano's scores of nodes: `nodeorder`, which is kube-scheduler's scores with weights, and `binpack`.
+"""Volcano's scores of nodes: `nodeorder` (kube-scheduler's scores with weights) and `binpack`.
 
-Each part gives 0 to 100 times its weight, and the parts of both plugins add up, as in Volcano.
+Each part contributes 0 to 100 times its weight, and the parts of both plugins are added, as in Volcano.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ WEIGHTS = {
     "balancedresource": 1.0,
     "tainttoleration": 3.0,
 }
-"""The parts of nodeorder, with Volcano's defaults."""
+"""Weights of the parts of nodeorder, with Volcano's defaults."""
 _MOST = np.iinfo(np.int16).max
 
 
@@ -69,9 +69,9 @@ class NodeOrder(NodeScore):
 
 
 class Preferences(NodeOrder):
-    """Preferred affinity and taints PreferNoSchedule alone, with Volcano's weights; 0 for pods that neither concerns.
+    """Only preferred affinity and PreferNoSchedule taints, with Volcano's weights; 0 for other pods.
 
-    kube-scheduler cannot apply them to a pinned pod, as it considers only one node.
+    kube-scheduler cannot apply these to a pinned pod, because it considers only one node.
     """
 
     name = "preferences"
@@ -89,7 +89,7 @@ class Preferences(NodeOrder):
 
 
 class Binpack(NodeScore):
-    """Full nodes first: the weighted mean of the used shares of resources; 0 if one resource is too small."""
+    """Score that prefers full nodes: weighted mean of the used fractions of resources; 0 if one does not fit."""
 
     name = "binpack"
     _LISTED = "binpack.resources"
@@ -117,7 +117,7 @@ class Binpack(NodeScore):
 
 
 def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64]:
-    """Return the used share of a resource with one more pod of this class; above 1 where it does not fit."""
+    """Return the used fraction of a resource with one more pod of this class; above 1 if the pod does not fit."""
     snapshot = session.snapshot
     row = snapshot.axis.get(resource)
     if row is None:
@@ -129,26 +129,26 @@ def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64
 
 
 def _requested(session: Session, cls: PodClass) -> Scores:
-    """Return the mean of the used shares of cpu and memory, 0 to 1."""
+    """Return the mean of the used fractions of cpu and memory, 0 to 1."""
     shares: Scores = (np.clip(_share(session, cls, "cpu"), 0, 1) + np.clip(_share(session, cls, "memory"), 0, 1)) / 2
     return shares
 
 
 def _balance(session: Session, cls: PodClass) -> Scores:
-    """Return 1 minus the standard deviation of the used shares of resources."""
+    """Return 1 minus the standard deviation of the used fractions of resources."""
     resources = ["cpu", "memory", *([GPU] if cls.requests.get(GPU) else [])]
     spread: Scores = np.stack([np.clip(_share(session, cls, each), 0, 1) for each in resources]).std(axis=0)
     return 1 - spread
 
 
 def _scaled(values: NDArray[np.int16]) -> Scores:
-    """Scale values so that the highest is 1; all 0 if no value is above 0."""
+    """Return values scaled to a maximum of 1; all 0 if no value is above 0."""
     highest = int(values.max(initial=0))
     return values / highest if highest > 0 else np.zeros(len(values))
 
 
 def _wished(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.int16]:
-    """Return the sum of weights of the preferred node affinity that each node meets."""
+    """Return the sum of the weights of the preferred node affinity terms that each node meets."""
     met = np.zeros(len(columns), dtype=np.int64)
     for wish in cls.affinity.node_affinity.preferred if cls.affinity and cls.affinity.node_affinity else ():
         met += labels.matching(NodeSelector([wish.preference]), columns) * np.int64(wish.weight)
@@ -156,7 +156,7 @@ def _wished(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.i
 
 
 def _advised_against(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.int16]:
-    """Return the number of taints PreferNoSchedule of each node that are not tolerated."""
+    """Return the number of PreferNoSchedule taints of each node that are not tolerated."""
     tolerated = tolerated_by(cls.tolerations)
 
     def untolerated(of: Taints | None) -> int:

@@ -19,7 +19,7 @@ from muster.api.names import TASK_PRIORITY
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
-"""Maximum number of reservations; each gang is compared with each of them."""
+"""Maximum number of reservations, because each gang is compared with each of them."""
 
 
 class GangPlugin(PlainPlugin):
@@ -44,12 +44,15 @@ class Priority(PlainPlugin):
 
 
 class Elastic(PlainPlugin):
-    """Order of gangs by stage: first those below their minimum, then those at it, then those above it."""
+    """Order of gangs by stage: gangs below their minimum first, then gangs at their minimum, then larger ones."""
 
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order: no gang's extra pods keep another gang from starting. Slots of this cycle count."""
+        """Register the order: additional pods of a gang never keep another gang from starting.
+
+        Slots of this cycle count as members.
+        """
         given: Counter[str] = Counter()
 
         def count(entry: Operation | Eviction, sign: int) -> None:
@@ -65,9 +68,9 @@ class SubGroupOrder(PlainPlugin):
     name = "subgrouporder"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order in which slots above the gang's minimum are filled; slots of this cycle count."""
+        """Register the order in which slots above the gang's minimum are placed; slots of this cycle count."""
         given: Counter[int] = Counter()
-        """Identity of a pod set → slots given in this cycle; different gangs have pod sets of the same name."""
+        """Maps the identity of a pod set to its slots of this cycle; pod sets of different gangs may share a name."""
 
         def count(operation: Operation, sign: int) -> None:
             for pod_set in operation.gang.pod_sets:
@@ -80,7 +83,7 @@ class SubGroupOrder(PlainPlugin):
 
 
 class TaskOrder(PlainPlugin):
-    """Order of a pod set's pods: the largest integer in the label muster.dev/task-priority first, others last."""
+    """Order of a pod set's pods by the integer label muster.dev/task-priority, largest first, other pods last."""
 
     name = "taskorder"
 
@@ -90,14 +93,14 @@ class TaskOrder(PlainPlugin):
 
 
 def has_members(gang: GangView) -> bool:
-    """Return True if enough members exist (or can be made from a template) to start."""
+    """Return True if enough members exist, or can be created from a template, to start."""
     slots = gang.open_slots
     counts = {pod_set.name: len(pod_set.taken) + len(slots[pod_set.name]) for pod_set in gang.pod_sets}
     return gang.started or gang.satisfied(counts)
 
 
 def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:
-    """Return a pod set's sort key with `given` further slots: below its minimum first, then the smaller share."""
+    """Return a pod set's sort key with `given` additional slots: below its minimum first, then by share."""
     taken, minimum = len(pod_set.taken) + given, pod_set.minimum
     return taken >= minimum, taken / max(minimum, 1)
 
@@ -109,14 +112,14 @@ def _stage(gang: GangView, given: int) -> int:
 
 
 def _task_priority(pod: PodRecord) -> tuple[bool, int]:
-    """Return the sort key by the label; pods without an integer there come last."""
+    """Return the sort key by the label; pods without an integer in the label come last."""
     text = pod.labels.get(TASK_PRIORITY, "")
     is_integer = text.lstrip("-").isascii() and text.lstrip("-").isdigit()
     return not is_integer, -int(text) if is_integer else 0
 
 
 class Reservations(PlainPlugin):
-    """Rules of the reservations that `allocate` makes."""
+    """Rules for the reservations that `allocate` makes."""
 
     name = "reservations"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {

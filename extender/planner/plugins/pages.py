@@ -1,4 +1,4 @@
-"""Pages over HTTP of the planner's snapshot and order: GET /plugins/snapshot and /plugins/job-order."""
+"""HTTP pages of the planner's snapshot and order: GET /plugins/snapshot and /plugins/job-order."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,12 @@ class SnapshotPages(PlainPlugin):
     name = "snapshot"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the page, which is built at each call."""
+        """Register the page, which is computed at each request."""
         session.hooks.http_handler.add(lambda: {"snapshot": lambda: page(session.snapshot)})
 
 
 class ReflectJobOrder(PlainPlugin):
-    """Page of the scheduling order, in the last cycle, of gangs that have not started."""
+    """Page of the scheduling order in the last cycle, for gangs that have not started."""
 
     name = "reflectjoborder"
 
@@ -41,7 +41,7 @@ class ReflectJobOrder(PlainPlugin):
 
 
 def page(seen: Seen) -> dict[str, Any]:
-    """Return the snapshot as plain data, decisions included; amounts are (allocatable, free), cpu in milli-CPU."""
+    """Return the snapshot with decisions as plain data; quantities are (allocatable, free), cpu in milli-CPU."""
     axis = list(seen.axis.items())
     nodes = {
         seen.name(column): {

@@ -1,4 +1,4 @@
-"""Answers per pod class and node: caches across cycles, and functions of one node lifted to all nodes."""
+"""Answers per pod class and node: caches across cycles, and functions of one node applied to all nodes."""
 
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
@@ -18,18 +18,18 @@ Answers = NDArray[np.int16]
 
 
 class PerNode:
-    """Answers of a class for every node, int16 of shape (nodes,); only changed columns are computed again."""
+    """Answers for a pod class and every node, int16 of shape (nodes,); only changed columns are computed again."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[PodClass, tuple[Answers, int, object]] = WeakKeyDictionary()
-        """Class → answers, the generation of their nodes, and a marker of everything else that they depend on."""
+        """Maps a pod class to its answers, the generation of their nodes, and a marker of their other inputs."""
 
     def answers_for(
         self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Columns], Answers], *, other: object = None
     ) -> Answers:
-        """Return the answers, read-only; `other` changes whenever anything besides the nodes changes them.
+        """Return the answers, read-only; `other` must change if anything besides the nodes changes the answers.
 
-        `answer` computes the answers of some columns, which may have no node.
+        `answer` computes the answers for some columns, which may have no node.
         """
         nothing = np.zeros(0, dtype=np.int16)
         answers, generation, before = self._known.get(cls, (nothing, -1, other))
@@ -45,7 +45,7 @@ class PerNode:
 
 
 def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[[PodClass], Codes]:
-    """Lift `fn(class, node) -> message or ""` to a predicate over all nodes; slower than arrays."""
+    """Convert `fn(class, node) -> message or ""` to a predicate over all nodes; slower than array operations."""
 
     def predicate(cls: PodClass) -> Codes:
         nodes = session.snapshot.nodes
@@ -56,7 +56,7 @@ def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[
 
 
 def per_node_score(fn: Callable[[PodClass, Node], float], session: Session) -> Callable[[PodClass], Scores]:
-    """Lift `fn(class, node) -> score` to a score over all nodes."""
+    """Convert `fn(class, node) -> score` to a score over all nodes."""
 
     def score(cls: PodClass) -> Scores:
         return np.array([fn(cls, node) if node else 0.0 for node in session.snapshot.nodes], dtype=np.float64)

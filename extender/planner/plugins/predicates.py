@@ -1,9 +1,9 @@
-"""Refusals of nodes by kube-scheduler's rules (docs/predicates.md lists the modelled ones).
+"""Refusals of nodes by kube-scheduler's rules; docs/predicates.md lists the rules.
 
-The session counts resources. Refusals by the node alone (cordon, taints, selectors, node affinity) and by the pod's
-volumes (VolumeBinding, VolumeZone) are cached per pod class and renewed only for changed nodes.
-`planner.plugins.interpodaffinity` has the refusals by other pods. An unbound claim whose storage class waits for the
-first consumer refuses no node: its volume is created on the pod's node.
+The session counts resources. Refusals by the node alone (cordon, taints, selectors, node affinity) and by volumes
+(VolumeBinding, VolumeZone) are cached per pod class. They are computed again only for changed nodes.
+`planner.plugins.interpodaffinity` has the refusals because of other pods. An unbound claim whose storage class waits
+for the first consumer refuses no node, because its volume is created on the pod's node.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ _ZONE_LABELS = {
     "topology.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Zone and region labels of volumes and nodes → their current names."""
+"""Maps zone and region labels of volumes and nodes to their current names."""
 
 
 class Predicates(PlainPlugin):
@@ -54,7 +54,7 @@ class Predicates(PlainPlugin):
         self._by_node, self._by_volumes, self._inclusion = PerNode(), PerNode(), PerNode()
 
     def on_session_open(self, session: Session) -> None:
-        """Register both predicates; trials change the answers of the second, so follow them."""
+        """Register both predicates, and follow trials, because they change the answers of the second one."""
         interpodaffinity = InterPodAffinity(session, lambda cls, spread: self._eligible(session, cls, spread))
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(interpodaffinity.codes)
@@ -78,7 +78,7 @@ class Predicates(PlainPlugin):
         return np.where(codes == 0, volumes, codes)
 
     def _eligible(self, session: Session, cls: PodClass, spread: Spread) -> Mask:
-        """Return the mask of nodes on which the constraint counts pods, by its inclusion policies."""
+        """Return the mask of nodes on which the constraint counts pods, according to its inclusion policies."""
         bits = self._inclusion.answers_for(
             cls, session.snapshot, lambda cls, columns: _inclusion(cls, session.labels, columns)
         )
@@ -88,7 +88,7 @@ class Predicates(PlainPlugin):
 
 
 def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return each node's reason to refuse pods of this class, apart from capacity and other pods; 0 if none.
+    """Return each node's reason to refuse pods of this class, except capacity and other pods; 0 if there is none.
 
     A faulty node gets no new pods, even with tolerations.
     """
@@ -122,12 +122,12 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Write the refusal's code where there is no code yet."""
+    """Write the code of a refusal for nodes that have no code yet."""
     codes[where & (codes == 0)] = code
 
 
 def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:
-    """Return two bits per node: the pod's selector and affinity match; its tolerations cover the taints."""
+    """Return two bits per node: the pod's selector and affinity match, and its tolerations cover the taints."""
     tolerated = tolerated_by(cls.tolerations)
     selected = labels.selected(cls.node_selector, columns)
     if cls.required_node_affinity is not None:
@@ -143,7 +143,7 @@ def _untolerated(of: Taints | None, tolerated: Callable[[tuple[str, str, str]], 
 
 
 def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return per node why a claim keeps its pod away; 0 if no claim does, and for columns without a node."""
+    """Return, per node, the code of a claim that excludes the pod; 0 if no claim does, or without a node."""
     codes: Codes = np.zeros(len(columns), dtype=np.int16)
     there = session.labels.there(columns)
     for use in cls.claims:
@@ -158,7 +158,7 @@ def _claim_refusals(use: ClaimUse, session: Session, columns: Columns) -> Iterat
     volumes = session.snapshot.volumes
     nowhere: Mask = np.zeros(len(columns), dtype=np.bool_)
     claim = volumes.claims.get(use.key)
-    if claim is None:  # an ephemeral volume's claim appears a moment after its pod
+    if claim is None:  # the claim of an ephemeral volume appears shortly after its pod
         yield NOTHING if use.ephemeral else reasons.cause.claim_missing(claim=use.key), nowhere
     elif claim.status.phase == "Lost":
         yield reasons.cause.claim_lost(claim=use.key), nowhere

@@ -1,7 +1,7 @@
-"""Fair shares of queues: their order, their refusals, and the amounts that they may reclaim from others.
+"""Plugin of fair shares of queues: their order, their refusals, and the resources that they may reclaim.
 
-The arithmetic is in `planner.fairshare`. Demands are added up again only for changed gangs, the tree is re-created only
-when queues change, and fair shares are divided at the first query.
+The arithmetic is in the package `planner.fairshare`. Demands are summed again only for changed gangs, the tree is
+re-created only when queues change, and fair shares are computed on first use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,17 +34,17 @@ from extender.planner.state.gangs import GangView
 from muster.resources.vector import Vector, add, scale
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
-"""KAI-Scheduler's own spelling, which its files use."""
+"""KAI-Scheduler's own spelling of the argument, which its files use."""
 ROUNDING = "rounding"
 HALF_LIFE = "halfLife"
 ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
 
 
 class Proportion(PlainPlugin):
-    """Plugin of fair shares. Arguments: `rounding` (exact, kai), `kValue`, `halfLife`, `relcaimerSaturationMultiplier`.
+    """The plugin `proportion`, which computes fair shares.
 
-    With a `halfLife` (168h, 30m), past usage counts, weighted by `kValue` (default 1; 0 ignores it). The multiplier is
-    for the rounding `kai`.
+    Arguments: `rounding` (exact, kai), `kValue`, `halfLife`, `relcaimerSaturationMultiplier`. With a `halfLife` (168h,
+    30m), past usage counts, weighted by `kValue` (default 1; 0 ignores it). The multiplier is for the rounding `kai`.
     """
 
     name = "proportion"
@@ -57,7 +57,7 @@ class Proportion(PlainPlugin):
         refuse_arguments(self.name, arguments, ARGUMENTS)
         rounding = str(arguments.get(ROUNDING, "exact"))
         if rounding not in {"exact", "kai"}:
-            raise ValueError(f"plugin 'proportion': rounding is {rounding!r}; it may be 'exact' or 'kai'")
+            raise ValueError(f"plugin 'proportion': rounding is {rounding!r}; the value must be 'exact' or 'kai'")
         self.rounding = cast("Rounding", rounding)
         self.usage_weight = self._number(arguments, "kValue")
         self.multiplier = self._number(arguments, MULTIPLIER)
@@ -76,10 +76,10 @@ class Proportion(PlainPlugin):
         try:
             return float(arguments.get(key, 1.0))
         except (TypeError, ValueError):
-            raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is no number") from None
+            raise ValueError(f"plugin 'proportion': {key} is {arguments[key]!r}, which is not a number") from None
 
     def on_session_open(self, session: Session) -> None:
-        """Register the hooks for queues; they share one account of the queues' usage in this session."""
+        """Register the hooks for queues, which share one account of the queues' usage in this session."""
         shares = QueueShares(session, self, self._accounts.allocations(session.snapshot))
         session.hooks.queue_order.add(Keyed(shares.order, shares.key))
         session.hooks.is_job_over_queue_capacity.add(shares.over_capacity)
@@ -102,7 +102,7 @@ class Proportion(PlainPlugin):
 
 
 class QueueShares:
-    """The queues of one session; their allocations follow its placements and evictions."""
+    """The queues of one session; their allocations change with its placements and evictions."""
 
     def __init__(self, session: Session, plugin: Proportion, allocations: Allocations) -> None:
         self._session = session
@@ -116,7 +116,7 @@ class QueueShares:
         self.closing = plugin.closing
         self.closing.begin(session.snapshot)
         self._rules: ReclaimRules | None = None
-        """Rules as of the last gang that was allowed to reclaim, before any trial for it."""
+        """Rules for the last gang that was allowed to reclaim, as of the time before any trial for that gang."""
         self._fair: Shares | None = None
         self._standings: list[tuple[int, WeighedQueue] | None] = [None] * len(self.tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
@@ -127,7 +127,7 @@ class QueueShares:
 
     @property
     def fair(self) -> Shares:
-        """The fair share of every queue, computed at the first query."""
+        """The fair share of every queue, computed on first use."""
         if self._fair is None:
             past = None
             if self._plugin.usage is not None:
@@ -149,7 +149,7 @@ class QueueShares:
         means.advance(self._session.now, amounts)
 
     def standings(self) -> dict[str, StatusAmounts]:
-        """Return the amounts of every queue for its status."""
+        """Return the resources of every queue for its status."""
         usage = self._plugin.usage
         return {
             name: StatusAmounts(
@@ -163,12 +163,12 @@ class QueueShares:
     # -- order ------------------------------------------------------------------------------------------------------
 
     def order(self, left: GangView, right: GangView) -> int:
-        """Compare the two queues directly below the lowest common ancestor, each with its gang."""
+        """Compare the two queues directly below the lowest common ancestor, each with its best gang."""
         one, other = self.tree.fork(self.row(left.queue), self.row(right.queue))
         return 0 if one == other else compare(self._key(one, left), self._key(other, right))
 
     def key(self, queue: str, gang: GangView) -> Key:
-        """Return the same order as a sort key, for queues directly below a common one."""
+        """Return the order as a sort key, for queues directly below a common ancestor."""
         return self._key(self.row(queue), gang)
 
     def _standing(self, row: int) -> WeighedQueue:
@@ -203,7 +203,7 @@ class QueueShares:
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal of the gang's queue, or one above it: it is closed, full, or would take a guarantee."""
+        """Return the refusal by the gang's queue or an ancestor: closed, full, or using another queue's guarantee."""
         if (closed := self.closing.refusal(gang, amounts)) is not None:
             return closed
         session, row, new = self._session, self.row(gang.queue), self._new_claims(gang)
@@ -215,20 +215,20 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _charge(self, gang: GangView, amounts: Amounts, new: Sequence[Sharing]) -> Vector:
-        """Return the increase of a gang's charge by these amounts; minResources exclude devices of new claims."""
+        """Return the increase of a gang's charge by these requests; minResources exclude devices of new claims."""
         devices = sum((each.devices for each in new), np.zeros_like(amounts))
         growth = self.limited.minimums.growth(gang.key, self._asked(gang, amounts - devices))
         return add(growth, self._asked(gang, devices)) if new else growth
 
     def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
-        """Return the amounts to check against the limits of the gang's queue; empty if there are no limits."""
+        """Return the requests to check against the limits of the gang's queue; empty if there are no limits."""
         if not self.limited.limits.above(gang.queue):
             return {}
         values = amounts.tolist()
         return {resource: values[row] for resource, row in self._resources if values[row]}
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal if a gang that cannot be evicted would take a queue above its deserved amount."""
+        """Return the refusal if a gang that cannot be evicted would take a queue above what the queue deserves."""
         if not self.tree.quoted.any() or not self._fixed(gang):
             return None
         axis, new = self._session.snapshot.axis, self._new_claims(gang)
@@ -236,18 +236,18 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _fixed(self, gang: GangView) -> bool:
-        """Return True for a gang that cannot be evicted, and so must stay within its queue's deserved amount."""
+        """Return True for a gang that cannot be evicted, and so must stay within what its queue deserves."""
         return not self._session.snapshot.guards.can_be_taken_back(gang)
 
     @cached_property
     def beyond_quota(self) -> frozenset[str]:
-        """Gangs that cannot be evicted and take a queue above its deserved amount."""
+        """Gangs that cannot be evicted and take a queue above what it deserves."""
         snapshot = self._session.snapshot
         held = [gang for gang in snapshot.gangs if gang.key in snapshot.gang_use and self._fixed(gang)]
         return beyond_quota(self.allocations, snapshot, held)
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
-        """Return True if the gang's queue would stay within its share; keep the amounts before any trial."""
+        """Return True if the gang's queue would stay within its share; store the allocations before any trial."""
         rules = self._rules_now()
         if not rules.may_start(self.row(gang.queue), amounts, fixed=self._fixed(gang)):
             return False
@@ -255,18 +255,18 @@ class QueueShares:
         return True
 
     def _rules_now(self) -> ReclaimRules:
-        """Return the rules over the allocations themselves, which trials change."""
+        """Return the rules for the current allocations, which trials change."""
         known = self.allocations
         return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 
     def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimState:
-        """Return the queues above their share, and True if the gang keeps its queue within its deserved amount."""
+        """Return the queues above their share, and True if the gang keeps its queue within what the queue deserves."""
         row, rules = self.row(gang.queue), self._rules_now()
         above = frozenset(self.tree.names[each] for each in rules.above(row, amounts))
         return ReclaimState(rules.owed(row, amounts), above)
 
     def reclaimable(self, gang: GangView, victim: GangView) -> bool:
-        """Return True if the victim's queue and all queues above it, below the common one, are reclaimable."""
+        """Return True if the victim's queue, and all its ancestors below the common ancestor, are reclaimable."""
         other = self.row(victim.queue)
         gains, loses = self.tree.fork(self.row(gang.queue), other)
         if gains == loses:
@@ -275,9 +275,9 @@ class QueueShares:
         return all(self.tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
 
     def reclaim_agreed(self, scenario: Scenario) -> bool:
-        """Return True if the rules of reclaiming allow the scenario by the amounts before the trial.
+        """Return True if the rules of reclaiming allow the scenario for the allocations before the trial.
 
-        Moves are no loss.
+        Moved pods are no loss.
         """
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
         if self._rules is None or not losses:
@@ -291,22 +291,22 @@ class QueueShares:
         )
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Update the amounts by a step of a trial."""
+        """Update the allocations by a step of a trial."""
         gang, minimums = entry.gang, self.limited.minimums
         self.closing.count(gang, sign * entry.size)
         most = self._session.snapshot.chargeable[:, entry.column]
-        amount = np.minimum(entry.row, most) * entry.size  # as the ledger charges it
+        amount = np.minimum(entry.row, most) * entry.size  # as the ledger charges the claim
         self._place(gang, amount, sign, minimums.count(gang.key, self._asked(gang, amount), sign))
         self.models.place(gang.queue, entry.column, sign * self.models.gpus(amount))
         for claim in entry.cls.needs.named:
             users = self._session.claims.user_count(claim.key, gang.queue)
-            if not (users if sign < 0 else users - entry.size):  # the queue's first users arrive, or its last users end
+            if not (users if sign < 0 else users - entry.size):  # first users of the queue arrive, or its last ones end
                 self.limited.claims.set_user(claim.key, gang.queue, (False, gang.key, claim.rows) if sign > 0 else None)
                 shared = self._sharing(claim, gang.queue)
                 self._place(gang, shared.devices, sign, scale(self._asked(gang, shared.devices), sign), shared)
 
     def _place(self, gang: GangView, amounts: Amounts, sign: int, charge: Vector, claim: Sharing | None = None) -> None:
-        """Change the amounts of the gang's queues, and by `charge` the amounts that count against their limits."""
+        """Change the allocations of the gang's queues, and their usage for limits by `charge`."""
         self.allocations.place(self.row(gang.queue), amounts, sign, fixed=self._fixed(gang), others=claim)
         self.limited.place(gang.queue, gang.creator, charge, claim=claim.claim if claim else "")
 

@@ -1,4 +1,4 @@
-"""Gangs that are never victims: gangs that have just started (`minruntime`), the cluster's own pods (`conformance`)."""
+"""Plugins for gangs that are never victims: recently started gangs (`minruntime`) and system pods (`conformance`)."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,11 +18,11 @@ from muster.volcano.access import lineage
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
 SYSTEM_CRITICAL = 2_000_000_000
-"""The value of system-cluster-critical; only Kubernetes' own two classes reach it."""
+"""Value of the class system-cluster-critical; only Kubernetes' own two classes reach it."""
 
 
 class MinRuntime(PlainPlugin):
-    """Protection of gangs, except their extra pods, for some time after their start (Placement: `status.startedAt`).
+    """Protection of gangs, except pods above the minimum, for some time after their start (`status.startedAt`).
 
     After KAI-Scheduler's plugin. The victim's queue, or the nearest one above it, sets a time against preemption within
     the queue and one against reclaim. With `reclaimResolveMethod: lca` (default) the latter begins at the victim's
@@ -40,7 +40,7 @@ class MinRuntime(PlainPlugin):
             raise ValueError(f"reclaimResolveMethod is {self._method!r}; valid: {', '.join(_METHODS)}")
 
     def on_session_open(self, session: Session) -> None:
-        """Register the filters, which shorten the search, and the validators, which decide in the end."""
+        """Register the filters, which shorten the search, and the validators, which make the final decision."""
         hooks = session.hooks
         hooks.preempt_victim_filter.add(lambda _, victim: self._may_lose(session, victim, None))
         hooks.reclaim_victim_filter.add(lambda gang, victim: self._may_lose(session, victim, gang))
@@ -48,7 +48,7 @@ class MinRuntime(PlainPlugin):
         hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, scenario.gang))
 
     def _may_lose(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
-        """Return True if the gang may lose pods: its pods above the minimum, or all."""
+        """Return True if the gang may lose these pods: pods above its minimum, or all."""
         return victim.has_extras or not self._protected(session, victim, reclaimer)
 
     def _agrees(self, session: Session, scenario: Scenario, reclaimer: GangView | None) -> bool:

@@ -1,7 +1,7 @@
 """Scores of nodes by density, GPUs and preferred pod affinity.
 
-The scores of all plugins add up. The plugin with the largest magnitude decides, smaller ones break its ties, as in
-KAI-Scheduler.
+The scores of all plugins are added. The plugin with the largest scores decides, and plugins with smaller scores break
+ties, as in KAI-Scheduler.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ STRATEGIES = ("binpack", "spread")
 
 
 def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """Return 9 for the node with the least free, 0 for the one with the most, and proportional values between."""
+    """Return 9 for the node with least free capacity, 0 for the node with most, and values in between."""
     known = free[total > 0]
     if not len(known) or known.max() == known.min():
         return np.zeros(len(free))
@@ -57,9 +57,9 @@ class NodeScore(PlainPlugin):
 
 
 class NodePlacement(NodeScore):
-    """Full nodes first (binpack, the default) or empty nodes first (spread).
+    """Score that prefers full nodes (binpack, the default) or empty nodes (spread).
 
-    `cpu` is for pods without GPUs, `gpu` for others.
+    `cpu` applies to pods without GPUs, `gpu` to other pods.
     """
 
     name = "nodeplacement"
@@ -81,7 +81,7 @@ class NodePlacement(NodeScore):
 
 
 class GpuPack(NodeScore):
-    """Nodes with the fewest free GPUs first, above all other densities; on a node, the most used GPU first."""
+    """Score that prefers nodes with the fewest free GPUs, before other densities, and the most used GPU of a node."""
 
     name = "gpupack"
     _score = staticmethod(binpack)
@@ -100,7 +100,7 @@ class GpuPack(NodeScore):
 
 
 class GpuSpread(GpuPack):
-    """Nodes with the most free GPUs first; on a node, the least used GPU first."""
+    """Score that prefers nodes with the most free GPUs, and the least used GPU of a node."""
 
     name = "gpuspread"
     _score = staticmethod(spread)
@@ -108,7 +108,7 @@ class GpuSpread(GpuPack):
 
 
 class GpuSharingOrder(NodeScore):
-    """Preference of pods that share GPUs for nodes where a partly used GPU has enough left."""
+    """Score for pods that share GPUs: prefers nodes on which a partly used GPU has enough left."""
 
     name = "gpusharingorder"
 
@@ -120,7 +120,7 @@ class GpuSharingOrder(NodeScore):
 
 
 class ResourceType(NodeScore):
-    """Preference of pods without GPUs for nodes without GPUs, whole or as MIG devices."""
+    """Score for pods without GPUs: prefers nodes without GPUs, whole or as MIG devices."""
 
     name = "resourcetype"
 
@@ -133,7 +133,7 @@ class ResourceType(NodeScore):
 
 
 class NodeAvailability(NodeScore):
-    """Preference for nodes where the pod fits now over nodes whose capacity is still being freed."""
+    """Score that prefers nodes on which the pod fits now to nodes whose capacity is still being freed."""
 
     name = "nodeavailability"
 
@@ -142,7 +142,7 @@ class NodeAvailability(NodeScore):
 
 
 class PodAffinityScore(NodeScore):
-    """Preferred pod (anti-)affinity to the snapshot's pods: weight times pods per domain, scaled to `KUBERNETES`."""
+    """Score by preferred pod (anti-)affinity: weight times pods per domain, scaled to `KUBERNETES`."""
 
     name = "podaffinity"
 

@@ -2,7 +2,7 @@
 
 Requests come from `planner.topology.requests`, levels from the configuration and the cluster
 (`planner.topology.forest`), the arithmetic from `planner.topology.fit`. The domains are proposals: an action tries to
-place the pods with every predicate, and takes the next domain if that fails.
+place the pods with every predicate, and tries the next domain if that fails.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,19 +37,20 @@ PROFILES: dict[str, Profile | str] = {
     "BalancedPlacement": "balanced",
     "Mixed": MIXED,
 }
-"""Name → order of filling inner domains; mixed: best-fit, but least-free for pods that may be anywhere."""
+"""Maps a profile's name to the order of filling inner domains; `mixed` is best-fit, or least-free for unconstrained
+pods."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 SCORE_STEPS = 1000.0
 """Resolution of node scores in sums over domains: scores are counted in thousandths."""
 MOST_SCORE = 1e6
-"""Highest score in sums over domains, which must not overflow."""
+"""Maximum score in sums over domains, which must not overflow."""
 
 
 class TopologyPlugin(PlainPlugin):
-    """Splitting of node sets into domains, for gangs with a topology request.
+    """Plugin that splits node sets into domains, for gangs with a topology request.
 
-    Arguments: `levels`, label keys from the outermost to the innermost, `topologies`, the same by name, and `profile`.
+    The arguments are `levels` (label keys, outermost first), `topologies` (levels by name) and `profile`.
     """
 
     name = "topology"
@@ -67,7 +68,9 @@ class TopologyPlugin(PlainPlugin):
             raise ValueError(f"plugin 'topology': topologies: {HYPER_NODES!r} is the name of the tree of HyperNodes")
         if "levels" in arguments:
             if DEFAULT in levels:
-                raise ValueError(f"plugin 'topology': topologies: {DEFAULT!r} is the name of those under `levels`")
+                raise ValueError(
+                    f"plugin 'topology': topologies: {DEFAULT!r} is the name of the topology under `levels`"
+                )
             levels[DEFAULT] = _levels("levels", arguments["levels"])
         profile = arguments.get("profile", MIXED)
         if profile not in PROFILES:
@@ -75,7 +78,7 @@ class TopologyPlugin(PlainPlugin):
         self._profile = PROFILES[profile]
         self.forest = Forest(levels)
         self._geometries: LRUCache[int, Geometry] = LRUCache(16)
-        """Id of a tree → its geometry; trees are re-created when nodes change."""
+        """Maps the id of a tree to its geometry; trees are re-created when nodes change."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the node sets, the closest domain, and the trees."""
@@ -105,7 +108,7 @@ class TopologyPlugin(PlainPlugin):
         if profile == MIXED:
             profile = "least-free" if part.near.anywhere else "best-fit"
         choice = DomainChoice(demands.session, nodes, part, by_class, reach, cast("Profile", profile))
-        if not part.near:  # only the slices of the part have a request
+        if not part.near:  # only the slices of the part have a topology request
             ordered = nodes.ranked and not part.regular
             return (nodes if ordered else choice.filled(WHOLE, 0),)
         if part.unit and nodes.ranked and reach.hard and not part.columns:
@@ -115,7 +118,7 @@ class TopologyPlugin(PlainPlugin):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DomainChoice:
-    """The domains for one part of a gang, in the order of their trials."""
+    """The domains for one part of a gang, in the order in which they are tried."""
 
     session: Session
     nodes: NodeSet
@@ -125,7 +128,7 @@ class DomainChoice:
     profile: Profile
 
     def near(self) -> Iterator[NodeSet]:
-        """Yield domains that hold the part, its members' domains first; then the whole set if none is required."""
+        """Yield domains that hold the part, those of its members first; then all nodes if no domain is required."""
         there = np.array(self.part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(there)
@@ -175,7 +178,7 @@ class DomainChoice:
         return NodeSet(ordered, ranked=True, along=along, most=most, most_of=of, sliced=sliced, name=name)
 
     def _with_members(self, there: Amounts) -> Iterator[NodeSet]:
-        """Yield domains that contain placed members: the innermost first, and of each level those with most members.
+        """Yield domains that contain placed members: the innermost first, then those with most members of each level.
 
         If a domain is required, only domains of members remain: new pods join the others. Members in no domain do not
         count.
@@ -190,14 +193,16 @@ class DomainChoice:
                 for demand in self.demands:
                     demand.wanted = replace(demand.wanted, room=np.where(inside, demand.wanted.room, 0))
         nearest = range(len(tree.levels) - 1, max(self.reach.outer, 0) - 1, -1)
-        for level in nearest:  # the levels that hold all members; then, if pods may be placed singly, the widest first
+        for (
+            level
+        ) in nearest:  # the levels that hold all members; for pods that may be placed singly, the widest level first
             yield from self._around(level, there, part.wanted)
         if part.least is not None and hard:
             for level in reversed(nearest):
                 yield from self._around(level, there, part.least)
 
     def _around(self, level: int, there: Amounts, pods: int) -> Iterator[NodeSet]:
-        """Yield domains of one level that have members and hold `pods` pods, most members first."""
+        """Yield domains of one level that have members and capacity for `pods` pods, most members first."""
         domains, counts = np.unique(self.reach.tree.domain_of[level][there], return_counts=True)
         fits = np.logical_and.reduce([held(each.wanted, level) >= min(pods, each.wanted.most) for each in self.demands])
         for domain in domains[np.argsort(-counts, kind="stable")]:
@@ -205,7 +210,7 @@ class DomainChoice:
                 yield self.filled(level, int(domain))
 
     def _candidates(self, level: int, ties: Sequence[Tie]) -> Iterator[int]:
-        """Yield the domains of a level that hold all classes of pods, the best for the first class first."""
+        """Yield the domains of a level that hold all classes of pods, the best domain for the first class first."""
         first, *others = self.demands
         tree = self.reach.tree
         fits = np.ones(len(tree.domains[level]), dtype=np.bool_)
@@ -219,17 +224,17 @@ class DomainChoice:
                     at = np.where(at >= 0, tree.parents[step][at], -1)
                 np.maximum.at(most, at[at >= 0], counts[at >= 0])
                 fits &= most >= need
-        order = (ties[1], None, ties[0]) if tree.name == HYPER_NODES else (None, *ties)  # as Volcano packs HyperNodes
+        order = (ties[1], None, ties[0]) if tree.name == HYPER_NODES else (None, *ties)  # as Volcano fills HyperNodes
         return best_first(first.wanted, level, fits, profile=self.profile, order=order)
 
 
 def _ties(session: Session, demand: Demand) -> Sequence[Tie]:
-    """Return the tie-breakers between domains that hold equally many pods: scores, then the free amounts."""
+    """Return the tie-breakers between domains that hold equally many pods: scores, then free capacity."""
     return cache(partial(_disfavour, session, demand)), cache(partial(_left_over, session, demand))
 
 
 def _disfavour(session: Session, demand: Demand) -> Amounts | None:
-    """Return inverted node scores (low is good) times the pods that each node holds; int64 of shape (nodes,)."""
+    """Return inverted node scores (low is good) times the number of pods on each node; int64 of shape (nodes,)."""
     scores = session.scores(demand.cls)
     if not isinstance(scores, np.ndarray):
         return None
@@ -238,7 +243,7 @@ def _disfavour(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _left_over(session: Session, demand: Demand) -> Amounts | None:
-    """Return each node's free amount of the pods' dominant resource (the largest share of the cluster's total)."""
+    """Return the free quantity, on each node, of the pods' dominant resource (largest share of the total)."""
     row = session.snapshot.row_of(demand.cls)
     asked = np.flatnonzero(row)
     if not len(asked):

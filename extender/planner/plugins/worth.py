@@ -1,7 +1,7 @@
-"""The worth of nodes' free GPUs to likely future pods: arithmetic over arrays, no state.
+"""The worth of nodes' free GPUs for likely future pods: arithmetic over arrays, without state.
 
-Worth is in thousandths of GPUs. A node has partly used GPUs, described one by one, and a number of unused GPUs. A kind
-of pods has an amount of CPU and memory, and whole GPUs or equal parts of GPUs.
+The unit of worth is a thousandth of a GPU. A node has partly used GPUs, described individually, and a number of unused
+GPUs. A kind of pods has CPU and memory requests, and requests whole GPUs or equal fractions of GPUs.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
 LARGE = 1e15
-"""More than the loss of any node on which the pod fits."""
+"""A number above the loss of any node on which the pod fits."""
 NONE = -1e18
 """Worth of a node on which the pod does not fit."""
 
@@ -34,7 +34,7 @@ class PodKind(NamedTuple):
 
 
 def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
-    """Return the kind of a pod class; requested GPU memory counts as a part of the smallest GPU."""
+    """Return the kind of a pod class; requested GPU memory counts as a fraction of the smallest GPU."""
     cpu, memory = cls.requests.get(CPU, 0), cls.requests.get("memory", 0)
     if cls.gpu is not None:
         known = snapshot.devices.memory[snapshot.devices.memory > 0] if cls.gpu.memory else ()
@@ -45,20 +45,20 @@ def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
 
 @dataclass(slots=True)
 class NodeState:
-    """The properties of nodes that decide their worth; a row per node."""
+    """The properties of nodes that determine their worth, with a row per node."""
 
     cpu: Amounts
     memory: Amounts
     gpus: Amounts
-    """Devices of the node."""
+    """Number of devices of the node."""
     unused: Amounts
-    """Devices without any pod."""
+    """Number of devices that no pod uses."""
     partly: Amounts
-    """Free thousandths of each partly used device, 0 for all others; shape (nodes, devices)."""
+    """Free thousandths of each partly used device, 0 for all other devices; shape (nodes, devices)."""
 
     @property
     def arrays(self) -> tuple[Amounts, Amounts, Amounts, Amounts, Amounts]:
-        """All arrays, in their order."""
+        """All arrays, in the order of their fields."""
         return self.cpu, self.memory, self.gpus, self.unused, self.partly
 
     def __len__(self) -> int:
@@ -91,20 +91,20 @@ class NodeState:
         return NodeState(*(array[columns] for array in self.arrays))
 
     def unlike(self, other: "NodeState") -> Amounts:
-        """Return the rows that differ."""
+        """Return the rows that differ from the other object."""
         mine, theirs = np.column_stack(self.arrays), np.column_stack(other.arrays)
         return np.flatnonzero((mine != theirs).any(axis=1))
 
 
 def _free_parts(used: Amounts) -> Amounts:
-    """Return the free thousandths of partly used devices, 0 for all others."""
+    """Return the free thousandths of partly used devices, and 0 for all other devices."""
     free: Amounts = np.where(used > 0, np.maximum(WHOLE - used, 0), 0)
     return free
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Kinds of pods with GPUs, and their probabilities; a column per kind."""
+    """Kinds of pods with GPUs and their probabilities, with a column per kind."""
 
     cpu: Amounts
     memory: Amounts
@@ -112,11 +112,11 @@ class Mix:
     portion: Amounts
     weight: Scores
     fill: float
-    """Weight (0 to 1) of all next pods of a kind in the worth, against a single next pod."""
+    """Weight (0 to 1), in the worth, of filling the node with pods of a kind, against a single next pod."""
     portions: Amounts
-    """The distinct portions of a GPU that kinds request."""
+    """The distinct fractions of a GPU that kinds request."""
     which: Amounts
-    """Index of each kind's portion."""
+    """Index of each kind's fraction."""
 
     @classmethod
     def most_frequent(cls, seen: Mapping[PodKind, int], coverage: float, most: int, fill: float) -> "Mix | None":
@@ -155,7 +155,7 @@ class Mix:
         return worth
 
     def worth_after(self, nodes: NodeState, kind: PodKind) -> Scores:
-        """Return the worth with one more pod of this kind on each node's best GPUs; `NONE` where it does not fit."""
+        """Return the worth after one more pod of this kind uses a node's best GPUs; `NONE` where it does not fit."""
         left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
         fits = (left.cpu >= 0) & (left.memory >= 0)
         result = np.full(len(nodes), NONE)
@@ -163,7 +163,7 @@ class Mix:
             return self._after_whole(left, kind, fits, result)
         width = nodes.partly.shape[1]
         possible = (nodes.partly >= kind.portion) & fits[:, None]
-        for device in range(1, width):  # equal devices are equally good
+        for device in range(1, width):  # equal devices are interchangeable
             possible[:, device] &= ~(nodes.partly[:, :device] == nodes.partly[:, device : device + 1]).any(axis=1)
         rows, devices = np.nonzero(possible)
         if len(rows):
@@ -180,7 +180,7 @@ class Mix:
         return result
 
     def _after_whole(self, left: NodeState, kind: PodKind, fits: NDArray[np.bool_], result: Scores) -> Scores:
-        """Return the worth after a pod without GPUs, with whole GPUs, or with parts of several (counted as whole)."""
+        """Return the worth after a pod without GPUs, with whole GPUs, or with fractions (several count as whole)."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
         part.unused -= kind.devices

@@ -15,11 +15,11 @@
 | `verbs` | the constants that kube-scheduler gets from filter and bind |
 | `gangs`, `members`, `relief` | additions of `muster explain`: the progress of a gang or a pod, and relief |
 
-No decision is made here. Decisions and objects have a `Reason` (`muster.api.muster.reason`): a code with parameters,
-which code can read and which becomes a sentence for users. These modules define each reason as a constant, as a text
-with blanks, or as a function of its facts, whose docstring states the situation. Messages that only `muster explain`
-shows are built as sentences at once. A sentence in a condition or an Event may change only when its facts do, as each
-new one costs a write. From Muster the package imports only `muster.api` and `muster.resources`.
+This package makes no decisions. Decisions and objects have a `Reason` (`muster.api.muster.reason`): a code with
+parameters, which programs read and which becomes a sentence for users. These modules define each reason as a constant,
+a text with blanks, or a function whose docstring describes the situation. Messages that only `muster explain` shows are
+built as sentences directly. A sentence in a condition or an Event may change only when the facts change, because each
+new sentence costs a write. Of Muster's packages, this package imports only `muster.api` and `muster.resources`.
 """
 
 from extender.planner.reasons import (

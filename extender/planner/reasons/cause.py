@@ -1,7 +1,7 @@
-"""Causes: why a node does not accept a pod, in a few words. Plugins of other packages may add their own.
+"""Causes: why a node does not accept a pod, in a few words. Plugins of other packages may add causes.
 
-In messages a cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`). In arrays it is a number, which
-`Causes` assigns.
+In messages a cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`). In arrays a cause is a number,
+which `Causes` assigns.
 """
 
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
@@ -10,20 +10,22 @@ from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.resources.vector import GPU, amount_text
 
 TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-ready", "node-scarce"
-"""Codes of causes that other code reads."""
+"""Codes of causes that other modules read."""
 
 OTHER = constant("node-other", "refused for a reason that is no longer distinguished (restart the extender to see it)")
 
 GPU_PARTS = constant("node-gpu-parts", "no GPU with enough room")
-"""The free parts of the node's GPUs are enough in total, but no single GPU has enough for the pod."""
-DIVIDED = constant("node-gpus-divided", "its GPUs are divided (MIG), which takes no parts by annotation")
+"""The free fractions of the node's GPUs suffice in total, but no single GPU has enough for the pod."""
+DIVIDED = constant(
+    "node-gpus-divided", "has GPUs that are divided by MIG, of which pods cannot request parts by annotation"
+)
 REFUSED_A_MEMBER = constant("node-refused-a-member", "refused a member of this gang a moment ago")
 FAILED_A_MEMBER = constant("node-failed-a-member", "left out, as a member of this gang failed there")
 reserved = Sentence("node-reserved", "reserved for {gang}")
 
 GONE = constant("node-gone", "is gone")
 suspect = Sentence(SUSPECT, "suspect ({cause})")
-"""The node has a fault that another program has reported."""
+"""The node has a fault, which another program has reported."""
 not_ready = Sentence(NOT_READY, "not ready ({cause})")
 CORDONED = constant("node-cordoned", "cordoned")
 NODE_SELECTOR = constant("node-selector", "does not match the node selector")
@@ -62,13 +64,13 @@ def taint(key: str, value: str) -> str:
 
 
 def taint_text(key: str, value: str) -> str:
-    """Return a taint as users write it, without its effect."""
+    """Return the taint in the form that users write, without its effect."""
     return f"{key}={value}" if value else key
 
 
 @worded("node-over-model")
 def over_model(model: str, queue: str, most: int) -> str:
-    """The gang's queue, or one above it, may use no more GPUs of the node's model."""
+    """The gang's queue or an ancestor may use no more GPUs of the node's model."""
     return f"has GPUs of model {model}, of which queue {queue} may use {amount_text(GPU, most)} (max-by-model)"
 
 
@@ -84,7 +86,7 @@ def fault_in(cause: Reason) -> str:
 
 @worded(SCARCE)
 def scarce(resource: str) -> str:
-    """Too little of a resource is free on the node."""
+    """The node has too little of a resource free."""
     if resource.startswith(DEVICE_CLASS_RESOURCE):
         return f"too few devices of class {resource.removeprefix(DEVICE_CLASS_RESOURCE)}"
     return "too many pods" if resource == "pods" else f"too little {resource}"

@@ -1,4 +1,4 @@
-"""Problems of device claims (resource.k8s.io), and demands of claims that are left to kube-scheduler.
+"""Problems of device claims (resource.k8s.io), and demands of claims that only kube-scheduler checks.
 
 In messages these demands follow the text `kube-scheduler decides, not counted:`.
 """

@@ -1,12 +1,12 @@
-"""Reasons, for owners, why an object cannot be evaluated and is excluded."""
+"""Reasons why an object cannot be evaluated and is excluded, as messages for its owner."""
 
 from muster.api.limits import LimitError
 from muster.api.muster.reason import Sentence
 
 EXCLUDED = "SetAside"
-"""Reason of a gang's condition: the gang exceeds a limit, or caused an unexpected error."""
+"""Reason of the condition of a gang that exceeds a limit or caused an unexpected error."""
 SHOWN_CHARS = 300
-"""Longest text of an error, which may quote the user's object."""
+"""Maximum length of an error's text, which may quote the user's object."""
 
 excluded = Sentence("set-aside", "{why}")
 composite = (
@@ -52,7 +52,7 @@ too_many_wishes = (
 
 
 def error_text(error: Exception) -> str:
-    """Return an error's message; other errors than LimitError, whose message is for owners, get their type in front."""
+    """Return the message of an error, with the error's type in front unless it is a LimitError."""
     if isinstance(error, LimitError):
         return str(error)
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

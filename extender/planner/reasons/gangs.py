@@ -12,7 +12,7 @@ NOT_REPORTED = "the planner has not reported yet whether it waits"
 NOT_PLANNED = "no action of the planner's configuration has considered it"
 
 of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
-"""For readers who may not see the gang's namespace."""
+"""Text for readers who may not see the gang's namespace."""
 waits = "it waits: {message}".format
 half_placed = (
     "only {taken} of the {wanted} pods that start together have a node; if the others get none within {within_s:.0f} "
@@ -40,7 +40,7 @@ def runs(taken: int, running: int) -> str:
 
 
 def not_carried_out(message: str, *, again: bool) -> str:
-    """The gang's placement is given up; `again`: the whole gang is planned again."""
+    """The gang's placement is abandoned; with `again`, the whole gang is planned again."""
     follows = "the gang is planned again" if again else "the members that have a node keep running"
     return f"its placement cannot be carried out: {message}; {follows}"
 
@@ -52,25 +52,25 @@ def finished(succeeded: int, failed: int) -> str:
 
 
 def failed(count: int, evicted: str, ending: str) -> str:
-    """The gang has ended without success: `count` pods failed, or were evicted; `ending` is its owner's message."""
+    """The gang has failed: `count` pods failed or were evicted; `ending` is the owner's message."""
     pods = f"{count} of its pods failed" if count and not ending else ""
     return f"it failed: {'; '.join(filter(None, (evicted, ending, pods)))}"
 
 
 def restarts(count: int, most: int) -> str:
-    """A Job with a limit of restarts has failed."""
+    """A Job with limited restarts has failed."""
     return f"it was restarted {count} of at most {many(most, 'time')}"
 
 
 def lost(pods: int, nodes: str) -> str:
-    """Some of the gang's pods are on nodes that do not answer."""
+    """Some of the gang's pods are on nodes that do not respond."""
     return f"{pods} of its pods {be(pods)} on nodes that do not answer: {nodes}"
 
 
 def awaits_room(epoch: int, there: int, victims: int, until: str, whose: Sequence[str] = ()) -> str:
-    """Victims are still on the gang's planned nodes; `until` is the end of their last notice, empty without notices.
+    """Victims still use the gang's planned nodes; `until` is the end of their last notice, or empty.
 
-    `whose` are the names of their gangs.
+    `whose` has the names of the victims' gangs.
     """
     pods = many(there, "pod") if there == victims else f"{there} of {victims} pods"
     pods += f" of {listed(whose, 2)}" if whose else ""
@@ -85,7 +85,7 @@ def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
 
 
 def without_group(phase: str, why: str, *, comes: bool) -> str:
-    """A Job has no gang; `comes`: the controller should create its PodGroup soon."""
+    """A Job has no gang; with `comes`, the controller should create its PodGroup soon."""
     because = f" ({why})" if why else ""
     hint = "the controller creates its PodGroup: if this persists, check that Muster's controller runs"
     return also(f"it has no gang: the Job is {phase or 'new'}{because}", hint if comes else "")

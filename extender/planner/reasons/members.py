@@ -1,4 +1,4 @@
-"""The progress and problems of a pod: sentences of `muster explain` on pods and members of a gang."""
+"""The progress and problems of a pod: sentences of `muster explain` about pods and members of a gang."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ bound = "it is bound to {node}, and its containers are not running yet".format
 UNPINNED = "it has neither gate nor pin: the planner gives it a node when the gang has a placement"
 refused = "kube-scheduler refused it on {node} by placement {epoch}: {says}; the gang is planned again".format
 
-_OVER = "the planner deletes it (it never ran), and its owner makes it again"
+_OVER = "the planner deletes it (it never ran), and its owner creates it again"
 _PINNED = "it is pinned to {pin} by placement {epoch}, "
 pin_too_new = (_PINNED + f"which is not there (yet); if it does not come, {_OVER}").format
 pin_too_old = (_PINNED + f"but the placement is now {{now}} ({{phase}}); {_OVER}").format
@@ -39,7 +39,7 @@ silent = "is on {node}, which {silence}: whether it still runs is not known".for
 
 
 def gated(own: Sequence[str], others: Sequence[str]) -> str:
-    """The pod waits for its gang's gate to be lifted, and perhaps for others."""
+    """The pod waits until its gang's gate is lifted, and perhaps for other gates."""
     more = f"; then it is still held by {', '.join(others)}" if others else ""
     return f"it waits behind the gate {' and '.join(own)} until its gang has a placement{more}"
 
@@ -52,7 +52,7 @@ def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
 
 
 def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
-    """The pod has no gang: `roomy` of `nodes` nodes have room; with 0 nodes only kube-scheduler knows."""
+    """The pod has no gang: `roomy` of `nodes` nodes have capacity; with 0 nodes, only kube-scheduler knows."""
     found = f"of {many(nodes, 'node')}: {lost}; {nearest}" if nodes else "kube-scheduler decides"
     found = f"{roomy} of {many(nodes, 'node')} {have(roomy)} room for it" if roomy else found
     return found + (f"; kube-scheduler says: {says}" if says else "")
@@ -64,7 +64,7 @@ def ended(phase: str, node: str, why: str) -> str:
 
 
 def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> str:
-    """The pod is being deleted; `silence` describes a node that does not answer."""
+    """The pod is being deleted; `silence` describes a node that does not respond."""
     where = f" from {node}" if node else ""
     why = f", which {silence}, so that no kubelet confirms its end" if silence else ""
     kept = f"; it is kept by the finalizers {', '.join(finalizers)}" if finalizers else ""
@@ -72,7 +72,7 @@ def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> s
 
 
 def not_ready(since: str) -> str:
-    """The node does not answer."""
+    """The node does not respond."""
     return f"is not Ready since {since}" if since else "is not Ready"
 
 

@@ -1,4 +1,4 @@
-"""Progress and end of placements, and evictions: sentences in status, Events, and conditions of the PodGroup."""
+"""Progress and end of placements, and evictions: sentences for statuses, Events and conditions."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ NOT_BOUND = "placement-not-bound"
 
 @worded(NOT_BOUND)
 def not_bound(pods: int, pod: str, why: str) -> str:
-    """Existing members were not bound before the deadline; `pod` is the first of them, `why` its problem if known."""
+    """Existing members were not bound in time; `pod` is the first of them, and `why` its problem if known."""
     hindrance = f": {why}" if why else ""
     return f"{pods} of its pods {were(pods)} not bound in time, {pod} among them{hindrance}"
 
@@ -53,9 +53,9 @@ BUDGET = constant("placement-budget", "a PodDisruptionBudget forbids evicting po
 
 @worded("placement-victims-stay")
 def victims_stay(pod: str = "", node: str = "") -> str:
-    """Victims are being deleted and do not end.
+    """Victims are being deleted but do not end.
 
-    `pod` is one of them (`ns/name`), empty if the reader may not know it.
+    `pod` is one of the victims (`ns/name`), or empty if the reader may not know its name.
     """
     one = f", {pod or 'one'} on node {node} among them" if node else ""
     return f"pods that had to leave its nodes do not end{one}"
@@ -65,11 +65,12 @@ ROOM_TAKEN = constant("placement-room-taken", "other pods have taken the room th
 
 
 EVICTED = scheduling.EVICTED
-"""Reason of a condition."""
+"""Reason of the condition of an evicted gang."""
 
 STRAY = constant("eviction-stray", "it is pinned by a placement that is over")
 _FOR_ANOTHER = "eviction-preempted", "eviction-reclaimed", "eviction-recalled", "eviction-moved"
-"""Codes of evictions for another gang. Owners in other namespaces may not see its name; `named` adds it for others."""
+"""Codes of evictions in favour of another gang. Owners in other namespaces may not see that gang's name; `named` adds
+the name for other readers."""
 
 
 @worded(_FOR_ANOTHER[0])
@@ -86,8 +87,8 @@ def reclaimed(queue: str, who: str = "a gang of its own") -> str:
 
 @worded(_FOR_ANOTHER[2])
 def recalled(queue: str, who: str = "a gang") -> str:
-    """The gang that keeps the spares needs them."""
-    return f"it runs on spares that {who} of queue {queue} needs for members that it has lost"
+    """The gang that keeps the spare slots needs them."""
+    return f"the gang runs on spare slots that {who} of queue {queue} needs for members that it has lost"
 
 
 @worded(_FOR_ANOTHER[3])
@@ -114,15 +115,17 @@ def failed_there(pod: str, times: int) -> str:
 
 
 def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
-    """The pods are planned on these nodes, from which victims may have to be evicted first."""
+    """The pods are planned on these nodes; victims may have to be evicted first."""
     where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"
     return f"{where}; {many(victims, 'pod')} of others must leave these nodes first" if victims else where
 
 
 def on_spares(nodes: Sequence[str]) -> str:
-    """Members run on spares of other gangs."""
+    """Members run on spare slots of other gangs."""
     where = f"{many(len(nodes), 'node')}: {listed(nodes)}"
-    return f"it runs on spares of other gangs on {where}; it is evicted as soon as one of those has lost a member"
+    return (
+        f"the gang runs on spare slots of other gangs on {where}; it is evicted as soon as one of them loses a member"
+    )
 
 
 def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
@@ -136,21 +139,21 @@ def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
 
 remade = Sentence(
     "placement-remade",
-    "its nodes are kept for members that were evicted, as the Job controller may wait for {seconds:.0f} s before it"
-    " makes them again",
+    "its nodes are held for the evicted members: the Job controller may wait for {seconds:.0f} s before it"
+    " creates them again",
 )
 
 
 @worded("placement-waits-for-victims")
 def waits_for_victims(victims: int, until: str) -> str:
-    """The gang waits for victims to end; `until` is the end of their last notice (RFC 3339), empty without notices."""
+    """The gang waits for victims to end; `until` is the end of their last notice (RFC 3339), or empty."""
     words = f"waits until {many(victims, 'pod')} {have(victims)} left its nodes"
     return f"{words}, which have until {until} at the latest" if until else words
 
 
 @worded("eviction-saved")
 def saved(text: str, at: str) -> str:
-    """The gang has reported a checkpoint (`step=1200`, or without a step) saved at this time (RFC 3339)."""
+    """The gang has reported a checkpoint (such as `step=1200`) that was saved at this time (RFC 3339)."""
     step = text.partition("=")[2]
     return f"its last checkpoint is {f'of step {step}, ' if step else ''}saved at {at}"
 
@@ -180,11 +183,12 @@ AWAITS_OWNER = "eviction-awaits-owner"
 
 @worded(AWAITS_OWNER)
 def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
-    """A whole gang was evicted, and cannot start before its owner of this kind (empty: no owner) has created new pods.
+    """A whole gang was evicted, and its owner of this kind (empty: no owner) has not created new pods yet.
 
-    The controller of batch Jobs waits longer after each failed pod; `until` (RFC 3339) ends its longest wait.
+    The controller of batch Jobs waits longer after each failed pod; `until` (RFC 3339) is the end of its longest wait.
     """
-    text = f"its {evicted(pods, reason)}; it waits until {f'the {kind} makes' if kind else 'there are'} new ones"
+    makes = f"the {kind} creates" if kind else "there are"
+    text = f"its {evicted(pods, reason)}; the gang waits until {makes} new pods"
     return f"{text}, which it does by itself, by {until} at the latest (its usual back-off)" if until else text
 
 

@@ -1,4 +1,4 @@
-"""Pods for which a gang waits: missing pods, gated pods, and too many pods that are being placed at once."""
+"""Reasons about pods for which a gang waits: missing pods, gated pods, and too many pods in placement."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,7 +15,7 @@ NOT_COMPARED = "NotComparedYet"
 LATER = "TriedLater"
 SLOT_LIMIT = "InFlightLimit"
 WORLD_ENDED = scheduling.WORLD_ENDED
-"""Reasons of conditions."""
+"""Reasons of the gang's condition."""
 
 not_compared = constant(
     "pods-not-compared",
@@ -71,7 +71,7 @@ def leaving(pods: int) -> str:
 
 @worded("pods-world-ended")
 def world_ended(ended: int) -> str:
-    """Members of an elastic world have succeeded, so no further member starts."""
+    """Members of an elastic world have succeeded, so no other member may start."""
     who = f"{many(ended, 'member')} of its elastic world"
     return f"{who} {have(ended)} ended well, so the others do not start any more"
 

@@ -11,7 +11,7 @@ from muster.volcano.queuelimits import UsageBudget
 
 _HOUR_S = 3600
 RESERVED = "reservation"
-"""Code of a reservation's reason; its parameter `aside` is the reason why the reservation binds only its own queue."""
+"""Code of a reservation's reason; the parameter `aside` explains why the reservation binds only its own queue."""
 OVER_CAPABILITY = "QueueOverCapability"
 GUARANTEED = "KeptForGuarantees"
 OVER_DESERVED = "QueueOverDeserved"
@@ -23,7 +23,7 @@ NOT_OPEN = "QueueNotOpen"
 STRICT_ORDER = "StrictOrder"
 NOT_FOR_NAMESPACE = "QueueNotForNamespace"
 OF_OTHER_POOL = "QueueOfOtherPool"
-"""Reasons of conditions."""
+"""Reasons of the gang's condition."""
 
 ROOT = constant("queue-root", "queue 'root' holds other queues and takes no gangs")
 missing = Sentence("queue-missing", "queue {queue!r} does not exist")
@@ -43,7 +43,7 @@ unreadable_capability = Sentence(
     "queue-unreadable-capability", "the capability of queue {queue} cannot be read: {error}"
 )
 first_waits = "the first gang of the queue waits: {reason}".format
-"""All users may read queues, so the gang's name and message are only in its PodGroup."""
+"""Reason for a Queue's status; all users may read queues, so the gang's name and message are only in its PodGroup."""
 
 _REFUSALS = {
     OVER_CAPABILITY: "queue {queue} may use {limit} (capability) and uses {used}: {asked} more do not fit; wait until "
@@ -60,14 +60,14 @@ _NEVER = {
     "ask for less, or raise its capability",
     GUARANTEED: "queue {queue} has {limit}, and {asked} are asked for at once, which never fit; ask for less",
 }
-"""The same for a gang that the queue could not hold even alone, so that the end of other gangs does not help."""
+"""Refusals of a gang that the queue could not hold even alone, so that the end of other gangs does not help."""
 _LIMITS = frozenset({"queue-refusal", "queue-over-user-limit"})
-"""Codes of refusals for amounts that only an administrator changes."""
+"""Codes of refusals by quantities that only an administrator changes."""
 
 
 @worded("queue-refusal")
 def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """The queue refuses these amounts, in milli-CPU or base units."""
+    """The queue refuses these requests, in milli-CPU or base units."""
     amounts = {"limit": limit, "used": used, "asked": asked}
     words = {name: f"{amount_text(resource, amount)} {resource}" for name, amount in amounts.items()}
     text = _NEVER.get(reason, _REFUSALS[reason]) if asked > limit else _REFUSALS[reason]
@@ -75,7 +75,7 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
 
 
 def never_fits(reason: Reason) -> bool:
-    """Return True if a limit of the queue is less than the gang asks for, so that no end of other gangs helps."""
+    """Return True if the gang requests more than a limit of the queue, so that the end of other gangs does not help."""
     limit, asked = (reason.params.get(name) for name in ("limit", "asked"))
     return reason.code in _LIMITS and isinstance(limit, int) and isinstance(asked, int) and asked > limit
 
@@ -93,7 +93,7 @@ def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: i
 
 @worded("queue-over-window")
 def over_window(queue: str, resource: str, *, until: float, limit: int, used: int, asked: int) -> str:
-    """A time window is open in which the queue may use less."""
+    """A time window is active in which the queue may use less."""
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     return (
         f"queue {queue} may use {most} {resource} until {format_time(until)} (limit-windows) and uses {there}: {more} "
@@ -102,7 +102,7 @@ def over_window(queue: str, resource: str, *, until: float, limit: int, used: in
 
 
 def over_budget(queue: str, budget: UsageBudget, *, until: float) -> Reason:
-    """The budget of a period is used up, and enforced, until the period ends."""
+    """The enforced budget of a period is used up until the period ends."""
     return _over_budget(
         queue=queue, budget=budget_text(budget), now=NOW[budget.period], resource=budget.resource,
         until=format_time(until),
@@ -125,7 +125,7 @@ budget_left_out = Sentence(
 BUDGET_NEAR = "BudgetNearlyUsed"
 BUDGET_USED = "BudgetUsed"
 BUDGET_UNKNOWN = "BudgetNotKnown"
-"""Reasons of events about a queue."""
+"""Reasons of Events about a queue."""
 
 
 NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": "today"}
@@ -134,7 +134,7 @@ NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": 
 def budget_step(
     reason: str, queue: str, budget: UsageBudget | None, *, ratio: float, enforced: bool, left_out: bool = False
 ) -> str:
-    """Return the message of an Event on a queue's budget, which is None if the usage is unknown."""
+    """Return the message of an Event about a queue's budget, which is None if the usage is unknown."""
     if budget is None and left_out:
         waits = "its gangs wait" if enforced else "its budget is not compared with it"
         return f"the usage of queue {queue} is missing, as the usages do not fit into ConfigMap muster-usage; {waits}"
@@ -156,12 +156,12 @@ def budget_text(budget: UsageBudget) -> str:
 
 @worded("queue-no-nodes-for")
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """No autoscaler is asked for nodes, as the queue could not use them."""
+    """No autoscaler is asked for nodes, because the queue could not use them."""
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are wanted"
 
 
-_NOTHING = "nothing is reclaimed for it, though its queue has less than it deserves:"
+_NOTHING = "nothing is reclaimed for the gang, though its queue has less than it deserves:"
 NOBODY_ABOVE = constant(
     "reclaim-nobody-above",
     f"{_NOTHING} no other queue has more than it deserves; it starts when gangs end, or if others deserve less",
@@ -187,13 +187,13 @@ NOT_ENOUGH = constant(
     "what it is guaranteed; evicting these makes too little room; smaller or fewer pods may fit, or it starts "
     "when gangs end",
 )
-"""The rule by which nothing is reclaimed for a gang, and changes that would help. The sentences have no gangs and
-amounts, so that they rarely change."""
+"""The rule that prevents reclaiming for a gang, and changes that would help. The sentences name no gangs and
+quantities, so that they rarely change."""
 
 
 EXCEEDED = "QuotaExceeded"
 OVERCOMMITTED = "Overcommitted"
-"""Reasons of conditions."""
+"""Reasons of the gang's condition."""
 
 resource_quota = Sentence(
     "resource-quota", "ResourceQuota {quota} of its namespace leaves too little {resource} for it to start"
@@ -217,22 +217,22 @@ OVER = constant(
 
 
 def expected(at: float | None) -> str:
-    """The time at which a gang is expected to start on reserved nodes."""
+    """The time at which a gang should start on reserved nodes."""
     return "at a time that is not known" if at is None else f"expected at {format_time(at)}"
 
 
 def reserved(
     nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason, *, named: bool
 ) -> Reason:
-    """Nodes are reserved for a gang; `aside`: why only for its own queue; `named`.
+    """Nodes are reserved for a gang; `aside` is the reason why only its own queue must respect this.
 
-    Readers may see the gangs that end there.
+    With `named`, readers may see the names of the gangs that end on these nodes.
 
-    Other readers get only their number, as they may read the data that is stored with the message.
+    Other readers get only the number of gangs, because they may read the data that is stored with the message.
     """
     owners = listed(ending) if named else many(len(ending), "workload")
     made = _reserved(list(nodes[:3]), len(nodes), owners, len(ending), patience_s, aside)
-    return made if at is None else made.given(at=at)  # a merge patch would remove a field that is null
+    return made if at is None else made.given(at=at)  # a merge patch would remove a field with the value null
 
 
 @worded(RESERVED)
@@ -251,6 +251,6 @@ def _reserved(
 
 @worded("reservation-in-the-way")
 def in_the_way(reservations: Sequence[tuple[Reason | str, Sequence[str], float | None]]) -> str:
-    """Reservations (gang, nodes and time of each) keep a gang away from nodes with room for it."""
+    """Reservations (gang, nodes and time of each) exclude a gang from nodes that have capacity for it."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
     return f"it would run into {' and '.join(parts)}"

@@ -1,4 +1,4 @@
-"""Relief for a waiting gang: the suggestions of `muster explain`, each after `would help`."""
+"""Remedies for a waiting gang: the suggestions of `muster explain`, each after the label `would help`."""
 
 from collections.abc import Sequence
 
@@ -42,12 +42,12 @@ def created(missing: int) -> str:
 
 
 def first(ahead: Sequence[str]) -> str:
-    """The gang is behind others in a strict queue."""
+    """The gang comes after others in a strict queue."""
     return f"{', '.join(ahead) or 'the gangs before it'} start first, or are withdrawn"
 
 
 def before(ahead: Sequence[str]) -> str:
-    """Gangs of other queues come before this one."""
+    """Gangs of other queues come before this gang."""
     return f"the gangs before it start first, or are withdrawn: {', '.join(ahead)}"
 
 
@@ -85,7 +85,7 @@ def added(count: int, like: str) -> str:
 def holder(name: str, pods: int, nodes: int, since: str, stuck: Sequence[str] = ()) -> str:
     """A holder of capacity: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`.
 
-    `stuck` are its pods that do not end.
+    `stuck` has the holder's pods whose deletion does not end.
     """
     does = "does" if len(stuck) == 1 else "do"
     late = f"; {listed(stuck, NAMED)} {does} not end, though being deleted" if stuck else ""

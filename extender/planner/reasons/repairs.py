@@ -8,7 +8,7 @@ from muster.api.muster.reason import Sentence, constant, worded
 NODE_FAULT = "NodeFault"
 """Reason of a condition: members of the gang are on faulty nodes, and stay there for now."""
 REPAIRS = frozenset({"repair-evicts-whole", "repair-replaces", "repair-restarts"})
-"""Codes of eviction reasons; a placement whose victims are evicted for one of them is a repair."""
+"""Codes of eviction reasons; an eviction with one of these codes belongs to a repair."""
 GONE = "gone"
 BY_ANNOTATION = "its annotation muster.dev/on-node-fault says"
 JOB_RESTARTS = "its Job restarts as a whole when a pod is evicted"
@@ -32,7 +32,7 @@ evicts_whole = Sentence(
 
 
 def nodes_with(faults: Mapping[str, str]) -> str:
-    """Return the faulty nodes grouped by fault: `nodes n1, n2 are gone and node n3 is suspect (…)`."""
+    """Return faulty nodes grouped by fault, such as `nodes n1, n2 are gone and node n3 is suspect (…)`."""
     together: dict[str, list[str]] = {}
     for node, fault in sorted(faults.items()):
         together.setdefault(fault, []).append(node)
@@ -47,7 +47,7 @@ _PLANS = {"wait": "stay", "replace": "will be replaced", "restart": "will have t
 
 
 def policy(nodes: str, members: int, policy: str, why: str) -> str:
-    """Return what will happen to members on faulty nodes, for `muster explain`."""
+    """Return the effect of the policy on members on faulty nodes, for `muster explain`."""
     return f"{nodes}: by the policy {policy} its {many(members, 'member')} there {_PLANS[policy]}, as {why}"
 
 
@@ -60,7 +60,7 @@ def replaces(nodes: str, members: int, why: str, *, dead: bool) -> str:
 
 @worded("repair-restarts")
 def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
-    """All members are evicted and restart: on their nodes, except members on faulty nodes."""
+    """All members are evicted and restart: on their nodes, except the members on faulty nodes."""
     where = f"{members} of its {many(of, 'member')} on other nodes"
     text = f"repairs: {nodes}: the gang restarts in place, {where}, as {why}"
     return f"{text}; {OUT_OF_SERVICE}" if dead else text
@@ -68,11 +68,11 @@ def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
 
 @worded("repair-stays")
 def stays(nodes: str, members: int) -> str:
-    """Members on suspect nodes keep running, as they fit nowhere else."""
+    """Members on suspect nodes keep running, because they fit nowhere else."""
     return f"{nodes}, and its {many(members, 'member')} there {have(members)} to stay, as no other node takes them"
 
 
 @worded("repair-stopped")
 def stopped(faulty: int, of: int) -> str:
-    """Repair has stopped: so many nodes are faulty at once that the cause is probably elsewhere."""
+    """Repair has stopped: so many nodes are faulty at once that the cause is probably not in the nodes."""
     return f"{faulty} of {many(of, 'node')} are suspect or not ready at once: nothing is repaired until fewer are"

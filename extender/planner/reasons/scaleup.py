@@ -1,4 +1,4 @@
-"""Requests for nodes, made or not: additions to a gang's reason to wait, and conditions of its pods for autoscalers."""
+"""Requests for nodes: additions to a gang's reason to wait, and conditions of its pods for autoscalers."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ NOT_SERVED = "ProvisioningNotServed"
 REFUSED = "ProvisioningRefused"
 TIMED_OUT = "ProvisioningTimedOut"
 IN_VAIN = "ScaleUpInVain"
-"""Reasons of conditions."""
+"""Reasons of the pods' conditions."""
 
 NODES_EXIST = constant(
     "nodes-exist",
@@ -52,7 +52,7 @@ _timed_out = Sentence(
 
 
 def ended(name: str, condition: ReportedCondition) -> Reason:
-    """The request has ended by this condition."""
+    """The request has ended with this condition."""
     return _ended(name=name, kind=condition.type, why=_why(condition))
 
 
@@ -62,7 +62,7 @@ def refused(name: str, condition: ReportedCondition) -> Reason:
 
 
 def timed_out(name: str, timeout_s: float, said: Mapping[str, ReportedCondition]) -> Reason:
-    """The request was not provisioned in time; `said` are its conditions by type."""
+    """The request was not provisioned in time; `said` maps the types of its conditions to their messages."""
     last = next((said[kind] for kind in ("Provisioned", "Accepted") if kind in said), None)
     state = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
     return _timed_out(name=name, timeout_s=timeout_s, told=state)

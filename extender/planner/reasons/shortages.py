@@ -1,6 +1,7 @@
-"""Shortage of capacity for pods of one shape: causes, the nearest miss, and both in one sentence.
+"""Shortage of capacity for pods of one shape: causes and the nearest miss, also as one sentence.
 
-`planner.framework.shortage` computes it; PodGroup conditions, `muster explain` and `muster simulate` show the sentence.
+`planner.framework.shortage` computes the shortage; PodGroup conditions, `muster explain` and `muster simulate` show the
+sentence.
 """
 
 from typing import Literal
@@ -18,40 +19,40 @@ NO_ROOM = "no-room"
 """Code of the reason; only the parameters in `Shortage.data` are stored."""
 
 _OF_ROOM = frozenset({SCARCE, GPU_PARTS.code})
-"""Codes of causes that are a lack of capacity; other causes are e.g. taints and affinities."""
+"""Codes of causes that mean a lack of capacity; other causes are, for example, taints and affinities."""
 Wanted = Literal["together", "lost", "extra", "ever"]
-"""Pods that start together now; lost members of a started gang; pods above the minimum; pods that would have to fit
-into an empty cluster."""
+"""The kind of wanted pods: pods that start together, lost members, pods above the minimum, or pods for the empty
+cluster."""
 
 
 class Cause(Struct, frozen=True, rename="camel"):
-    """Nodes that one cause excludes; every node counts once, for its first cause."""
+    """Nodes that one cause excludes; every node counts only for its first cause."""
 
     words: str
     why: Reason
     nodes: int
     roomy: int
-    """Number of these nodes with room for a pod."""
+    """Number of these nodes that have capacity for a pod."""
     examples: tuple[str, ...]
     """Names of the first nodes, in natural order."""
 
     @property
     def counted(self) -> str:
-        """The number of nodes and the cause: `1 has the taint gpu=yes`, `2 have the taint gpu=yes`."""
+        """The number of nodes and the cause, such as `1 has the taint gpu=yes` or `2 have the taint gpu=yes`."""
         first, _, rest = self.words.partition(" ")
         plural = {"has": "have", "does": "do", "lacks": "lack", "is": "are"}
         return f"{self.nodes} {first if self.nodes == 1 else plural.get(first, first)}{f' {rest}' if rest else ''}"
 
 
 class Level(Struct, frozen=True, rename="camel"):
-    """Nodes with the same free amount of the scarce resource."""
+    """Nodes with the same free quantity of the scarce resource."""
 
     free: int
     nodes: int
 
 
 class NearestMiss(Struct, frozen=True, rename="camel"):
-    """The missing capacity, in terms of the scarcest resource."""
+    """The missing capacity, as a quantity of the scarcest resource."""
 
     pods: int
     resource: str
@@ -61,10 +62,10 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
     whole_nodes: bool
     """True if even an empty node holds at most one such pod."""
     levels: tuple[Level, ...]
-    """Nodes with too little free, but more than nothing; the most first."""
+    """Nodes with too little but some free capacity, those with most first."""
 
     def each(self, pods: int) -> str:
-        """Return the size of each of `pods` pods, ` of 8 nvidia.com/gpu each`; empty if capacity is not the problem."""
+        """Return the size of each of `pods` pods, as ` of 8 nvidia.com/gpu each`; empty if capacity suffices."""
         if self.resource in {"", PODS}:
             return ""
         return f" of {amount_text(self.resource, self.amount)} {self.resource}{' each' if pods != 1 else ''}"
@@ -88,21 +89,22 @@ class Shortage(Struct, frozen=True, rename="camel"):
     requests: Vector
     nodes: int
     roomy: int
-    """Number of nodes with room for at least one more pod of this shape."""
+    """Number of nodes with capacity for at least one more pod of this shape."""
     causes: tuple[Cause, ...]
     miss: NearestMiss | None
     unseen: tuple[str, ...] = ()
-    """Descriptions of demands of its device claims that are not counted; kube-scheduler decides about them."""
+    """Demands of the set's device claims that are not counted; kube-scheduler decides about them."""
     alike: tuple[str, ...] = ()
-    """Other pod sets with pods of the same shape, which are counted too."""
+    """Other pod sets with pods of the same shape, which are also counted."""
     closest: Closest | None = None
     """The closest domain, if there are enough nodes but no domain holds all pods that must be in one."""
     running: int = 0
     """Number of the set's pods that have a node."""
     also: tuple[tuple[str, int], ...] = ()
-    """Further resources that nodes lack, each with the number of these nodes; a cause names only the first."""
+    """Additional resources that nodes lack, each with the number of these nodes; a cause names only the first one."""
     rest: tuple[tuple[str, int], ...] = ()
-    """Pod sets of other shapes that must start with it and were not tried, each with its number of pods."""
+    """Pod sets of other shapes that must start together with this one and were not tried, each with its number of
+    pods."""
 
     @property
     def message(self) -> str:
@@ -125,7 +127,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def data(self) -> Reason:
-        """The data for lists of gangs: the number of pods without a node, and the request of one pod."""
+        """Data for lists of gangs: the number of pods without a node, and the request of one pod."""
         miss, closest = self.miss, self.closest
         if closest and closest.why:
             return Reason(code=NO_ROOM, params={"kind": self.kind})
@@ -135,7 +137,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def _who(self) -> str:
-        """The names of the pod sets; empty if the gang's only pod set has the default name."""
+        """Names of the pod sets; empty if the gang's only pod set has the default name."""
         sets = [self.pod_set, *self.alike]
         return "" if sets == [DEFAULT_POD_SET] else f"{' and '.join(sets)}: "
 
@@ -161,7 +163,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def nearest(self) -> str:
-        """The nearest miss as text; empty if unknown. The missing capacity is left out if no node lacks any."""
+        """The nearest miss as text; empty if unknown. The missing capacity is left out if no node lacks capacity."""
         if self.miss is None:
             return ""
         lacks_room = self.roomy or not self.causes or any(each.why.code in _OF_ROOM for each in self.causes)
@@ -171,7 +173,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def _levels(self) -> list[str]:
-        """Descriptions of nodes that nearly have room."""
+        """Descriptions of nodes that nearly have enough capacity."""
         miss = self.miss
         if miss is None:
             return []
@@ -189,4 +191,4 @@ def no_room(lacks: Shortage) -> str:
 
 
 UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)
-"""The shortage of a failed trial that is not reported."""
+"""The shortage of a failed trial, which is not reported."""

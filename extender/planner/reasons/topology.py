@@ -1,4 +1,4 @@
-"""The domain that came closest to holding a gang that must be in one, and problems of HyperNodes.
+"""The domain that came closest to holding a gang that requires one domain, and problems of HyperNodes.
 
 Sentences about HyperNodes are also in their condition `Valid`, in the log and in `muster topo`.
 """
@@ -11,10 +11,10 @@ no_topology = "there is no topology {name!r}; there are {known}".format
 no_tier = "no HyperNode has a tier of at most {tier}; there are {known}".format
 no_level = "topology {topology!r} has no level {level!r}; its levels are {known}".format
 CLUSTER = "the cluster"
-"""The level around all others."""
+"""The level that contains all other levels."""
 
 hyper_node_wrong = "HyperNode {name} is not right: {message}".format
-more_wrong = "{count} more things are wrong with HyperNodes: muster topo {name}".format
+more_wrong = "{count} more problems of HyperNodes: muster topo {name}".format
 several_parents = (
     "HyperNode {name} is a member of {parents}, and can be in one only: it is in none of them until that is resolved"
 ).format
@@ -59,7 +59,7 @@ class Closest(Struct, frozen=True, rename="camel"):
     """Number of pods that must be in one domain."""
     domains: int
     why: str = ""
-    """The reason, if there is no such topology or level."""
+    """The reason, if the topology or level does not exist."""
 
     @property
     def message(self) -> str:

@@ -1,10 +1,10 @@
-"""Reasons why verbs refuse a call of kube-scheduler: one enum for kube-scheduler, users and metrics."""
+"""Reasons why verbs refuse a call of kube-scheduler, in one enum for kube-scheduler, users and metrics."""
 
 from enum import StrEnum
 
 
 class CallResult(StrEnum):
-    """The end of a call, as a label of the metrics."""
+    """Outcome of a call, as a label of the metrics."""
 
     PASSED = "passed"
     REJECTED = "rejected"
@@ -12,7 +12,7 @@ class CallResult(StrEnum):
 
 
 class VerbReason(StrEnum):
-    """The reason to refuse a filter or bind call; the value is the text that kube-scheduler gets.
+    """Reason to refuse a filter or bind call; the value is the text that kube-scheduler gets.
 
     The texts are constants: a text that changes between calls would make kube-scheduler re-queue the pod at once, again
     and again. After an error kube-scheduler tries again; a rejection, which must be certain, lasts until the cluster
@@ -48,12 +48,12 @@ class VerbReason(StrEnum):
 
     @property
     def tag(self) -> str:
-        """The reason as a label of the metrics; a call without a reason has an empty label."""
+        """Reason as a label of the metrics; empty for a call without a reason."""
         return self.name.lower()
 
     @property
     def verdict(self) -> CallResult:
-        """ERROR if kube-scheduler should retry, else REJECTED."""
+        """ERROR if kube-scheduler should retry, otherwise REJECTED."""
         return CallResult.REJECTED if self in _REJECTIONS else CallResult.ERROR
 
 

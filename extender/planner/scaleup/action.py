@@ -1,10 +1,10 @@
-"""The last step of every cycle: an autoscaler is asked for nodes for the first gang of each queue that lacks nodes.
+"""The last step of every cycle: autoscalers are asked for nodes for the first gang of each queue that lacks nodes.
 
-Gangs that wait for anything else (their queue, their pods, other gates) are skipped, because nodes would not help. So
-is a gang that an autoscaler cannot help, and for a while one whose last request failed. A gang whose victims will be
-evicted does not ask either, because it would get capacity twice. Its conditions and its request are withdrawn, unless
-the request already has nodes. If such nodes arrive before the victims' notice ends, the gang uses them and no victim is
-evicted (`elsewhere`).
+Gangs that wait for anything else (their queue, their pods, other gates) are skipped, because nodes would not help. A
+gang that an autoscaler cannot help is skipped too, and so is, for a while, a gang whose last request failed. A gang
+whose victims will be evicted does not ask for nodes, because it would get capacity twice. Its conditions and its
+request are withdrawn, unless the request already has nodes. If such nodes arrive before the victims' notice ends, the
+gang uses them and no victim is evicted (`elsewhere`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,9 +32,9 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
 
 MOST_CHECKED = 8
-"""Maximum number of gangs per queue that are checked for one that can ask."""
+"""Maximum number of gangs per queue that are checked in search of a gang that can ask."""
 Note = tuple[str, Reason]
-"""Reason of the condition (empty: unchanged), and an addition to its message."""
+"""Reason of the condition (empty if unchanged), and an addition to its message."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
 """Minimum seconds during which a gang's pods ask for nodes, even if another gang comes first: each change costs many
@@ -49,15 +49,18 @@ class _CycleResults:
     preferences: ScaleUpPreferences
     existing: ExistingNodes
     asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    """UID of a gang → pod set → number of its pods that ask."""
+    """Maps a gang's UID and a pod set to the number of pods that ask for nodes."""
     needed: set[str] = field(default_factory=set)
-    """UIDs of gangs whose request is kept."""
+    """UIDs of gangs whose request stays."""
     notes: dict[str, Note] = field(default_factory=dict)
-    """UID of a gang → addition to its owner's message."""
+    """Maps a gang's UID to the addition to its owner's message."""
 
 
 class AskForNodes:
-    """Action that asks autoscalers. It remembers attempts (start, failures) and the last writes to pods."""
+    """The action that asks autoscalers for nodes.
+
+    The action remembers attempts (start, failures) and the last writes to pods.
+    """
 
     name = "scale-up"
 
@@ -67,7 +70,7 @@ class AskForNodes:
         self._evictions = EvictionAnnotations()
 
     def execute(self, session: Session) -> None:
-        """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
+        """Admit gangs that ask, decide the writes for autoscalers, and extend the messages of waiting gangs."""
         waits, placed = _waiting(session), map(session.gang, session.snapshot.placed)
         given = {
             gang.uid: (gang, placement) for gang in filter(None, placed) if (placement := awaiting_placement(gang))
@@ -90,7 +93,7 @@ class AskForNodes:
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], results: _CycleResults) -> None:
-        """Let the first gang of a queue that can ask do so; others that already ask continue for `KEPT_S`.
+        """Let the first gang of a queue that can ask for nodes do so; gangs that already ask continue for `KEPT_S`.
 
         An asking gang also continues while another one that has failed more often asks, since that one may fail
         forever.
@@ -104,14 +107,14 @@ class AskForNodes:
                 given, in_vain = True, max(in_vain, tried.failures)
 
     def _ask(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
-        """Let one gang ask in the way that it requests; return False if it does not ask."""
+        """Let one gang ask for nodes in its preferred way; return False if it does not ask."""
         preference, wanted = results.preferences.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, preference, results):
-            if note == _NODES_EXIST:  # the nodes added for this gang do not hold all of it
+            if note == _NODES_EXIST:  # the nodes that were added for this gang do not hold all of its pods
                 self._attempts.give_up(gang.uid, session.now)
             results.notes[gang.uid] = note
             return False
-        session.admit(gang)  # autoscalers see pods, so they must exist
+        session.admit(gang)  # autoscalers see pods, so the pods must exist
         if preference.mode == "condition":
             if gang.started or gang.has_pods:
                 results.asks[gang.uid] = wanted
@@ -136,7 +139,7 @@ class AskForNodes:
 def _hindrance(
     session: Session, gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, results: _CycleResults
 ) -> Note | None:
-    """Return a note with the reason why the gang cannot ask; None if it can."""
+    """Return a note with the reason why the gang cannot ask for nodes; None if it can."""
     if why := preference.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
     if _known(session, gang, wanted, preference) is None and results.existing.hold(gang, wanted):
@@ -155,7 +158,7 @@ def _hindrance(
 def _request(
     session: Session, gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPreference, results: _CycleResults
 ) -> bool:
-    """Create or follow a gang's ProvisioningRequest; return False while the gang waits before its next request."""
+    """Create or follow a gang's ProvisioningRequest; return False while the gang waits before the next request."""
     known, attempt = _known(session, gang, wanted, preference), 1
     if known is not None:
         reason, words, again_at = answer_to(known, timeout_s=preference.timeout_s, now=session.now)
@@ -192,7 +195,7 @@ def _waiting(session: Session) -> dict[str, Unschedulable]:
 
 
 def _candidates(waits: Iterable[Unschedulable], preferences: ScaleUpPreferences) -> dict[str, list[list[GangView]]]:
-    """Return, by queue and kind of shortage, the first gangs that lack nodes and want to ask, in order."""
+    """Return the first gangs that lack nodes and want to ask, by queue and kind of shortage, in order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
     for decision in waits:
         gang = decision.gang
@@ -233,7 +236,7 @@ def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
 def _withdraw(session: Session, waits: Mapping[str, Unschedulable], results: _CycleResults) -> None:
     """Withdraw the requests of gangs that have started or may no longer ask.
 
-    Provisioned requests of waiting gangs stay, and so do requests of gangs that start without waiting for victims.
+    Provisioned requests of waiting gangs stay, and so do requests of gangs that start without victims.
     """
     if not session.inputs.provisioning:
         return
@@ -244,6 +247,6 @@ def _withdraw(session: Session, waits: Mapping[str, Unschedulable], results: _Cy
         if gang.uid in waits or awaiting_placement(gang):
             stays = provisioned(request) and results.preferences.of(gang).mode == "provisioning-request"
         else:
-            stays = not gang.started and gang.group.status.phase != "Completed"  # it is about to start
+            stays = not gang.started and gang.group.status.phase != "Completed"  # the gang is about to start
         if not stays:
             session.decide(WithdrawRequest(gang, request, reasons.scaleup.NOT_NEEDED))

@@ -3,9 +3,9 @@
 cluster-autoscaler first packs pending pods into the free capacity, one by one and by kube-scheduler's own rules,
 without gangs, topology or avoided nodes. It adds no node for pods that fit in this way, so their gang does not ask.
 
-No autoscaler responds to the conditions of pods. New nodes that hold only a part of a gang cost money for as long as
-its pods ask, while other gangs of its queue wait. So after a request without success a gang pauses, longer each time,
-as after a failed ProvisioningRequest. Only the process remembers this: a restarted planner begins again.
+No autoscaler responds to the conditions of pods. New nodes that hold only a part of a gang cost money while its pods
+ask for more, and other gangs of its queue wait. Therefore a gang pauses after a request without success, longer each
+time, as after a failed ProvisioningRequest. Only the process remembers these pauses; a restarted planner begins again.
 """
 
 from collections.abc import Container, Hashable, Iterable, Mapping
@@ -23,9 +23,9 @@ from muster.resources.vector import Vector, add, scale
 
 
 def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reason:
-    """Return why the gang's queues do not allow these further pods of each set; empty if they do.
+    """Return why the gang's queues do not allow these additional pods of each set; empty if they do.
 
-    Capabilities are compared in addition to asking plugins, since plugins do not count resources that no node has.
+    Capabilities are compared here too, because plugins do not count resources that no node has.
     """
     ask, limited = session.ask(gang), session.snapshot.limited
     members = ask.members(session.hooks, wanted)
@@ -33,7 +33,7 @@ def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reas
     if refused is not None:
         return reason_of(refused.message)
     for bounds in limited.limits.above(gang.queue):
-        if bounds.unreadable:  # admission was bypassed: the gangs continue, but do not ask
+        if bounds.unreadable:  # admission was bypassed: the gangs continue, but do not ask for nodes
             return reasons.queues.unreadable_capability(queue=bounds.queue, error=bounds.unreadable)
     asked: Vector = {}
     for classes in members.values():
@@ -85,10 +85,10 @@ class ExistingNodes:
 
 @dataclass(slots=True)
 class GangAttempts:
-    """One gang's attempts."""
+    """The attempts of one gang to get nodes."""
 
     since: float | None = None
-    """Start of the running attempt; None if the gang does not ask."""
+    """Start of the current attempt; None if the gang does not ask for nodes."""
     failures: int = 0
     """Number of attempts that ended before the gang could start."""
     rests_until: float = 0.0
@@ -96,13 +96,13 @@ class GangAttempts:
 
 
 class ScaleUpAttempts:
-    """The gangs with a current or failed request, by UID; times are seconds since the epoch."""
+    """Time before which the gang does not ask again."""
 
     def __init__(self) -> None:
         self._tried: dict[str, GangAttempts] = {}
 
     def forget_all_but(self, waiting: Container[str]) -> None:
-        """Forget gangs that no longer wait."""
+        """Forget all gangs except those that wait."""
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in waiting}
 
     def of(self, uid: str) -> GangAttempts:
@@ -110,14 +110,14 @@ class ScaleUpAttempts:
         return self._tried.get(uid) or GangAttempts()
 
     def give_up(self, uid: str, now: float) -> None:
-        """End the attempt of a gang that asks; the gang pauses from now on."""
+        """End the attempt of a gang; the gang pauses from now on."""
         tried = self.of(uid)
         if tried.since is not None:
             tried.since, tried.failures = None, tried.failures + 1
             tried.rests_until = now + pause_s(tried.failures)
 
     def ask(self, asking: Iterable[str], now: float) -> None:
-        """Record the gangs that ask from now on; all others stop."""
+        """Record the gangs that ask for nodes from now on; all other attempts stop."""
         uids = set(asking)
         for uid, tried in self._tried.items():
             if uid not in uids:

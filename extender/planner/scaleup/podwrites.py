@@ -1,8 +1,8 @@
 """Writes to pods for autoscalers and users, and their rates: the condition PodScheduled, and eviction annotations.
 
-Each condition costs a write of a pod. So conditions are written only if they change, only for gangs that have waited
-for a moment, and for each gang at most once in some seconds. All gangs together share a limited rate. The pod itself
-shows its last condition.
+Each condition costs a write of a pod. Conditions are therefore written only if they change, only for gangs that have
+waited for a moment, and at most once in some seconds for each gang. All gangs together have a limited rate. The pod
+itself stores its last condition.
 
 A pod gets the annotations about eviction when it is bound; `EvictionAnnotations` applies later changes of the queue.
 Annotations that Muster did not write stay unchanged.
@@ -21,12 +21,11 @@ from extender.planner.state.pods import PodRecord
 from muster.api.muster.reason import NOTHING, Reason
 
 SETTLE_S = 2.0
-"""Waiting time, in seconds, before a gang's first condition: most gangs start earlier."""
+"""Waiting time, in seconds, before a gang's first condition, because most gangs start earlier."""
 SENTENCE_EVERY_S = 5.0
-"""Shortest time, in seconds, between two messages of one gang; the message may change with every node."""
+"""Minimum time, in seconds, between two messages of one gang; the message may change with every node."""
 ASKS_PER_S = 100.0
-"""Pods per second that start or stop asking; a gang's pods should do so within an autoscaler's window of some
-seconds."""
+"""Pods per second that may start or stop asking; a gang's pods should do so within some seconds."""
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
 SENTENCES_AT_ONCE = 10.0
@@ -41,11 +40,11 @@ class WaitingMessage:
     gang: GangView
     why: Reason
     asks: Mapping[str, int] | None = None
-    """Pod set → number of its pods that ask for nodes; None if none does."""
+    """Maps a pod set to the number of its pods that ask for nodes; None if none does."""
 
 
 class Bucket:
-    """A token bucket: `rate` tokens a second, and no more than `most` at once."""
+    """A token bucket with `rate` tokens a second and at most `most` tokens."""
 
     def __init__(self, rate: float, most: float) -> None:
         self._rate, self._most = rate, most
@@ -58,7 +57,7 @@ class Bucket:
         self.left, self._at = min(self._most, self.left + passed * self._rate), now
 
     def take_token(self) -> bool:
-        """Take a token; False if there is none left."""
+        """Take a token; return False if there is none."""
         if self.left < 1:
             return False
         self.left -= 1
@@ -72,11 +71,11 @@ class _Written:
     since: float
     message_at: float = 0.0
     view: GangView | None = None
-    """The gang's view when all its pods were last up to date."""
+    """The view of the gang when all its pods were last up to date."""
     words: tuple[Reason, Mapping[str, int] | None] = (NOTHING, None)
-    """Reason and asking pods at that time."""
+    """The reason and the asking pods at that time."""
     may_ask: bool = True
-    """True if some of its pods may still have the condition that asks for nodes."""
+    """True if some pods may still have the condition that asks for nodes."""
 
 
 class PodConditions:
@@ -123,7 +122,7 @@ class PodConditions:
 
 
 def differences(message: WaitingMessage) -> list[SetCondition]:
-    """Return the conditions to write: the gang's message in its first pod, a reference to it in asking pods."""
+    """Return the conditions to write: the gang's message for its first pod, a reference to it for asking pods."""
     members = gated_pods(message.gang)
     if not members:
         return []
@@ -156,7 +155,7 @@ class EvictionAnnotations:
 
     def __init__(self) -> None:
         self._settled: dict[str, tuple[GangView, Mapping[str, str]]] = {}
-        """UID of a gang → its view and its queue's annotations when all its pods were last up to date."""
+        """Maps a gang's UID to its view and its queue's annotations when all its pods were last up to date."""
         self._bucket = Bucket(ANNOTATIONS_PER_S, ANNOTATIONS_AT_ONCE)
 
     def decide(self, session: Session) -> None:

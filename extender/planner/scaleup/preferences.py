@@ -1,7 +1,7 @@
 """Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and its companions.
 
 A workload's setting overrides its queue's, and a queue's overrides those of the queues above it; the setting of `root`
-applies to the whole cluster. Since the queue pays for nodes, its class and parameters apply, and its timeout is the
+applies to the whole cluster. Because the queue pays for nodes, its class and parameters apply, and its timeout is the
 upper limit.
 """
 
@@ -22,17 +22,17 @@ from muster.volcano.access import lineage
 Mode = Literal["none", "condition", "provisioning-request"]
 MODES = get_args(Mode)
 DEFAULT_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
-"""cluster-autoscaler's class that adds nodes for all pods of a request or for none."""
+"""cluster-autoscaler's class that adds nodes for all pods of a request or for none of them."""
 DEFAULT_TIMEOUT_S = 900.0
 MAX_VALUE_CHARS = 255
-"""Longest value of a parameter, by the API."""
+"""Maximum length of a parameter's value, as in the API."""
 EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
-"""Annotations of queues that decide if autoscalers may move their pods."""
+"""Annotations of queues that decide if autoscalers may evict their pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpPreference:
-    """The form of a gang's request for nodes."""
+    """The way in which a gang asks for nodes."""
 
     mode: Mode = "none"
     provisioning_class: str = DEFAULT_CLASS
@@ -40,22 +40,22 @@ class ScaleUpPreference:
     timeout_s: float = DEFAULT_TIMEOUT_S
     """Time from the creation of a request until it must be provisioned."""
     complaint: str = ""
-    """Sentence about an invalid annotation, which makes the mode `none`."""
+    """Sentence about an invalid annotation, which sets the mode to `none`."""
 
 
 NO_SCALE_UP = ScaleUpPreference()
-"""The request of gangs that do not ask."""
+"""The preference of gangs that do not ask for nodes."""
 
 
 class ScaleUpPreferences:
-    """The scale-up requests of one cycle's gangs; each queue is read once."""
+    """The scale-up preferences of one cycle's gangs; each queue is read once."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
         self._of_queues: dict[str, dict[str, str]] = {}
 
     def of(self, gang: GangView) -> ScaleUpPreference:
-        """Return the scale-up request of a gang."""
+        """Return the scale-up preference of a gang."""
         of_queue = self._of_queues.get(gang.queue)
         if of_queue is None:
             of_queue = self._of_queues[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
@@ -82,9 +82,9 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: M
 
 
 def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[str, str]) -> str:
-    """Return the queue's value if autoscalers know it; else `false` for a gang that asks them for nodes.
+    """Return the queue's value if autoscalers know it; otherwise `false` for a gang that asks them for nodes.
 
-    An autoscaler knows no gangs: by moving one pod it would end the whole gang.
+    An autoscaler does not know gangs, and would end the whole gang by evicting one pod.
     """
     if names.SAFE_TO_EVICT in of_queue:
         value = of_queue[names.SAFE_TO_EVICT]

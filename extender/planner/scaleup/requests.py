@@ -1,7 +1,7 @@
 """A gang's ProvisioningRequest from its creation to its withdrawal, with retries.
 
-The request itself holds all state: its attempt, and a digest of the demand in its name. So another process can
-continue.
+The request itself stores all state: its attempt, and a digest of the demand in its name. Therefore another process can
+continue with the request.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ BACK_OFF_S = 60.0
 """Time, in seconds, from a failed request to the next one; doubled after each failure, as in Kueue."""
 MAX_REQUEST_DELAY_S = 1800.0
 MAX_POD_SETS = 32
-"""Maximum number of pod sets in a request, by the API."""
+"""Maximum number of pod sets in a request, as in the API."""
 _GROUP_CHARS = 200
 _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "BookingExpired": "BookingExpired"}
-"""Condition that ends a request → reason in the gang's condition."""
+"""Maps a condition that ends a request to the reason in the gang's condition."""
 
 
 class AutoscalerAnswer(NamedTuple):
@@ -39,11 +39,11 @@ class AutoscalerAnswer(NamedTuple):
     """One word for the gang's condition; empty if unchanged."""
     words: Reason
     again_at: float | None = None
-    """Earliest time of the next request, in seconds since the epoch; None while this one is not over."""
+    """Earliest time of the next request, in seconds since the epoch; None while this request is not over."""
 
 
 def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> AutoscalerAnswer:
-    """Read a request's conditions; without an answer in time, the request has timed out.
+    """Return the answer in a request's conditions; without one in time, the request has timed out.
 
     A provisioned request stays, but if its gang does not start on the nodes, other gangs of the queue may ask.
     """
@@ -71,7 +71,7 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
 
 
 def attempt_of(request: ProvisioningRequest) -> int:
-    """Return which attempt of its gang the request is, counted from 1."""
+    """Return the number of the request among its gang's attempts, from 1."""
     return whole_number(request.metadata.annotations.get(names.SCALE_UP_ATTEMPT)) or 1
 
 

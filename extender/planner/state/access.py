@@ -1,4 +1,4 @@
-"""Queues of the node pool, their tree, and the namespaces that may use them, according to labels."""
+"""Queues of the node pool, their tree, and the namespaces that may use them according to labels."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,19 +12,19 @@ from muster.volcano.access import DEPTH, NamespaceObstacle, barrier, locked_to, 
 
 
 class Access:
-    """Queues by name, and the labels of namespaces that determine access to them."""
+    """Queues by name, and the labels of namespaces that decide about access to queues."""
 
     def __init__(self, pool: str = DEFAULT_POOL) -> None:
         self.pool = pool
         self.queues: dict[str, Queue] = {}
-        """The pool's queues. The object of queue `root` exists only in the default pool."""
+        """The queues of the pool, by name. The object of queue `root` exists only in the default pool."""
         self._every: dict[str, Queue] = {}
         """The queues of all pools; a queue belongs to the pool of its topmost ancestor."""
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
-        """Namespaces that no longer give their pods a queue, but did so earlier in the life of this process."""
+        """Namespaces that no longer give their pods a queue, but did so since this process started."""
         self.ending: set[str] = set()
-        """Namespaces that are being deleted: no new objects may be created in them, not even placements."""
+        """Namespaces that are being deleted, in which no new objects may be created, not even placements."""
         self._labels: dict[str, Mapping[str, str]] = {}
         self._locked: set[str] = set()
         """Namespaces that are locked to their queue."""
@@ -36,7 +36,7 @@ class Access:
         return some_elsewhere or bool(self._locked) or any(map(restricts, self.queues.values()))
 
     def barrier(self, queue: str, namespace: str) -> NamespaceObstacle | None:
-        """Return the reason why a namespace may not use a queue from this pool; None if it may."""
+        """Return the reason why a namespace may not use a queue from this pool; None if it may use the queue."""
         if queue in self._every and queue not in self.queues:
             return NamespaceObstacle(queue, "", pools=(pool_of_queue(queue, self._every.get), self.pool))
         return barrier(queue, namespace, self._labels.get(namespace, {}), self._every.get)
@@ -60,7 +60,7 @@ class Access:
             put_entry(self.queues, each, there if own else None)
 
     def _below(self, name: str) -> Iterator[str]:
-        """Yield the queue and all queues below it, each once; for `root` only itself."""
+        """Yield the queue and all queues below it, each once; for `root`, only the root itself."""
         waiting, met = [name], set[str]()
         while waiting:
             each = waiting.pop()
@@ -74,7 +74,7 @@ class Access:
         return Namespace(metadata=ObjectMeta(labels=dict(self._labels.get(name, {})))).queue
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Update a namespace; return True if its labels, or its deletion, matter to the gangs of its pods."""
+        """Update a namespace; return True if the change of its labels or its deletion is relevant to gangs."""
         name = (new or old or Namespace()).metadata.name
         ends = new is not None and new.metadata.deletion_timestamp is not None
         begins_to_end = ends and name not in self.ending
@@ -91,7 +91,7 @@ class Access:
 
 
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
-    """Return queue → its parent queue; empty for the root.
+    """Return the parent of each queue, by queue; empty for the root.
 
     A queue whose parent does not exist is a child of the root; so is one queue in each cycle of parents.
     """
@@ -115,9 +115,9 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
 
 
 def _place(queue: Queue | None) -> tuple[str, str | None]:
-    """Return the parent and the pool label of a queue, which determine the pool of the queues below it.
+    """Return the parent and the pool label of a queue, which determine the pool of its descendants.
 
-    ("", None) if there is no queue.
+    Returns ("", None) if the queue does not exist.
     """
     if queue is None:
         return "", None

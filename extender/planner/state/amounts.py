@@ -1,8 +1,8 @@
-"""Amounts of resources as arrays of integers, and tables without empty entries.
+"""Resource quantities as arrays of integers, and tables without empty entries.
 
-Requests are clipped at `CLIP`, 2^50 base units (a pebibyte), allocatable amounts just below it. So a clipped request
-fits nowhere, and sums stay within 64 bits for up to 8,192 pods on a node. Negative requests, which the API server
-refuses, count as 0.
+Requests are limited to `CLIP`, 2^50 base units (a pebibyte), and allocatable quantities to just below it. A clipped
+request therefore fits nowhere, and sums stay within 64 bits for up to 8,192 pods on a node. Negative requests, which
+the API server refuses, count as 0.
 """
 
 from collections.abc import Hashable
@@ -15,14 +15,14 @@ from muster.resources.vector import Vector
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-"""A flag per node, or per domain."""
+"""A flag for each node or domain."""
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 CLIP = 2**50
 MAX_SUM = 2**60
-"""Limit at which sums over many pods or queues are clipped: two such sums still fit into 64 bits."""
+"""Maximum of sums over many pods or queues: two such sums still fit into 64 bits."""
 _MAX_SHARE = 2**54
-"""Limit at which one queue's sum is clipped: 16 PiB, more than any cluster has; sums of several queues can be added."""
+"""Maximum of one queue's sum: 16 PiB, more than any cluster has, so sums of several queues can be added."""
 
 
 def sum_along(axis: dict[str, int], rows: int, sums: Vector) -> Amounts:
@@ -31,7 +31,7 @@ def sum_along(axis: dict[str, int], rows: int, sums: Vector) -> Amounts:
 
 
 def times(row: Amounts, count: int) -> Amounts:
-    """Return the amounts of `count` pods with the amounts `row` each, clipped to 64 bits."""
+    """Return the resources of `count` pods that use `row` each, limited to 64 bits."""
     if not count or int(row.max(initial=0)) < MAX_SUM // count:
         return row * count
     product: Amounts = np.minimum(row.astype(np.float64) * count, MAX_SUM).astype(np.int64)
@@ -39,14 +39,14 @@ def times(row: Amounts, count: int) -> Amounts:
 
 
 def tally(counts: dict[K, int], key: K, change: int) -> None:
-    """Add to a count; entries that become 0 are removed."""
+    """Change a count; remove the entry if the count becomes 0."""
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
         del counts[key]
 
 
 def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
-    """Remove a member of a set; sets that become empty are removed."""
+    """Remove a member of a set; remove the set if it becomes empty."""
     members = sets.get(key, set())
     members.discard(member)
     if not members:
@@ -54,7 +54,7 @@ def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
 
 
 def put_member(members: set[K], key: K, *, present: bool) -> None:
-    """Add a member to a set, or remove it if it is not `present`."""
+    """Add a member to a set, or remove the member if it is not `present`."""
     if present:
         members.add(key)
     else:
@@ -62,7 +62,7 @@ def put_member(members: set[K], key: K, *, present: bool) -> None:
 
 
 def put_entry(table: dict[K, V], key: K, new: V | None) -> V | None:
-    """Put an object into a table, or (None) remove it; return the previous object."""
+    """Put an object into a table, or (with None) remove it; return the previous object."""
     known = table.get(key)
     if new is not None:
         table[key] = new
@@ -72,7 +72,7 @@ def put_entry(table: dict[K, V], key: K, new: V | None) -> V | None:
 
 
 def clipped(amount: int) -> int:
-    """Return a requested amount as the arrays store it."""
+    """Return a requested quantity as the arrays store it."""
     return max(0, min(amount, CLIP))
 
 

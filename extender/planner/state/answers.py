@@ -1,7 +1,7 @@
-"""The last filter answers for pods without a gang, against which bind calls are checked.
+"""The last filter answers for pods without a gang, with which bind calls are compared.
 
 kube-scheduler binds a pod only to a node that passed the pod's last filter call. An answer has one bit per node (625
-bytes for 5,000 nodes). It is kept from filter to bind, for some hundreds of pods at a time.
+bytes for 5,000 nodes). An answer is stored from filter to bind, for some hundreds of pods at a time.
 """
 
 import numpy as np
@@ -9,11 +9,11 @@ from cachetools import FIFOCache
 from numpy.typing import NDArray
 
 MOST = 4096
-"""Maximum number of stored answers. Beyond it the oldest is dropped, and bind then checks its pod again."""
+"""Maximum number of stored answers. Beyond this number the oldest answer is dropped, and bind checks its pod again."""
 
 
 class Answers:
-    """UID of a pod → columns of the nodes that passed, kept until the pod is bound or gone."""
+    """Maps a pod's UID to the columns of nodes that passed, until the pod is bound or gone."""
 
     def __init__(self, most: int = MOST) -> None:
         self._passed: FIFOCache[str, NDArray[np.uint8]] = FIFOCache(most)
@@ -42,7 +42,7 @@ class Answers:
         self._passed.pop(uid, None)
 
     def forget_node(self, column: int) -> None:
-        """Clear the column of a removed node, as another node may get the column."""
+        """Clear the column of a removed node, because another node may get the column."""
         for bits in self._passed.values():
             if column // 8 < len(bits):
                 bits[column // 8] &= ~np.uint8(128 >> column % 8)

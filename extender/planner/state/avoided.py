@@ -15,17 +15,17 @@ MOST_FAILED = 10_000
 
 
 class Failures:
-    """The newest failed member per gang and node; it counts even if its pod is gone in the next cycle."""
+    """The newest failed member per gang and node, which counts even if its pod is gone in the next cycle."""
 
     def __init__(self, most: int = MOST_FAILED) -> None:
         self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(most)
-        """Key of a gang → node → member."""
+        """Maps a gang's key and a node to the failed member."""
         self.remembered: FIFOCache[str, tuple[AvoidedNode, ...]] = FIFOCache(most)
-        """Key of a gang → nodes on which members failed, from its last Placement. A Job that restarts gets a new
-        PodGroup of the same name, and with it a new Placement."""
+        """Maps a gang's key to the nodes on which members failed, from its last Placement. A Job that restarts gets a
+        new PodGroup of the same name, and with it a new Placement."""
 
     def note(self, before: PodRecord | None, record: PodRecord) -> None:
-        """Compare a pod's previous and present records, and remember a failure."""
+        """Compare a pod's previous and present records, and remember a new failure."""
         if not record.failed or (before is not None and before.failed) or not record.gang or not record.node:
             return
         known = self._of.setdefault(record.gang, {})
@@ -33,7 +33,7 @@ class Failures:
             known[record.node] = record
 
     def forget(self, key: str, uids: Collection[str]) -> None:
-        """Forget these members of a gang, as the Placement has counted them."""
+        """Forget these members of a gang, because the Placement has counted them."""
         left = {node: pod for node, pod in self._of.pop(key, {}).items() if pod.uid not in uids}
         if left:
             self._of[key] = left
@@ -45,12 +45,12 @@ class Failures:
             self.remembered[key] = entries
 
     def copy(self) -> dict[str, dict[str, PodRecord]]:
-        """Return key of a gang → node → member."""
+        """Return the failed members by gang and node."""
         return {key: dict(nodes) for key, nodes in self._of.items()}
 
 
 def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
-    """Return node → the entry in the gang's Placement, or in the Placement of its earlier PodGroup."""
+    """Return the entries by node in the gang's Placement, or in the Placement of its previous PodGroup."""
     own = gang.placement.status.avoided if gang.placement else ()
     return {each.node: each for each in (*remembered.get(gang.key, ()), *own)}
 
@@ -62,9 +62,9 @@ def avoided_nodes(
     *,
     failures: int = 0,
 ) -> dict[str, set[str]]:
-    """Return gang key → nodes that recently refused a member, or where one failed; `now` is in epoch seconds.
+    """Return, by gang, the nodes that recently refused a member or on which one failed; `now` is in epoch seconds.
 
-    With `failures`, only nodes on which at least this many members failed.
+    With `failures`, only nodes on which at least this many members failed count.
     """
     result: dict[str, set[str]] = {}
     for gang in gangs:

@@ -1,4 +1,4 @@
-"""Updates of nodes and pods as the devices that nodes offer and pods claim change (`planner.state.devicetable`).
+"""Updates of nodes and pods when the devices that nodes offer or pods claim change (`planner.state.devicetable`).
 
 A changed claim affects the pods that name it. Changed devices affect some nodes, or all nodes and pods if resources are
 added or removed.
@@ -27,11 +27,11 @@ from muster.resources.pods import node_allocatable
 
 @dataclass(slots=True, eq=False)
 class Claimants:
-    """Users of claims.
+    """The users of claims, which are updated when claims or devices change.
 
-    `equip` is called with UIDs of pods whose needs may have changed, `job_changed` with a Job's UID.
+    `equip` is called with UIDs of pods whose needs may have changed, and `job_changed` with a Job's UID.
 
-    Each `on_*` takes one object that changed (None: gone), and returns True if the change can matter to scheduling.
+    Each `on_*` gets one changed object (None: gone), and returns True if the change may be relevant to scheduling.
     """
 
     devices: DeviceTable
@@ -42,9 +42,9 @@ class Claimants:
     equip: Callable[[list[str]], None]
     job_changed: Callable[[str], None]
     users: dict[str, set[str]] = field(default_factory=dict)
-    """Key of a claim or claim template → UIDs of pods that name it."""
+    """Maps a claim or claim template to the UIDs of pods that name it."""
     left: dict[str, str] = field(default_factory=dict)
-    """Key of a claim with devices that no pod on a node names → the node of the devices."""
+    """Maps a claim with devices that no pod on a node names to the node of the devices."""
 
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
         """Update a ResourceSlice."""
@@ -62,13 +62,13 @@ class Claimants:
         return self._changed(self.devices.inventory.put_class(name, new))
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
-        """Update a ResourceClaim; a pod may wait until it is created or deleted."""
+        """Update a ResourceClaim, for whose creation or deletion a pod may wait."""
         before = self.ledger.nodes.version
         self._changed(set(), {self.devices.on_claim(old, new)})
         return self.ledger.nodes.version != before or (old is None) != (new is None)
 
     def on_group(self, old: Collection[ClaimRef], new: Collection[ClaimRef]) -> None:
-        """Update the claims and claim templates that the pods of a native PodGroup share (before and now)."""
+        """Update the claims and claim templates that the pods of a native PodGroup share, before and after a change."""
         before = {*self.devices.grouped}
         for refs, sign in ((old, -1), (new, 1)):
             for ref in refs:
@@ -91,15 +91,15 @@ class Claimants:
             self.ledger.equip(name, inventory.offers(name, own))
 
     def equipped(self, record: PodRecord) -> PodRecord:
-        """Return the pod with its class by its present claims; the same record if that has not changed."""
+        """Return the pod with the class for its present claims; the same record if the class is unchanged."""
         pod = PodClaims(record.uid, record.claims, record.extended_claim, record.uses_node)
         cls = self.classes.equipped(record.cls, self.devices.needs(pod, record.cls.asked))
         return record if cls is record.cls else replace(record, cls=cls)
 
     def named(self, old: PodRecord | None, new: PodRecord | None) -> None:
-        """Update the users of the claims that a pod names, and settle the claims.
+        """Update the users of the claims that a pod names, and update the ledger entries of these claims.
 
-        The pod may have got or left a node.
+        The pod may have got or lost a node.
         """
         record, before, after = new or old, _claims_of(old), _claims_of(new)
         if record is None or not (before or after):
@@ -112,20 +112,20 @@ class Claimants:
             self._settle(key)
 
     def users_of(self, key: str) -> int:
-        """Return the number of users of a claim: pods on nodes, placed slots, and further users in its status.
+        """Return the number of users of a claim: pods on nodes, placed slots, and additional users in its status.
 
-        The API allows `MOST_PODS`. A pod that waits to be bound has a placed slot.
+        The API allows `MOST_PODS`. A pod that waits for its binding has a placed slot.
         """
         counted, claim = sum(self.ledger.users_of_claim(key).values()), self.devices.claims.get(key)
         return counted + sum(map(self._counted_nowhere, claim.users if claim else ()))
 
     def claim_nodes(self) -> dict[str, str]:
-        """Return claim → node, for claims whose devices do not count as part of a pod."""
+        """Return the node of each claim whose devices do not count as part of a pod."""
         named = ((key, self.ledger.entries.get(("allocated", key))) for key in self.ledger.device_users)
         return self.left | {key: entry.node for key, entry in named if entry is not None}
 
     def _counted_nowhere(self, uid: str) -> bool:
-        """Return True for a user in a claim's status without a ledger entry: unknown, ended, or about to be bound."""
+        """Return True for a user in a claim's status that has no ledger entry: unknown, ended, or not bound yet."""
         pod = self.pods.get(uid)
         return pod is None or not (pod.uses_node or uid in self.ledger.entries or (pod.waiting and pod.gang))
 
@@ -143,7 +143,7 @@ class Claimants:
         return bool(nodes)
 
     def _check(self, uids: list[str], keys: Collection[str] | None) -> None:
-        """Update these pods, and these claims or claim templates (None: all of them)."""
+        """Update these pods, and these claims or claim templates; None means all of them."""
         self.equip(uids)
         for uid in self.templates.equip_again(keys):
             self.job_changed(uid)

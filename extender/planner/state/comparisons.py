@@ -1,9 +1,10 @@
 """Comparisons of new queries with the existing pods and templates, in steps.
 
-A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, possibly all pods of
-the cluster. So it is compared in *rounds*, each for the queries of one namespace, and namespaces alternate: a namespace
-with many queries delays only itself. After a round, the state is the same as if all pods had arrived after its queries.
-Pods whose device claims changed are also updated in rounds, as one claim may have any number of users.
+A new pod is compared with all queries at the same time. A new query concerns all pods of its namespaces, possibly all
+pods of the cluster. Therefore it is compared in *rounds*, each for the queries of one namespace. Namespaces alternate:
+a namespace with many queries delays only itself. After a round, the state is the same as if all pods had arrived after
+its queries. Pods whose device claims changed are also updated in rounds, because one claim may have any number of
+users.
 
 Work is counted in checks of conditions and marks, not in time; a million checks take about a second.
 """
@@ -22,14 +23,14 @@ from extender.planner.state.queries import Anchor, Labels, Mark, Query, anchors_
 from extender.planner.state.templates import Templates
 
 BATCH = 500
-"""Checks of one round before the next round continues."""
+"""Number of checks in one round before the next round continues."""
 POD = 5
-"""Cost, in checks, of finding the queries to compare a pod with."""
+"""Cost, in checks, of finding the queries with which a pod is compared."""
 CHANGE = 50
 MARK = 5
-"""Cost, in checks, of giving a pod another class (`CHANGE`), and for each of its marks (`MARK`)."""
+"""Costs, in checks, of giving a pod another class (`CHANGE`), and of each of its marks (`MARK`)."""
 Reclass = Callable[[PodClass, Labels], tuple[PodClass, int]]
-"""Function to the present class of pods with this class and these labels, and the number of checks it took."""
+"""Function that returns the present class of pods with this class and labels, and the number of checks used."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,10 +41,11 @@ class _Round:
 
 @dataclass(eq=False)
 class Comparisons:
-    """Running rounds. `keep` is called with a pod of a new class, `job_changed` with the UID of a Job of such pods.
+    """Running rounds.
 
-    `equipped` returns a pod with its class by its present device claims. `released` is called with the keys of gangs
-    that may have waited for a finished round.
+    Comparisons of queries with pods; `keep` is called for a pod with a new class, `job_changed` for a Job. `equipped`
+    returns a pod with its class by its present device claims. `released` is called with the keys of gangs that may have
+    waited for a finished round.
     """
 
     classes: ClassTable
@@ -56,19 +58,19 @@ class Comparisons:
 
     def __post_init__(self) -> None:
         self._next: dict[str, list[Query]] = {}
-        """Asking namespace → queries of its next round, while one is running."""
+        """Maps the namespace of the querying pods to the queries of its next round, while a round is running."""
         self._open: set[Mark] = set()
         """Marks of the queries in all rounds."""
         self._rounds: OrderedDict[tuple[str, str], _Round] = OrderedDict()
         """Rounds in the order in which they continue."""
         self._unequipped: dict[str, dict[str, None]] = {}
-        """Namespace → UIDs of pods whose claims changed."""
+        """Maps a namespace to the UIDs of pods whose claims have changed."""
         self._held: set[str] = set()
         self._working = False
 
     @property
     def pending(self) -> bool:
-        """True if there is something to compare."""
+        """True if comparisons are pending."""
         return bool(self._rounds or self.classes.queries.fresh)
 
     @property
@@ -79,7 +81,7 @@ class Comparisons:
     def hold(self, gang: GangView) -> bool:
         """Return True if the gang's demands are not compared with all pods yet, or its claims are not up to date.
 
-        `released` is called when this may have changed.
+        The function `released` is called when this may have changed.
         """
         self._take_fresh()
         unequipped = self._unequipped.get(gang.group.metadata.namespace, {})
@@ -93,7 +95,7 @@ class Comparisons:
         return held
 
     def relabelled(self, namespace: str) -> None:
-        """Compare the pods of a namespace whose labels changed with all queries."""
+        """Compare the pods of a namespace whose labels have changed with all queries."""
         self._begin(("labels", namespace), _Round(self._steps(namespace, self._matched_again(namespace))))
 
     def equip(self, uids: Iterable[str]) -> None:
@@ -105,8 +107,8 @@ class Comparisons:
                 self._begin(("claims", namespace), _Round(self._equip_steps(namespace)))
 
     def work(self, most: int | None = None) -> None:
-        """Continue for about `most` checks; None: to the end."""
-        if self._working:  # a change made here calls `work` again
+        """Continue for about `most` checks; with None, until all comparisons are done."""
+        if self._working:  # a change that is made here calls `work` again
             return
         self._working = True
         try:

@@ -1,8 +1,8 @@
-"""The individual GPUs of each node, with the shares that pods have in them.
+"""The individual GPUs of each node, with the shares of them that pods use.
 
-`shared` is int64 of shape (nodes, devices): thousandths of each device that shares use. Pods with whole GPUs are not in
-it: kubelet chooses their devices, and the number of unused devices follows from the resource arrays. A share on unknown
-devices (Muster did not bind the pod) counts as separate devices.
+`shared` is int64 of shape (nodes, devices): the thousandths of each device that pods with shares use. Pods with whole
+GPUs are not included: kubelet chooses their devices, and the resource arrays give the number of unused devices. A share
+on unknown devices (of a pod that Muster did not bind) counts as separate devices.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,8 @@ from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE
 
 Order = Callable[[Amounts], NDArray[np.float64] | float]
-"""Function from the used thousandths of one node's devices to their scores; the highest is taken first."""
+"""Function from the used thousandths of one node's devices to their scores; the device with the highest score is used
+first."""
 
 
 def _none() -> Amounts:
@@ -27,7 +28,7 @@ def _none() -> Amounts:
 
 @dataclass(slots=True)
 class Devices:
-    """Arrays by column of a node; all of them grow together."""
+    """Arrays by column of a node, which all grow together."""
 
     memory: Amounts = field(default_factory=_none)
     """Memory of each device in MiB; 0 if unknown."""
@@ -41,7 +42,7 @@ class Devices:
     unknown: Amounts = field(default_factory=_none)
     """Number of devices used by shares whose device numbers are unknown."""
     counted: Amounts = field(default_factory=_none)
-    """Sum of shares that the resource row of GPUs includes, in thousandths."""
+    """Sum of the shares that the GPU row of the resource arrays includes, in thousandths."""
     pods: Amounts = field(default_factory=_none)
 
     def grow(self, size: int) -> None:
@@ -56,11 +57,11 @@ class Devices:
         return Devices(*(getattr(self, each.name).copy() for each in fields(self)))
 
     def at(self, columns: Amounts | list[int]) -> "Devices":
-        """Return the devices of some nodes."""
+        """Return a copy with only the devices of some nodes."""
         return Devices(*(getattr(self, each.name)[columns] for each in fields(self)))
 
     def emptied(self) -> "Devices":
-        """Return the same GPUs without shares."""
+        """Return a copy of the same GPUs without shares."""
         shares = ("shared", "touched", "unknown", "counted", "pods")
         return replace(self, **{name: np.zeros_like(getattr(self, name)) for name in shares})
 
@@ -75,7 +76,7 @@ class Devices:
             self.shared = np.pad(self.shared, ((0, 0), (0, more)))
 
     def add_share(self, share: GpuShare, column: int, devices: tuple[int, ...], sign: int = 1) -> None:
-        """Add a pod's share of these devices (with sign -1: subtract it)."""
+        """Add a pod's share of these devices; with sign -1, subtract it."""
         self.pods[column] += sign
         portion = min(self.portion(share, column), WHOLE)
         if not self.volcano[column]:
@@ -129,7 +130,7 @@ class Devices:
             total: Amounts = fits.sum(axis=1) + fresh * empty
             return total
         low, high = np.zeros(len(portions), np.int64), np.full(len(portions), GPU_DEVICES.value * WHOLE, np.int64)
-        while (low < high).any():  # the largest number of pods that all find different devices
+        while (low < high).any():  # the largest number of pods that each find different devices
             middle = (low + high + 1) // 2
             places = np.minimum(fits, middle[:, None]).sum(axis=1) + np.minimum(fresh, middle) * empty
             enough = places >= middle * share.devices
@@ -137,14 +138,14 @@ class Devices:
         return low
 
     def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Return, per node, how many pods with this share its free GPU amount allows, int64 of shape (nodes,)."""
+        """Return, per node, how many pods with this share its free GPU quantity allows, int64 of shape (nodes,)."""
         room = np.maximum(free[axis[GPU]], 0) // (self.portions(share) * share.devices) if GPU in axis else 0
         return np.where(self.volcano, np.iinfo(np.int64).max, room)
 
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
         """Return the devices with the highest scores on which a pod fits; None if there are too few.
 
-        For pods with several devices, devices that can hold the most such pods come first, so that most pods fit.
+        For pods with several devices, the devices that can hold the most such pods come first, so that most pods fit.
         """
         if self.divided[column] and not share.by_resource:
             return None
@@ -161,6 +162,6 @@ class Devices:
         return tuple(sorted(int(possible[place]) for place in best[: share.devices]))
 
     def wide(self, column: int) -> int:
-        """Return one more than the highest number of a shared device."""
+        """Return the highest number of a shared device plus one."""
         used = np.flatnonzero(self.shared[column])
         return int(used[-1]) + 1 if len(used) else 0

@@ -1,9 +1,9 @@
-"""Devices and claims of the cluster, updated by events, and the needs of pods by their claims.
+"""Devices and claims of the cluster, updated by events, and the device needs of pods.
 
-A claim with devices counts as exactly these. A claim without devices counts as its demand, on the node of the pod that
-uses it. A pod's own claim (created for it from a template) counts as part of the pod once the pod is on a node. Any
-other claim with devices counts separately. So each device counts exactly once, even one that kube-scheduler allocated
-for a pod that it then could not bind.
+A claim with devices counts as exactly these devices. A claim without devices counts as its demand, on the node of the
+pod that uses the claim. A pod's own claim (created for the pod from a template) counts as part of the pod once the pod
+has a node. Any other claim with devices counts separately. Each device therefore counts exactly once, even if
+kube-scheduler allocated the device for a pod that it could not bind.
 
 Devices (`inventory`) change rarely and may change the needs of all pods; claims change often and concern a few pods.
 """
@@ -41,7 +41,7 @@ class ClaimRef:
     grouped: bool = False
     """True if the pod is in a native PodGroup; the group's pods may share the claim from the template."""
     alone: bool = False
-    """True if its pod is placed by a kube-scheduler of Muster's own, which does not know groups."""
+    """True if Muster's own kube-scheduler, which does not know groups, places the pod."""
 
 
 def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
@@ -53,7 +53,7 @@ def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[C
     for claim in spec.resource_claims:
         if claim.resource_claim_template_name:
             name = made.get(claim.name, "")
-            if name is not None:  # without a name no claim was needed
+            if name is not None:  # an entry without a name needed no claim
                 key = f"{namespace}/{name}" if name else ""
                 template = f"{namespace}/{claim.resource_claim_template_name}"
                 refs.append(ClaimRef(key, template, grouped=spec.scheduling_group is not None, alone=alone))
@@ -80,7 +80,7 @@ class AllocatedClaim:
     going: bool
     allocated: bool
     devices: tuple[DeviceId, ...]
-    """Devices that it holds exclusively."""
+    """Devices that the claim holds exclusively."""
     nodes: NodeSelector | None
     users: frozenset[str]
 
@@ -104,14 +104,14 @@ class DeviceTable:
         self.inventory = Inventory()
         self.claims: dict[str, AllocatedClaim] = {}
         self.on_nodes: dict[str, set[str]] = {}
-        """Node → keys of claims that have devices there."""
+        """Maps a node to the keys of claims that have devices on it."""
         self.alike: set[str] = set()
-        """Keys of claims and claim templates whose devices must share an attribute; any changed device may affect
-        them."""
+        """Keys of claims and templates whose devices must share an attribute, and which any changed device may
+        affect."""
         self.reserved: set[str] = set()
-        """Keys of shared claims that are reserved for some pod."""
+        """Keys of shared claims that are reserved for at least one pod."""
         self.grouped: Counter[ClaimRef] = Counter()
-        """Claims and claim templates that native PodGroups share among their pods → number of groups; no zeros."""
+        """Maps a claim or template that native PodGroups share to the number of these groups; without zeros."""
         self._templates: dict[str, DeviceDemand] = {}
         self._demands: dict[bytes, DeviceDemand] = {}
 
@@ -142,7 +142,7 @@ class DeviceTable:
         put_member(self.alike, key, present=bool(demand and demand.alike))
 
     def _want(self, spec: ResourceClaimSpec) -> DeviceDemand:
-        """Return the demand of a claim; equal claims of one template are read once, as there may be thousands."""
+        """Return the demand of a claim; equal claims of a template are parsed once, because there may be thousands."""
         text = msgspec.msgpack.encode(spec)
         demand = self._demands.get(text)
         if demand is None:
@@ -160,13 +160,13 @@ class DeviceTable:
             self.inventory.uncount(kind, whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
-        """Return the node names in the claim's node selector; the allocation of a single node's devices sets it."""
+        """Return the node names in the claim's node selector, which the allocation of a single node's devices sets."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
 
     def allocated(self, key: str) -> tuple[str, Vector] | None:
-        """Return the node and the devices (as amounts) of a claim; None if no device of it is counted."""
+        """Return the node and the devices of a claim; None if none of its devices is counted."""
         claim = self.claims.get(key)
         if claim is None or not claim.devices:
             return None
@@ -177,7 +177,7 @@ class DeviceTable:
     def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> ClaimNeeds:
         """Return the needs of a pod by its claims and by the extended resources in its containers' requests."""
         if not pod.refs and not (self.inventory.classes and any(map(self.inventory.class_of, asked))):
-            return NO_NEEDS  # true for nearly every pod
+            return NO_NEEDS  # true for almost every pod
         sums = Sums(self.inventory)
         for ref in pod.refs:
             self._add(sums, pod, ref)
@@ -205,7 +205,7 @@ class DeviceTable:
             sums.share(ref.key, claim.demand, grouped=grouped)
 
     def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
-        """Add a claim created from a template for the pod; before its creation, the group's ownership is unknown."""
+        """Add a claim that was created for the pod from a template, or will be created for the pod or its group."""
         if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
             sums.problems.append(reasons.devices.claim_unmade(template=ref.template))
         elif claim is not None and claim.allocated:

@@ -1,7 +1,7 @@
-"""Nodes and pods that cannot be evaluated, and gangs with such pods; each is excluded individually.
+"""Exclusion of nodes and pods that cannot be evaluated, and of gangs with such pods, each individually.
 
-An object with unexpected content must not harm other gangs. The state treats it as if it did not exist, and its owner
-can read the reason.
+An object with unexpected content must not harm other gangs. The state treats such an object as if it did not exist, and
+its owner can read the reason.
 """
 
 from extender.planner import reasons
@@ -10,15 +10,15 @@ from muster.workloads.table import gang_of
 
 
 class Exclusions:
-    """The reasons, in sentences, why nodes, pods and gangs are excluded."""
+    """The reasons, as sentences, why nodes, pods and gangs are excluded."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
-        """Name of a node → reason."""
+        """Maps the name of a node to the reason of its exclusion."""
         self.pods: dict[str, str] = {}
-        """UID of a pod → reason."""
+        """Maps the UID of a pod to the reason of its exclusion."""
         self.gangs: dict[str, str] = {}
-        """Key of a gang → reason, for gangs that cannot be evaluated, independent of their pods."""
+        """Maps a gang that cannot be evaluated, independently of its pods, to the reason."""
         self._gang_of: dict[str, str] = {}
         self._of_gang: dict[str, dict[str, str]] = {}
 
@@ -45,5 +45,5 @@ class Exclusions:
         return key
 
     def of_gang(self, key: str) -> str:
-        """Return the gang's own reason, else the reason of its first excluded pod; empty if there is none."""
+        """Return the gang's own reason, otherwise the reason of its first excluded pod; empty if there is none."""
         return self.gangs.get(key) or next(iter(self._of_gang.get(key, {}).values()), "")

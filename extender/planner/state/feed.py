@@ -35,16 +35,16 @@ from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """One kind; `apply(state, old, new)` passes a changed object to the state."""
+    """One kind of object; `apply(state, old, new)` passes a changed object to the state."""
 
     resource: Resource[Any]
     apply: Callable[[PlannerState, Any, Any], bool | None]
     optional: bool = False
     """True for another project's kind, which is not read if its CRD is not installed."""
     newer: bool = False
-    """True for a kind of Kubernetes that older API servers do not serve; it then has no objects."""
+    """True for a Kubernetes kind that older API servers do not serve, and which then has no objects."""
     pooled: bool = False
-    """True if its objects have a label with their node pool, by which the API server selects them."""
+    """True if a label of the objects names their node pool, and the API server selects objects by this label."""
 
 
 FEED = (
@@ -82,7 +82,7 @@ def natives_of(
     workloads: Iterable[Workload],
     namespaces: Iterable[Namespace],
 ) -> list[PodGroup]:
-    """Return the native PodGroups that are gangs of Muster's, judged by these pods as in the planner."""
+    """Return the native PodGroups that are Muster's gangs, judged by these pods as in the planner."""
     if not natives:
         return []
     state = PlannerState()

@@ -1,4 +1,4 @@
-"""The phase of a gang: its progress, by its members and its placement."""
+"""The phase of a gang, which describes its progress by its members and its placement."""
 
 from enum import Enum, auto
 
@@ -13,7 +13,7 @@ def once_whole(placement: Placement | None) -> bool:
 
 
 class GangPhase(Enum):
-    """The progress of a gang for the planner; what users read is its state (`muster.api.muster.states`).
+    """Progress of a gang for the planner; users read its state (`muster.api.muster.states`).
 
     The phase follows from the number of members that have a node or have succeeded (none, too few, enough), and from an
     active placement. A gang has successive runs. A run begins when all members of the minimum start together, and ends
@@ -28,9 +28,9 @@ class GangPhase(Enum):
     ARRIVING = auto()
     """A placement is active; some members have a node, but still too few to start."""
     STRANDED = auto()
-    """Too few members have a node, and no placement is active: the gang is completed at once, or evicted."""
+    """Too few members have a node, and no placement is active: the gang is completed immediately, or evicted."""
     WHOLE = auto()
-    """The gang has, or had in this run, its minimum. Until its last member ends, new members are placed when they
+    """The gang has its minimum, or had it in this run. Until its last member ends, new members are placed when they
     arrive.
     """
     GROWING = auto()
@@ -38,7 +38,7 @@ class GangPhase(Enum):
 
 
 def phase_of(placement: Placement | None, *, alive: bool, whole: bool) -> GangPhase:
-    """Return the phase of a gang; `alive`: it has members on nodes, `whole`: it has its minimum."""
+    """Return the phase of a gang; `alive`: members are on nodes; `whole`: the gang has its minimum."""
     active = placement is not None and placement.status.phase in ACTIVE
     if whole:
         return GangPhase.GROWING if active else GangPhase.WHOLE

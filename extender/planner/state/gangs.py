@@ -1,8 +1,8 @@
 """Views of gangs for the planner: pod sets, slots and phase.
 
-A *slot* is (pod set, rank). It is *taken* if its pod is bound or has succeeded, *placed* if an active placement gives
-it a node and no pod has taken it, else *open*. When an object of the gang changes, a new view replaces the old one,
-which is immutable.
+A *slot* is (pod set, rank). A slot is *taken* if its pod is bound or has succeeded, *placed* if an active placement
+gives it a node and no pod has taken it, and otherwise *open*. Views are immutable: when an object of the gang changes,
+a new view replaces the old one.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _STARTED = (GangPhase.WHOLE, GangPhase.GROWING)
 
 @dataclass
 class GangView:
-    """One gang at one moment."""
+    """Immutable view of one gang."""
 
     key: str
     group: PodGroup
@@ -45,19 +45,19 @@ class GangView:
     arrival: int
     """Position in the order in which gangs were first seen; decides between gangs created in the same second."""
     excluded: str = ""
-    """The reason, as a sentence for its owner, why it cannot be evaluated; the view then has only its PodGroup."""
+    """Reason why the gang cannot be evaluated, as a sentence for its owner; the view then has only the PodGroup."""
     preempts: bool = True
-    """False for a PriorityClass with the preemptionPolicy Never: no pods are evicted for the gang."""
+    """False for a PriorityClass with preemptionPolicy Never, for which no pods are evicted."""
     restarts_whole: bool = False
-    """True if its Volcano Job restarts as a whole when one of its pods is evicted."""
+    """True if the gang's Volcano Job restarts as a whole when one of its pods is evicted."""
     retry_spent: bool = False
     """True if such a restart uses up one of the Job's limited restarts."""
     compared: bool = field(default=True, init=False)
-    """False while its demands on other pods are still being compared (`state.comparisons`); it is not placed until
-    then."""
+    """False while the gang's demands on other pods are still compared (`state.comparisons`); until then, the gang is
+    not placed."""
     phase: GangPhase = field(init=False)
     guarded: tuple[object, bool] | None = field(default=None, init=False, compare=False)
-    """The PodDisruptionBudgets last checked, and True if one of them counts a pod of the gang (`state.guards`)."""
+    """The last checked PodDisruptionBudgets, and True if one of them counts a pod of the gang (`state.guards`)."""
 
     def __post_init__(self) -> None:
         alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self.taken_by_set
@@ -66,7 +66,7 @@ class GangView:
 
     @property
     def uid(self) -> str:
-        """UID of the PodGroup; an earlier gang of the same name had another one."""
+        """UID of the PodGroup, which distinguishes the gang from earlier gangs with the same name."""
         return self.group.metadata.uid
 
     @property
@@ -88,35 +88,35 @@ class GangView:
 
     @property
     def queue(self) -> str:
-        """Name of its queue; Volcano's default queue if it names none."""
+        """Name of the gang's queue; Volcano's default queue if the PodGroup names none."""
         return self.group.spec.queue or "default"
 
     @property
     def does_again(self) -> list[PodRecord]:
-        """Ended members that run again if a pod is evicted, since the Job then restarts as a whole.
+        """Ended members that run again after an eviction of a pod, because the Job then restarts as a whole.
 
-        They hold no capacity.
+        Such members hold no capacity.
         """
         return [pod for pod in self.pods if pod.taken and not pod.alive] if self.restarts_whole else []
 
     @property
     def creator(self) -> str:
-        """The user for whose limits it counts, by its PodGroup's annotation."""
+        """The user whose limits apply to the gang, from the PodGroup's annotation."""
         return counted_user(self.group.metadata.namespace, self.group.metadata.annotations)
 
     @cached_property
     def preemptable(self) -> bool:
-        """True if neither its PodGroup nor any of its pods forbids eviction for other gangs."""
+        """True if neither the PodGroup nor any pod forbids eviction in favour of other gangs."""
         return preemptable(self.group.metadata) and all(pod.preemptable for pod in self.pods)
 
     @cached_property
     def spends_retries(self) -> bool:
-        """True if its owner counts an eviction as one of a limited number of failures."""
+        """True if the gang's owner counts an eviction as one of a limited number of failures."""
         return self.retry_spent or any(pod.spends_retries for pod in self.pods)
 
     @cached_property
     def options(self) -> dict[str, str]:
-        """Annotations about node faults and spares, from its PodGroup, else from a pod.
+        """Annotations about node faults and spare slots, of the PodGroup or otherwise of a pod.
 
         The native PodGroup of a Job lacks the Job's annotations; admission copies them to the pods.
         """
@@ -126,14 +126,14 @@ class GangView:
 
     @cached_property
     def framework(self) -> str:
-        """The framework that its pods' label names, which numbers its members; empty without one."""
+        """The framework in the label of the gang's pods, which numbers its members; empty without the label."""
         return next((label for pod in self.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
 
     @cached_property
     def answers(self) -> tuple[NoticeAnswer, ...]:
-        """Answers of its PodGroup and its members on nodes about eviction and checkpoints; usually none.
+        """Answers of the PodGroup and of members on nodes about eviction and checkpoints; usually none.
 
-        Members that are being deleted count too; pods left over from an earlier run do not.
+        Members that are being deleted count too, but pods of an earlier run do not.
         """
         answers = [pod.answer for pod in self.pods if pod.answer is not None and pod.uses_node]
         of_group = answer_of(self.group.metadata.annotations)
@@ -141,7 +141,7 @@ class GangView:
 
     @cached_property
     def started_s(self) -> float | None:
-        """Start of its present run in epoch seconds: when all its pods existed, or its first pod was bound."""
+        """Start of the gang's present run, in epoch seconds: when all its pods existed, or its first pod was bound."""
         started = readable_time(self.placement.status.started_at if self.placement else "")
         return started or min(
             [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None
@@ -159,17 +159,20 @@ class GangView:
 
     @cached_property
     def spares_asked(self) -> Mapping[str, int]:
-        """Pod set ("": the largest one) → requested spare slots, as a number of nodes. Empty for most gangs."""
+        """Maps a pod set ("": the largest one) to its requested spare slots, as a number of nodes.
+
+        Empty for most gangs.
+        """
         return spares_of(self.options)
 
     @property
     def spares(self) -> list[NodeSpares]:
-        """The spare slots in its placement."""
+        """The spare slots in the gang's placement."""
         return self.placement.spec.spares if self.placement else []
 
     @cached_property
     def world_ended(self) -> bool:
-        """True if members of its elastic world have succeeded, so that a new member would run alone."""
+        """True if members of the gang's elastic world have succeeded, so that a new member would run alone."""
         if names.ELASTIC not in self.options or len(self.pod_sets) != 1:
             return False
         [world] = self.pod_sets
@@ -177,23 +180,23 @@ class GangView:
 
     @property
     def independent(self) -> bool:
-        """True if its pods are independent: each waits and starts on its own."""
+        """True if the gang's pods are independent: each waits and starts on its own."""
         marked = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
         return marked and self.min_member <= 1 and len(self.pod_sets) <= 1
 
     @property
     def indivisible(self) -> bool:
-        """True if its pods may only be evicted together, by the disruption mode of its native PodGroup."""
+        """True if the gang's pods may only be evicted together, by the disruption mode of its native PodGroup."""
         return self.group.metadata.annotations.get(names.INDIVISIBLE) == "true" and is_native(self.group)
 
     @property
     def declared_s(self) -> float | None:
-        """Expected runtime, in seconds, of pods that do not declare their own; None without such an annotation."""
+        """Expected runtime, in seconds, of pods that do not declare one; None without such an annotation."""
         return declared_s(self.group.metadata.annotations)
 
     @cached_property
     def runtime_s(self) -> float | None:
-        """Expected runtime of its longest pod, in seconds; None: unlimited."""
+        """Expected runtime of the gang's longest pod, in seconds; None for an unlimited runtime."""
         declared, longest = self.declared_s, 0.0
         for pod_set in self.pod_sets:
             if pod_set.replicas or pod_set.waiting:
@@ -212,7 +215,7 @@ class GangView:
 
     @property
     def pending(self) -> bool:
-        """True if its pods may not be created yet, by the phase of its PodGroup."""
+        """True if the gang's pods may not be created yet, by the phase of its PodGroup."""
         return self.group.status.phase in {"", "Pending"}
 
     @property

@@ -52,7 +52,7 @@ def test_a_good_change_is_used_and_a_bad_one_refused_once(tmp_path: Path) -> Non
     with capture_logs() as lines:
         told.config.read_again()
         told.config.read_again()
-    assert [line["event"] for line in lines] == ["configuration refused, the previous one stays in use"]
+    assert [line["event"] for line in lines] == ["configuration refused, the previous configuration stays in use"]
     [why] = told.refused
     assert str(file) in why
     assert "there is no action 'alocate'" in why
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
         file.write_bytes(content)
     told.config.read_again()
     told.config.read_again()
-    assert [str(file) in why and "it cannot be read" in why for why in told.refused] == [True]
+    assert [str(file) in why and "the file cannot be read" in why for why in told.refused] == [True]
     file.write_text(GOOD)
     told.config.read_again()
     assert len(told.used) == 1

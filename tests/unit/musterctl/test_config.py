@@ -22,7 +22,7 @@ def test_the_defaults_are_a_file_that_says_what_runs_without_one() -> None:
 @pytest.mark.parametrize(("text", "code", "words"), [
     ("actions: alocate", 1, "error: actions: there is no action 'alocate'; valid actions: allocate,"),
     ("tiers: [{plugins: [{name: usage}]}]", 0, "tiers[0].plugins[0]: usage: no effect: no plugin of Muster reads"),
-    ("tiers: [", 1, "error: this is not YAML"),
+    ("tiers: [", 1, "error: the text is not YAML"),
 ])  # fmt: skip
 def test_a_file_is_checked(tmp_path: Path, text: str, code: int, words: str) -> None:
     """With what is wrong, or what has no effect; also from standard input."""

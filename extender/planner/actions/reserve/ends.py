@@ -1,7 +1,7 @@
-"""Expected ends of running pods, and the amounts that they free. Pure.
+"""Expected ends of running pods, and the resources that they free. Pure.
 
-Only pods with an expected runtime or a deadline are expected to end, and pods that are being deleted. A pod that runs
-longer may end at any moment; after twice the time, no end is expected.
+Only pods with an expected runtime, a deadline or a deletion are expected to end. A pod that exceeds its expected
+runtime may end at any moment; after twice the time, no end is expected.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -25,14 +25,14 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.names import DEFAULT_QUEUE
 
 LEAST_PATIENCE_S = 60.0
-"""Least time after its expected end during which a pod may still end."""
+"""Minimum time after a pod's expected end during which the end is still expected."""
 
 End = tuple[float, int, Amounts, str]
-"""Time, column, amounts and owner (the key of a gang, or of a pod without one)."""
+"""Time, column of the node, freed resources, and owner (the key of a gang, or of a pod without a gang)."""
 
 
 def expected_end(since: float | None, runtime_s: float | None, now: float) -> float:
-    """Return the expected end of a pod that started at `since` (None: now), in seconds since the epoch or infinite."""
+    """Return the expected end of a pod that started at `since` (None: now), in seconds since the epoch, or infinity."""
     if runtime_s is None:
         return inf
     end = (now if since is None else since) + runtime_s
@@ -41,16 +41,16 @@ def expected_end(since: float | None, runtime_s: float | None, now: float) -> fl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Releases:
-    """Amounts that will be freed, earliest first."""
+    """Resources that will be freed, in order of time."""
 
     times: NDArray[np.float64]
     columns: NDArray[np.int64]
     rows: Amounts
-    """int64 of shape (releases, resources)."""
+    """Freed resources, int64 of shape (releases, resources)."""
     owners: tuple[str, ...]
 
     def until(self, moment: float) -> int:
-        """Return the number of releases by then."""
+        """Return the number of releases up to this time."""
         return int(np.searchsorted(self.times, moment, side="right"))
 
     def freed(self, free: Amounts, count: int) -> Amounts:
@@ -60,14 +60,14 @@ class Releases:
         return result
 
     def gained(self, columns: NDArray[np.int64], count: int) -> Amounts:
-        """Return the amounts of the first `count` in these columns, int64 of shape (resources, columns)."""
+        """Return the sums of the first `count` releases in these columns, int64 of shape (resources, columns)."""
         result = np.zeros((self.rows.shape[1], len(columns)), dtype=np.int64)
         for index in np.flatnonzero(np.isin(self.columns[:count], columns)):
             result[:, columns == self.columns[index]] += self.rows[index][:, None]
         return result
 
     def when(self, columns: NDArray[np.int64], lacking: Amounts) -> float | None:
-        """Return the time when the `lacking` amounts, int64 of shape (resources, columns), are free; None if never."""
+        """Return the time when `lacking`, int64 of shape (resources, columns), becomes free; None if never."""
         left, place = lacking.copy(), {int(column): position for position, column in enumerate(columns)}
         short = int(np.count_nonzero((left > 0).any(axis=0)))
         if not short:
@@ -82,13 +82,13 @@ class Releases:
         return None
 
     def owners_in(self, columns: NDArray[np.int64], count: int) -> list[str]:
-        """Return the owners of the first `count` releases in these columns; each once, earliest first."""
+        """Return the owners of the first `count` releases in these columns, each once, in order of time."""
         places = np.flatnonzero(np.isin(self.columns[:count], columns))
         return list(dict.fromkeys(self.owners[int(place)] for place in places))
 
 
 def releases(session: Session, more: list[End]) -> Releases:
-    """Return the releases of bound pods, of placed slots, and of `more`, which this cycle has placed."""
+    """Return the releases of bound pods, of placed slots, and of the slots `more` that this cycle has placed."""
     snapshot, now = session.snapshot, session.now
     pods = sorted(_pods(session), key=itemgetter(0))
     ends = [(end, (at := snapshot.index[pod.node]), snapshot.row_on(pod.cls, at), owner) for end, owner, pod in pods]
@@ -106,7 +106,7 @@ def releases(session: Session, more: list[End]) -> Releases:
 
 
 def _pods(session: Session) -> Iterator[tuple[float, str, PodRecord]]:
-    """Yield the pods on known nodes that are expected to end, with the time and their owner."""
+    """Yield the pods on known nodes that are expected to end, with the expected time and the owner."""
     snapshot, now = session.snapshot, session.now
     of_gangs = ((pod, gang.declared_s, gang.key) for gang in snapshot.gangs if gang.ends for pod in gang.pods)
     single = ((pod, None, pod.key) for pod in snapshot.ending)
@@ -127,7 +127,7 @@ def _slots(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
 
 
 def _placed_slots(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass, float | None]]:
-    """Yield column, class and runtime in seconds of placed slots."""
+    """Yield the column, pod class and runtime in seconds of each placed slot."""
     for slot, node, pod_set in gang.placed_slots():
         cls, column = pod_set.class_of(slot.rank) if pod_set else None, snapshot.index.get(node)
         if pod_set and cls and column is not None:
@@ -138,7 +138,7 @@ def _placed_slots(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, Pod
 def used_by_gangs(
     snapshot: Snapshot, gangs: Iterable[GangView] | None = None, without: Collection[str] = ()
 ) -> Amounts:
-    """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay without end.
+    """Return the usage of gangs on each node, int64 of shape (resources, nodes), because other pods may never end.
 
     Pods with the UIDs in `without` do not count.
     """
@@ -157,7 +157,7 @@ def used_by_gangs(
 
 
 def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
-    """Return the amounts of a queue on each node, of its gangs and of its pods whose end is expected.
+    """Return the usage of a queue on each node, by its gangs and by its pods with an expected end.
 
     Pods that are being deleted do not count: they end independently of the queue.
     """

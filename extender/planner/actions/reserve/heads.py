@@ -1,14 +1,14 @@
-"""The reservations of one cycle: the heads of queues, their reserved capacity, and changes to write.
+"""Reservations of one cycle: the first waiting gang of each queue, its reserved capacity, and changes to write.
 
-The head of a queue is its first gang, in the session's order, that waits for capacity. It has a reservation if its
-start can be predicted, or if it has waited for long. Another gang may use the nodes of a reservation if it ends
-earlier, or if the capacity suffices for both. Reserved is the head's demand minus the amounts that will be free by
-then.
+The head of a queue is the queue's first gang, in the session's order, that waits for capacity. A head gets a
+reservation if its start can be predicted, or if it has waited for a long time. Another gang may use reserved nodes if
+it ends before the reservation begins, or if the capacity suffices for both. The reserved capacity is the head's demand
+minus the capacity that will be free when the reservation begins.
 
-A reservation binds all queues if its own queue is entitled to the amounts (`judged`), else only its own queue. So no
-queue withholds capacity that it may not use. A reservation of an earlier cycle counts from the beginning of the cycle,
-so that the first gang in order does not get freed capacity. Gangs of the same queue that come before the head are
-exempt.
+A reservation binds all queues if the head's queue is entitled to the resources (`judged`), otherwise only its own
+queue. No queue can therefore withhold capacity that it may not use. A reservation of an earlier cycle applies from the
+beginning of the cycle. Otherwise the first gang in order would get freed capacity. Gangs of the same queue that come
+before the head need not respect the reservation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,14 +44,18 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.reason import NOTHING, Reason
 
 SEARCHES_A_CYCLE = 4
-"""Maximum number of searches for reservations per cycle; each places a whole gang a dozen times."""
+"""Maximum number of searches for reservations per cycle; each search places a whole gang about a dozen times."""
 MOST_LIVE = 4
-"""Maximum number of reservations, in multiples of `heads`; reservations that bind only their own queue count, too."""
+"""Maximum number of all reservations, as a multiple of `heads`; includes reservations that bind only their own
+queue."""
 _MODES = get_args(ReservationMode)
 
 
 class HeadReservations:
-    """Reservations while `allocate` processes one gang after the other. `looked` lasts from cycle to cycle."""
+    """The reservations of a cycle, while `allocate` processes one gang after another.
+
+    The argument `looked` is kept from cycle to cycle.
+    """
 
     def __init__(self, session: Session, gangs: Sequence[GangView], searched: ReservationSearches) -> None:
         self._session = session
@@ -62,14 +66,14 @@ class HeadReservations:
         self._releases: Releases | None = None
         self._placed: list[End] = []
         self._heads: dict[str, GangView] = {}
-        """Maps a queue → its first waiting gang, once `allocate` has reached that gang."""
+        """Maps a queue to its first waiting gang, once `allocate` has reached that gang."""
         self._live: dict[str, Reservation] = {}
         """By queue."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
-        """Maps the queues whose reservations a gang obeys → capacity that the gang leaves free."""
+        """Maps the queues whose reservations a gang respects to the capacity that the gang must leave free."""
         self._position: dict[str, int] = {}
         self._asked: set[str] = set()
-        """UIDs of gangs that a search was for, or would have been: others do not hold its place in the next cycles."""
+        """UIDs of gangs for which a search was due; in the next cycles, other gangs are searched for first."""
         self._load(gangs)
 
     def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
@@ -83,7 +87,7 @@ class HeadReservations:
         )
 
     def _load(self, gangs: Sequence[GangView]) -> None:
-        """Take over the reservations of placements, the first of each queue."""
+        """Load the reservations from placements, the first one of each queue."""
         reserved = [gang for gang in gangs if _has_reserved_status(gang) and not gang.taken]
         for gang in self._session.ordered_gangs(reserved) if reserved else ():
             full = gang.queue in self._live or self._full()
@@ -97,7 +101,7 @@ class HeadReservations:
             self._position = {gang.key: place for place, gang in enumerate(self._session.in_job_order(mates))}
 
     def _published(self, session: Session, gang: GangView) -> Reservation | None:
-        """Return the current reservation of a gang's Placement; None if the reservation is over."""
+        """Return the current reservation in a gang's Placement; None if the reservation is over."""
         found = as_written(session, gang, self._known_releases())
         if found is None or (found.at is None and not found.written and not patience_is_over(session, gang)):
             return None
@@ -109,7 +113,7 @@ class HeadReservations:
         return binding >= heads or len(self._live) >= MOST_LIVE * heads
 
     def mode(self, queue: str) -> ReservationMode:
-        """Return the rule for gangs of this queue behind a waiting head."""
+        """Return the rule for gangs of this queue that come after a waiting head."""
         known = self._session.snapshot.queues.get(queue)
         text = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
         return text if text in _MODES else self._rules.mode  # type: ignore[return-value]  # it is one of them
@@ -117,13 +121,13 @@ class HeadReservations:
     # -- the gang that is being placed ------------------------------------------------------------------------------
 
     def behind(self, gang: GangView) -> GangView | None:
-        """Return the head of a strict queue, behind which this gang must wait; None if the gang need not wait."""
+        """Return the head of a strict queue if this gang must wait behind that head; otherwise None."""
         head = self._heads.get(gang.queue)
         return head if head is not None and not gang.started and self.mode(gang.queue) == "strict" else None
 
     @contextmanager
     def room_for(self, gang: GangView, *, growth: bool = False) -> Iterator[bytes]:
-        """Set the session's reserved capacity for this gang; equal marks mean equal restrictions.
+        """Set the session's reserved capacity for this gang; equal results mean equal restrictions.
 
         A gang that has started and lacks members may use everything: else its running members would run without effect.
         Not so independent pods.
@@ -136,7 +140,7 @@ class HeadReservations:
             self._session.reserved = None
 
     def in_the_way(self, gang: GangView) -> Reason:
-        """Return, within `room_for`, the reservations of nodes that could hold this gang."""
+        """Return, within `room_for`, the reservations of nodes that could otherwise hold this gang."""
         session = self._session
         if session.reserved is None:
             return NOTHING
@@ -154,10 +158,10 @@ class HeadReservations:
         return reasons.queues.in_the_way(found) if found else NOTHING
 
     def placed(self, gang: GangView, operations: Sequence[Operation]) -> None:
-        """Count a gang that got nodes in this cycle."""
+        """Update the reservations after a gang has got nodes in this cycle."""
         self.over(gang)
         own = self._live.get(gang.queue)
-        if own is not None:  # the queue uses more now, so that less may be kept for it
+        if own is not None:  # the queue uses more now, so it may reserve less
             self._live[gang.queue] = self._judged(own)
             self._views.clear()
         runtime_s = gang.runtime_s
@@ -176,7 +180,7 @@ class HeadReservations:
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
     def waits(self, gang: GangView) -> Reason:
-        """Reserve nodes for a gang that does not fit, if it is the first of its queue; return the reason."""
+        """Reserve nodes for a gang that does not fit, if it is its queue's first gang; return the reason."""
         if gang.queue in self._heads:
             return NOTHING
         self._heads[gang.queue] = gang
@@ -190,16 +194,16 @@ class HeadReservations:
             self._views.clear()
         if own is None:
             return NOTHING
-        # The reason in its Placement names nobody.
+        # The reason in the Placement contains no names.
         return self._why(own) if self._session.inputs.names_others else own.why
 
     def stays(self, gang: GangView) -> None:
-        """Keep the queue position of a gang that is skipped in this cycle: others of its queue stay behind it."""
+        """Keep the queue position of a gang that is skipped in this cycle, so that later gangs stay behind it."""
         self._heads.setdefault(gang.queue, gang)
         self._asked.add(gang.uid)
 
     def _search(self, gang: GangView, known: Reservation | None) -> Reservation | None:
-        """Return a reservation that begins before the known one; None if there is none."""
+        """Return a reservation that begins earlier than the known one; None if there is no such reservation."""
         session = self._session
         search = ReservationSearch(
             session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
@@ -227,7 +231,7 @@ class HeadReservations:
         return replace(found, why=self._why(found))
 
     def _judged(self, reservation: Reservation) -> Reservation:
-        """Return a reservation as it counts now; its placement is written again if that is news."""
+        """Return a reservation as it applies now; if it has changed, its placement is written again."""
         found = judged(self._session, reservation)
         known = found.gang.placement.status.reserved_at if found.gang.placement else ""
         if found.why.params.get("aside", found.why) == found.suspended and readable_time(known) == found.since:
@@ -235,7 +239,7 @@ class HeadReservations:
         return replace(found, why=self._why(found), written=False)
 
     def close(self) -> None:
-        """Decide Reserve for new or changed reservations, and Unreserve for ended ones."""
+        """Decide Reserve for new or changed reservations, and Unreserve for ended reservations."""
         session = self._session
         session.cycle_reservations = self
         for uid in self._searched.keys() - self._asked:
@@ -251,7 +255,7 @@ class HeadReservations:
                 session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, each.since, self._why(each)))
 
     def _why(self, reservation: Reservation) -> Reason:
-        """Return the reason of a reservation, with its nodes in natural order of their names."""
+        """Return the reason of a reservation, with its nodes in the natural order of their names."""
         found, until, snapshot = self._known_releases(), reservation.at or 0.0, self._session.snapshot
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
@@ -265,11 +269,11 @@ class HeadReservations:
 
     @property
     def rooms(self) -> Sequence[Reservation]:
-        """Return the reserved amounts."""
+        """Return the current reservations."""
         return list(self._live.values())
 
     def left_by(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that this gang leaves to others, even in the cycle in which it becomes the head."""
+        """Return the capacity that this gang must leave free, even in the cycle in which it becomes the head."""
         if not self._live:
             return None
         view = tuple(queue for queue, each in self._live.items() if self._minds(gang, each))
@@ -278,7 +282,7 @@ class HeadReservations:
         return self._views[view]
 
     def over(self, gang: GangView) -> None:
-        """End the reservation of a gang that was placed."""
+        """End the reservation of a gang that has been placed."""
         own = self._live.get(gang.queue)
         if own is not None and own.gang.key == gang.key:
             del self._live[gang.queue]
@@ -300,7 +304,7 @@ class HeadReservations:
         return counts and not (self._comes_before(gang, reservation) or self._ends_before(gang, reservation))
 
     def _comes_before(self, gang: GangView, reservation: Reservation) -> bool:
-        """Return True for the gang of the reservation, and for gangs before it in the same queue."""
+        """Return True for the reservation's gang, and for gangs before that gang in the same queue."""
         if reservation.gang.queue != gang.queue:
             return False
         place = self._position.get(reservation.gang.key)
@@ -312,7 +316,7 @@ def _has_reserved_status(gang: GangView) -> bool:
 
 
 def patience_is_over(session: Session, gang: GangView) -> bool:
-    """Return True for a gang that has waited for `patience_s`, so nodes are reserved even without a known time."""
+    """Return True if a gang has waited for `patience_s`, so that nodes are reserved even without a known time."""
     waits = gang.group.status.true_condition("Unschedulable")
     waited_since = readable_time((waits and waits.last_transition_time) or gang.created)
     return waited_since is not None and session.now - waited_since >= session.reservations.patience_s

@@ -1,14 +1,14 @@
-"""Reservations of nodes for one gang: recorded and new ones, and the queues that they bind.
+"""Reservations of nodes for one gang, both recorded and new ones, and the queues that must respect them.
 
-A reservation is found by trial placements of the gang's whole minimum on the capacity that will be free, as in
-`allocate`. Capacity only grows with time, so a binary search finds the earliest time in a dozen trials. Affinity
-between pods is evaluated against the present pods.
+A reservation is found by trial placements of the gang's whole minimum on future free capacity, as in `allocate`. Free
+capacity only grows with time, so a binary search finds the earliest time in about a dozen trials. Affinity between pods
+is evaluated for the pods that run now.
 
-A reservation binds all queues if the head's queue is entitled to the amounts, else only its own queue. A queue may
-reserve up to its fair share (or its deserved or guaranteed amount, if that is more), minus its usage. While the head
-must wait for pods of its own queue, other queues are not bound, because they cannot shorten that wait. The same holds
-after a long time without success (`expiry_s`), for as long as `patience_s`. Gangs of its own queue behind it always
-leave the capacity free. Pure.
+A reservation binds all queues if the head's queue is entitled to the resources, otherwise only the head's queue. A
+queue may reserve up to its fair share (or its deserved or guaranteed resources, if these are more), minus its usage.
+While the head must wait for pods of its own queue, the reservation does not bind other queues, because they cannot
+shorten this wait. The same applies if the gang has not started for a long time (`expiry_s`); this exemption lasts for
+`patience_s`. Gangs of the head's own queue that come after the head always leave the capacity free. Pure.
 """
 
 from collections import Counter
@@ -36,28 +36,28 @@ from muster.api.muster.placement import PodSetPlacement, ranks_of
 from muster.api.muster.reason import NOTHING, Reason, stored
 
 LATER_S = 10.0
-"""Delay of an expected start up to which the placement is not written again."""
+"""Maximum delay of an expected start for which the placement is not written again."""
 SEARCH_INTERVAL_S = 5.0
-"""Time after a failed search until the next one for this gang, if nodes have changed."""
+"""Minimum time between a failed search and the next search for the same gang, if nodes have changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Reserved capacity with the gang's slots; `at` is in whole seconds."""
+    """Reserved capacity with the gang's slots; the time `at` is in whole seconds."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
     why: Reason = NOTHING
     written: bool = False
-    """True if the gang's Placement already has this reservation."""
+    """True if the gang's Placement already contains this reservation."""
     suspended: Reason = NOTHING
     """Reason why the reservation binds only the gang's queue; empty if it binds all queues."""
     since: float = 0.0
-    """Time since when the gang has nodes reserved, in whole seconds since the epoch."""
+    """Time since when nodes are reserved for the gang, in whole seconds since the epoch."""
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """Return the reservation of the gang's placement, with its time computed again; None if a node refuses the gang."""
+    """Return the reservation in the gang's placement with a new expected time; None if a node refuses the gang."""
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
@@ -87,14 +87,14 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
 
 
 def _when(session: Session, recorded: str, predicted: float | None) -> tuple[float | None, bool]:
-    """Return the expected beginning, and True if the placement has it precisely enough."""
+    """Return the expected beginning, and True if the time in the placement is precise enough."""
     before = readable_time(recorded)
     if predicted is None:
         return None, not recorded
     at = float(ceil(max(predicted, session.now)))
     if before is None:
         return at, False
-    over = before <= session.now and predicted <= session.now  # it may begin any moment, and is written so
+    over = before <= session.now and predicted <= session.now  # the reservation may begin at any moment
     return at, over or -1.0 <= at - before <= LATER_S or (predicted <= session.now < before)
 
 
@@ -112,24 +112,24 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
 
 @dataclass(frozen=True, slots=True)
 class ReservationSearch:
-    """An unsuccessful search."""
+    """Inputs of a search for a reservation that found nothing."""
 
     version: int
-    """Of the snapshot's arrays."""
+    """Version of the snapshot's arrays."""
     at: float
-    """Time in seconds since the epoch."""
+    """Time of the search, in seconds since the epoch."""
     improving: bool
-    """The gang had a reservation, and the search was for an earlier one."""
+    """True if the gang had a reservation, and the search was for an earlier one."""
     patient: bool
-    """The gang's `patience_s` was not over."""
+    """True if the gang had not yet waited for `patience_s`."""
 
 
 ReservationSearches = dict[str, ReservationSearch]
-"""By UID of the gang."""
+"""Maps the UID of a gang to its last search without result."""
 
 
 def worth_it(search: ReservationSearch, last: ReservationSearch | None) -> bool:
-    """Return True if a search may find more than the last one."""
+    """Return True if a search may find more than the last one did."""
     if last is None or last.improving != search.improving:
         return True
     changed = (last.version, last.patient) != (search.version, search.patient)
@@ -139,7 +139,7 @@ def worth_it(search: ReservationSearch, last: ReservationSearch | None) -> bool:
 def earliest(
     session: Session, gang: GangView, releases: Releases, taken: Amounts, before: float | None
 ) -> Reservation | None:
-    """Return the earliest reservation (`before` that time, if given), without capacity `taken` by others, or None."""
+    """Return the earliest reservation (before `before`, if given) on capacity that is not `taken`; None without one."""
     free = session.snapshot.free - taken
     most = len(releases.times) if before is None else releases.until(before)
     steps = np.flatnonzero(np.diff(releases.times[:most], append=np.inf) > 0) + 1  # after each distinct time
@@ -158,9 +158,9 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others: bool) -> Reservation | None:
-    """Return a reservation without a known time, preferring nodes with the least usage by gangs.
+    """Return a reservation without a known time, preferably on nodes with the least usage by gangs.
 
-    None if the gang fits nowhere.
+    Returns None if the gang fits nowhere.
 
     With `of_others`, only capacity of other queues' gangs is expected to become free.
     """
@@ -185,7 +185,7 @@ def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others
 
 
 def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[int, list[Operation]] | None:
-    """Return the lowest of 0 … count-1 that succeeds, with its result; all above it must succeed too."""
+    """Return the lowest of 0 … count-1 that succeeds, with its result; all higher numbers must also succeed."""
     result = tried(count - 1) if count else None
     if result is None:
         return None
@@ -201,7 +201,7 @@ def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[
 
 
 def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] | None:
-    """Return the allocations of the gang's minimum if `free` were free; the session is restored afterwards."""
+    """Return the allocations of the gang's minimum if `free` were the free capacity; then restore the session."""
     snapshot, reserved = session.snapshot, session.reserved
     before, statement = snapshot.free, Statement(session)
     snapshot.free, session.reserved = free, None
@@ -216,7 +216,7 @@ def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] |
 
 
 def _too_little(session: Session, ask: Ask) -> bool:
-    """Return True if some pod set does not fit even alone; a cheap check that ends most failing trials."""
+    """Return True if a pod set does not fit even alone; this cheap check ends most failing trials."""
     for pod_set in ask.gang.pod_sets:
         need = ask.minimum[pod_set.name]
         if need and pod_set.cls is not None and not pod_set.mixed:
@@ -227,7 +227,7 @@ def _too_little(session: Session, ask: Ask) -> bool:
 
 
 def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int64], Amounts]:
-    """Return the columns of these slots, and the amounts that they take there."""
+    """Return the columns of these slots' nodes, and the resources that the slots take there."""
     columns = np.unique(np.array([operation.column for operation in operations], dtype=np.int64))
     need = np.zeros((session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
     for operation in operations:
@@ -236,7 +236,7 @@ def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int
 
 
 def judged(session: Session, reservation: Reservation) -> Reservation:
-    """Return the reservation in its current scope: all queues, or only its own, with the reason."""
+    """Return the reservation with the queues that it binds now: all queues, or only its own with the reason."""
     queue, rules, suspended = reservation.gang.queue, session.reservations, NOTHING
     since = _since(session, reservation.gang)
     if session.now >= since + rules.expiry_s:
@@ -251,7 +251,7 @@ def judged(session: Session, reservation: Reservation) -> Reservation:
 
 
 def _since(session: Session, gang: GangView) -> float:
-    """Return the time since when the gang has nodes reserved; now, if that time and the pause after it are over."""
+    """Return the time since when nodes are reserved for the gang; now, if that time and the pause after it are over."""
     rules, now = session.reservations, float(floor(session.now))
     known = readable_time(gang.placement.status.reserved_at) if gang.placement else None
     if known is None or known > now or session.now >= known + rules.expiry_s + rules.patience_s:
@@ -260,7 +260,7 @@ def _since(session: Session, gang: GangView) -> float:
 
 
 def _within_share(session: Session, queue: str, need: Amounts) -> bool:
-    """Return True if the queue may keep `need`, int64 of shape (resources, nodes); always True without shares."""
+    """Return True if the queue may reserve `need`, int64 of shape (resources, nodes); always True without shares."""
     hooks = session.hooks
     fair, used = hooks.get_queue_fair_share.call(queue), hooks.get_queue_allocated_resources.call(queue)
     if fair is None or used is None:
@@ -272,7 +272,7 @@ def _within_share(session: Session, queue: str, need: Amounts) -> bool:
 
 
 def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
-    """Return True if, on some node, the head does not fit beside the usage of its own queue."""
+    """Return True if the head does not fit on some node beside the usage of its own queue."""
     columns, snapshot = reservation.columns, session.snapshot
     own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
     return bool((reservation.need > snapshot.allocatable[:, columns] - own)[np.nonzero(reservation.need)].any())

@@ -69,12 +69,12 @@ def test_who_may_see_the_gang_gets_its_name() -> None:
     found = named(stored(written(EVICTED), str(EVICTED)), "Job a gang")
     assert str(found) == (
         "its 2 pods were evicted: preempted by Job a gang of priority 10 in queue default; its last checkpoint is of "
-        f"step 7, saved at {AT}; it waits until the Job makes new ones"
+        f"step 7, saved at {AT}; the gang waits until the Job creates new pods"
     )
     assert named(quoted(text="by a gang"), "Job a") == quoted(text="by a gang")
     told = preempted(10, "default", "Job mine")
     assert named(told, "Job ns/mine") == told
-    assert eviction(found) == str(found).removesuffix("; it waits until the Job makes new ones")
+    assert eviction(found) == str(found).removesuffix("; the gang waits until the Job creates new pods")
     assert eviction(quoted(text="it went")) == "it went"
 
 

@@ -82,7 +82,7 @@ def test_the_longest_delay_of_new_pods_is_named(kind: str, ends: str) -> None:
     owner = OwnerReference(api_version=kind, kind="Job", name="low", uid="uid-low", controller=True)
     world.change(world.state.groups[victim], owner_references=[owner])
     [why] = [each.message for each in of(world.cycle(), Unschedulable) if each.gang.key == victim]
-    assert why.endswith(f"; it waits until the Job makes new ones{ends}")
+    assert why.endswith(f"; the gang waits until the Job creates new pods{ends}")
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,7 @@ def test_borrowers_leave_when_the_lender_loses_a_member(mark: str, value: str) -
     victims = {victim.key for victim, _ in place.victims}
     assert len(victims) == 1
     assert victims < {other, second}
-    why = "it runs on spares that a gang of queue default needs for members that it has lost"
+    why = "the gang runs on spare slots that a gang of queue default needs for members that it has lost"
     assert str(place.victims_reason) == why
     written = world.place(place)
     (gone,) = victims

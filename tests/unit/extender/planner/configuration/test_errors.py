@@ -52,7 +52,7 @@ def test_every_unknown_name_is_an_error() -> None:
     ("tiers: {plugins: []}", "tiers: must be a list"),
     ("tiers: [{plugins: [{arguments: {}}]}]", "tiers[0].plugins[0].name: must be the name of a plugin"),
     ("tiers: [{plugins: [{name: tdm, arguments: 3}]}]", "tiers[0].plugins[0].arguments: must have fields, as in"),
-    ("tiers: [", "this is not YAML: "),
+    ("tiers: [", "the text is not YAML: "),
 ])  # fmt: skip
 def test_a_wrong_shape_is_an_error(text: str, error: str) -> None:
     """With what it must be."""
@@ -90,7 +90,7 @@ def test_what_came_later_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     action, plugin, unknown = report_of(LATER).errors
     for error, name in ((action, "there is no action 'tidy'"), (plugin, "there is no plugin 'quietnodes'")):
         assert name in error
-        assert error.endswith("it was installed after this process started: restart the process")
+        assert error.endswith("the package was installed after this process started: restart the process")
     assert unknown.startswith("tiers[0].plugins[1]: there is no plugin 'nobodys'; valid plugins: ")
     assert "restart" not in unknown
     with pytest.raises(ValueError, match="quietnodes"):
@@ -142,7 +142,7 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
         ("configurations[0].arguments.overcommit-factor", "it is an argument of the plugin overcommit"),
         ("metrics", "no plugin of Muster reads the load of nodes"),
     ]
-    assert "tiers: gang: different: it is always active, and first: members start together or not at all" in [
+    assert "tiers: gang: different: the plugin is always active, and first: members start together or not at all" in [
         *report_of("tiers: [{plugins: [{name: predicates}]}]").lines()
     ]
     actions, plugins = parts_of(config.parse(DIFFERENT))

@@ -30,14 +30,14 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"binpack.resources": "a", "binpack.resources.a": "x"}, "binpack.resources.a is 'x'"),
     ],
     "fragmentation": [({"filling": 1}, "valid arguments: fill, coverage, kinds"),
-                      ({"fill": 2}, "fill is 2.0; it must be from 0 to 1"),
-                      ({"coverage": 1.5}, "coverage is 1.5; it must be from 0 to 1")],
+                      ({"fill": 2}, "fill is 2.0; the value must be from 0 to 1"),
+                      ({"coverage": 1.5}, "coverage is 1.5; the value must be from 0 to 1")],
     "dynamicresources": [
-        ({"groupClaims": each}, f"groupClaims is {each!r}; it may be true or false") for each in ("yes", 1, None)
+        ({"groupClaims": each}, f"groupClaims is {each!r}; the value must be true or false") for each in ("yes", 1, None)
     ],
     "proportion": [
-        ({"rounding": "floor"}, "rounding is 'floor'; it may be 'exact' or 'kai'"),
-        ({"kValue": "many"}, "kValue is 'many', which is no number"),
+        ({"rounding": "floor"}, "rounding is 'floor'; the value must be 'exact' or 'kai'"),
+        ({"kValue": "many"}, "kValue is 'many', which is not a number"),
         ({"relcaimerSaturationMultiplier": 0.9}, "relcaimerSaturationMultiplier is 0.9; it must be 1 or more"),
         ({"halfLife": "soon"}, "halfLife: 'soon' is not a duration"),
         ({"halfLife": "0s"}, "halfLife is 0 s; it must be more than 0"),
