@@ -1,4 +1,4 @@
-"""The times and limits on which the planner's cycles depend."""
+"""Times and limits that the planner's cycles use."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -15,19 +15,19 @@ Part = Annotated[float, Meta(gt=0, le=1)]
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """One installation's values; extender.settings.ExtenderSettings has the same, with the reason for each default.
+    """Times and limits of one installation, which extender.settings.ExtenderSettings explains.
 
-    On the wire (published, recorded, in snapshots) fields have their names in settings files.
+    On the wire (published, recorded, in snapshots) the fields have their names in settings files.
     """
 
     recovery_s: Seconds = field(name="recoveryTimeout", default=30.0)
     """Time after which the members of a partly bound gang are evicted."""
     staleness_grace_s: float = field(name="stalenessGrace", default=60.0)
-    """Time that a gang may wait for lost members before the rest is evicted; negative means forever."""
+    """Time that a gang may wait for lost members before its other members are evicted; negative means forever."""
     growth_delay_s: Seconds = field(name="growthDelay", default=1.0)
-    """Time from a gang's start until it gets more than its minimum; 0 means at once, if capacity is free."""
+    """Time from a gang's start until it gets more than its minimum; with 0, it grows at once if capacity is free."""
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=600.0)
-    """Longest time between the notice of an eviction and the eviction; 0: pods get no notice."""
+    """Maximum time between an eviction notice and the eviction; with 0, pods get no notice."""
     node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=30.0)
     """Time that gangs wait for an unresponsive node, unless a gang sets its own time."""
     fault_stop: Part = field(name="faultStop", default=0.55)
@@ -35,7 +35,7 @@ class Timing(Struct, frozen=True, kw_only=True):
 
     @property
     def longest_grace_s(self) -> float:
-        """Longest grace period of an evicted pod; a pod's own may be longer, and others wait for its capacity."""
+        """Maximum grace period of an evicted pod for which others wait; a pod's own may be longer."""
         return max(self.longest_notice_s, DEFAULT_GRACE_S)
 
 
@@ -44,11 +44,11 @@ DEADLINE_S: Final = 30.0
 DEADLINE_PER_SLOT_S: Final = 0.1
 """Seconds per pod from creation to binding on a busy API server: ten pods a second."""
 MAX_PLACEMENT_DELAY_S: Final = 600.0
-"""Longest delay of the next placement of a gang whose pods were not created in time, and of its next evictions."""
+"""Maximum delay of a gang's next placement after its pods were not created in time, and of its next evictions."""
 MOST_SLOTS: Final = 20_000
-"""Slots beyond which no placement gets more time."""
+"""Number of slots above which a placement gets no more time."""
 CLOCKS_S: Final = 60.0
-"""Difference in seconds between two machines' clocks that does not count as a clock set back."""
+"""Difference in seconds between two machines' clocks that does not count as a clock that was set back."""
 
 
 def arrival_s(slots: int) -> float:
@@ -57,17 +57,19 @@ def arrival_s(slots: int) -> float:
 
 
 def is_over(until_s: float, now_s: float, most_s: float) -> bool:
-    """Return True for a time that has passed, or that is more than `most_s` ahead.
+    """Return True for a time that has passed or is more than `most_s` ahead.
 
-    A time is set at most `most_s` ahead; if it is further, the clock was set back, and a wait for it would be too long.
+    Times are set at most `most_s` ahead; a later time means that the clock was set back, and a wait for it would be too
+    long.
     """
     return not now_s < until_s <= now_s + most_s + CLOCKS_S
 
 
 def timing_of(values: Mapping[str, Any]) -> tuple[Timing, list[str]]:
-    """Read values by their names on the wire; return also a sentence for each unusable one.
+    """Parse values by their names on the wire; also return a sentence for each unusable value.
 
-    An unusable value is replaced by its default. Unknown names are ignored: a later version publishes and records more.
+    An unusable value is replaced by its default. Unknown names are ignored, because a later version publishes and
+    records more values.
     """
     usable: dict[str, Any] = {}
     problems = []

@@ -230,32 +230,32 @@ class GangView:
 
     @property
     def taken_by_set(self) -> dict[str, int]:
-        """Pod set → the same number."""
+        """Maps a pod set to the number of its members that are bound or have succeeded."""
         return {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
 
     @property
     def has_extras(self) -> bool:
-        """True if it has started, and has more members than its minimum."""
+        """True if the gang has started and has more members than its minimum."""
         return self.started and self.taken > self.floor.min_member
 
     @property
     def started(self) -> bool:
-        """True if the gang has (or had, in this run) its minimum; then new members are placed when they arrive."""
+        """True if the gang has its minimum, or had it in this run; new members are then placed when they arrive."""
         return self.phase in _STARTED
 
     @property
     def incomplete(self) -> bool:
-        """True if some members have a node, but never enough to start; this state must not last."""
+        """True if some members have a node, but never enough to start; this state must be short."""
         return self.phase in _INCOMPLETE
 
     @property
     def begun(self) -> bool:
-        """True if any member is known to have had a node, in this run or an earlier one."""
+        """True if a member is known to have had a node, in this run or an earlier one."""
         return self.incomplete or self.started or once_whole(self.placement)
 
     @cached_property
     def at_rest(self) -> bool:
-        """True if only placing it remains to be done until one of its objects changes."""
+        """True if nothing but placement remains to be done until one of the gang's objects changes."""
         pinned = any(pod.pinned for pod in self.pods)
         return not (self.active or self.incomplete or pinned or self.outgrew_minimum)
 
@@ -271,22 +271,22 @@ class GangView:
 
     @cached_property
     def open_slots(self) -> Mapping[str, Sequence[int]]:
-        """The ranks of open slots by pod set."""
+        """Ranks of open slots by pod set."""
         begun = self.begun
         return {pod_set.name: pod_set.open_slots(begun=begun) for pod_set in self.pod_sets}
 
     @property
     def minimums(self) -> dict[str, int]:
-        """Pod set → members that must start; all 0 if minMember is below their sum (Volcano's gang rule)."""
+        """Maps a pod set to the members that must start; all 0 if minMember is below their sum (Volcano's rule)."""
         return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
 
     def certainly_needed(self) -> dict[str, int]:
-        """Members per pod set without which it cannot start; the rest of minMember may be members of any set."""
+        """Members per pod set without which the gang cannot start; the rest of minMember may be of any set."""
         needed = self.minimums
         if len(self.pod_sets) == 1:
             needed[self.pod_sets[0].name] = self.min_member
             if makes_all_alike(self.group.metadata) and not self.pod_sets[0].mixed:
-                return needed  # some of its pods may not exist yet
+                return needed  # some pods of the gang may not exist yet
         return {each.name: min(needed[each.name], each.replicas) for each in self.pod_sets}
 
     def satisfied(self, counts: Mapping[str, int]) -> bool:
@@ -294,12 +294,12 @@ class GangView:
         return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
     def viable(self, counts: Mapping[str, int]) -> bool:
-        """Return True if these members per pod set are enough to continue, even if minimums were raised since."""
+        """Return True if these members per pod set are enough to continue, even if minimums have been raised since."""
         least = self._kept or self._today
         return enough(counts, least.min_member, least.min_task_member)
 
     def viable_without(self, uids: Container[str]) -> bool:
-        """Return True if its members are enough to continue without the pods with these UIDs."""
+        """Return True if the gang's members are enough to continue without the pods with these UIDs."""
         counts = self.taken_by_set
         for pod in self.pods:
             if pod.uid in uids and pod.taken and pod.slot and pod.slot.pod_set in counts:
@@ -307,7 +307,7 @@ class GangView:
         return self.viable(counts)
 
     def started_with(self) -> StartedWith:
-        """Return the minimum to record: the present one once reached, else at most the recorded or reached one."""
+        """Return the minimum to record: the present one once reached, else the recorded or reached one if lower."""
         counts = self.taken_by_set
         if self.satisfied(counts):
             return self._today
@@ -315,7 +315,7 @@ class GangView:
 
     @property
     def floor(self) -> StartedWith:
-        """The minimum to start, or to continue once it has started; members above it are growth."""
+        """The minimum to start, or to continue after the start; members above it are growth."""
         today = StartedWith(min_member=self.min_member, min_task_member=self.minimums)
         return (self._kept if self.started else None) or today
 
@@ -332,24 +332,24 @@ class GangView:
 
     @property
     def _kept(self) -> StartedWith | None:
-        """The recorded minimum, limited to the present one; None if there is none."""
+        """The recorded minimum, limited to the present one; None without a record."""
         known = self.placement.status.started_with if self.placement and once_whole(self.placement) else None
         return None if known is None else lower(self._today, known)
 
     @property
     def gated_by_others(self) -> list[PodRecord]:
-        """Its pods that wait for scheduling gates other than Muster's."""
+        """Pods of the gang that wait for scheduling gates other than Muster's."""
         return [pod for pod in self.pods if pod.waiting and pod.other_gates]
 
     @property
     def has_pods(self) -> bool:
-        """True if enough of its pods exist to start."""
+        """True if enough pods of the gang exist to start."""
         return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
 
     def waits_until(self, now: float) -> str:
-        """Return the earliest time of its next placement (RFC 3339); empty: now.
+        """Return the earliest time of the gang's next placement (RFC 3339); empty if it may be placed now.
 
-        The arrival of missing pods ends the wait.
+        The wait also ends when missing pods arrive.
         """
         until = self.placement.status.not_before if self.placement else ""
         over = is_over(parse_time(until) or 0.0, now, MAX_PLACEMENT_DELAY_S)
@@ -357,7 +357,7 @@ class GangView:
 
     @property
     def was_not_bound(self) -> bool:
-        """True if its last placement ended because existing pods were not bound."""
+        """True if the gang's last placement ended because existing pods were not bound."""
         why = self.placement.status.why if self.placement else None
         return why is not None and why.code == reasons.placements.NOT_BOUND
 

@@ -1,8 +1,9 @@
 """PodGroups, their Placements and Jobs, and the views of gangs that are built from them.
 
-A gang of a thousand pods brings thousands of events. So an event only marks the gang as `dirty`, and `check` builds its
-view when it is needed. A PodGroup or Placement that is older than the known version is ignored. The planner knows its
-own writes as soon as the API server has confirmed them, while the watch may still deliver an earlier version.
+The creation of a gang of a thousand pods causes thousands of events. Therefore an event only marks the gang as `dirty`,
+and `check` builds its view when the view is needed. A PodGroup or Placement that is older than the known version is
+ignored. The planner knows its own writes once the API server has confirmed them, while the watch may still deliver an
+earlier version.
 """
 
 from collections import Counter
@@ -70,7 +71,7 @@ class Priorities:
         self._classes: dict[str, PriorityClass] = {}
 
     def update_class(self, name: str, new: PriorityClass | None) -> None:
-        """Update a PriorityClass; None: it is gone."""
+        """Update a PriorityClass, or (with None) remove it."""
         put_entry(self._classes, name, new)
 
     def of_gang(self, name: str, pods: Sequence[PodRecord], templates: Iterable[Template]) -> tuple[int, bool]:
@@ -94,7 +95,7 @@ class Priorities:
         return known is None or known.preemption_policy != "Never"
 
     def _of_pod(self, pod: PodRecord) -> int:
-        """Return the priority that the API server wrote into the pod, or would write into one from a file."""
+        """Return the priority in the pod; for a pod from a file, the priority that the API server would write."""
         return self._of_new_pod(pod.priority_class) if pod.priority is None else pod.priority
 
     def _of_new_pod(self, name: str) -> int:
@@ -110,25 +111,25 @@ class GangTable:
     def __init__(self, templates: Templates) -> None:
         self.groups: dict[str, PodGroup] = {}
         self.placements: dict[str, Placement] = {}
-        """Key of a gang → its valid placement: an object, or a note in the PodGroup."""
+        """Maps a gang to its valid placement, which is an object or an annotation of the PodGroup."""
         self._objects: dict[str, Placement] = {}
         self._notes: dict[str, Placement] = {}
         self.jobs: dict[str, Job] = {}
-        """UID → Job, without the unread parts of its templates."""
+        """Maps a UID to a Job, without the parts of its templates that planning does not read."""
         self.priorities = Priorities()
         self.views: dict[str, GangView] = {}
-        """Key of a gang → its view, as of the last `check`."""
+        """Maps a gang to its view, as of the last `check`."""
         self.dirty: set[str] = set()
-        """Keys of gangs that have changed since their last view."""
+        """Keys of gangs that have changed since their last view was built."""
         self._templates = templates
         self._of_job: dict[tuple[str, str], str] = {}
-        """Namespace and UID of a Job → key of its gang. The namespace matters: a PodGroup elsewhere may also name the
-        Job as its owner."""
+        """Maps the namespace and UID of a Job to the key of its gang. The namespace is needed because a PodGroup in
+        another namespace may also name the Job as its owner."""
         self._arrivals: dict[str, int] = {}
         self._counter = count()
 
     def on_group(self, old: PodGroup | None, new: PodGroup | None) -> str | None:
-        """Update a PodGroup; return the key of its gang, None if nothing follows from the change."""
+        """Update a PodGroup; return the key of its gang, or None if the change has no effect."""
         key = _take_in(self.groups, old, new)
         if key is None:
             return None
@@ -146,7 +147,7 @@ class GangTable:
         return key
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> str | None:
-        """Update a Placement; return the key of its gang, None if nothing follows from the change."""
+        """Update a Placement; return the key of its gang, or None if the change has no effect."""
         item = new or old
         key = _take_in(self._notes if item is not None and is_noted(item) else self._objects, old, new)
         if key is not None:
@@ -154,7 +155,7 @@ class GangTable:
         return key
 
     def on_job(self, old: Job | None, new: Job | None) -> str | None:
-        """Update a Job; return the key of its gang, None if nothing follows from the change."""
+        """Update a Job; return the key of its gang, or None if the change has no effect."""
         job = new or old or Job()
         planned = planned_job(new) if new is not None else None
         known = put_entry(self.jobs, job.metadata.uid, planned)
@@ -164,7 +165,7 @@ class GangTable:
         return self.of_job(job)
 
     def _choose(self, key: str) -> None:
-        """Choose the later of object and note; if they are equal, the object, which was created from the note."""
+        """Choose the later of object and annotation; if equal, the object, which was created from the annotation."""
         one, note = self._objects.get(key), self._notes.get(key)
         chosen = one or note
         if one is not None and note is not None:
@@ -173,7 +174,7 @@ class GangTable:
         put_entry(self.placements, key, chosen)
 
     def placement_of(self, key: str) -> Placement | None:
-        """Return the placement of a gang, unless it was made for an earlier PodGroup of the same name."""
+        """Return the placement of a gang, unless it belongs to an earlier PodGroup of the same name."""
         placement, group = self.placements.get(key), self.groups.get(key)
         same = placement and group and placement.spec.pod_group_uid == group.metadata.uid
         return placement if same else None
@@ -189,12 +190,12 @@ class GangTable:
         return job if job and group and job.metadata.namespace == group.metadata.namespace else None
 
     def some_done(self, key: str) -> bool:
-        """Return True if the Job of a gang has noted members that have succeeded, whose pods may be gone."""
+        """Return True if the gang's Job has recorded members that have succeeded, whose pods may be gone."""
         job = self._job_of(self.groups.get(key))
         return job is not None and SUCCEEDED in job.status.controlled_resources
 
     def certainly_started(self, key: str, pods: PodTable) -> bool | None:
-        """Return the present `GangView.started`; None if only a view can answer."""
+        """Return the present `GangView.started`, or None if a view is needed to know it."""
         if pods.alive[key] and once_whole(self.placement_of(key)):
             return True
         group, known = self.groups.get(key), self.views.get(key)
@@ -256,12 +257,12 @@ class GangTable:
 
 
 def _parts_of_gang(job: Job) -> tuple[object, object]:
-    """Return the parts of a Job that its gang depends on."""
+    """Return the parts of a Job on which its gang depends."""
     return job.spec, job.metadata.annotations
 
 
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
-    """Put an object into a table, or remove a deleted one; return its key, None if the change is already known."""
+    """Add an object to a table or remove a deleted one; return its key, or None if the change is already known."""
     item = new or old
     if item is None:
         return None
@@ -271,7 +272,7 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
         if known is None or known.metadata.uid != item.metadata.uid:
             return None
     elif known is not None and new is not known and (is_older(new, known) or new == known):
-        return None  # Muster's own writes arrive twice, as response and by the watch
+        return None  # Muster's own writes arrive twice, as a response and by the watch
     put_entry(table, key, new)
     return key
 
@@ -279,14 +280,14 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
 def _named_for_one_life(group: PodGroup) -> bool:
     """Return True if pods of an earlier owner of the same name cannot name the PodGroup.
 
-    The PodGroup has no owner, a Volcano Job owns it, or its name ends with the owner's UID.
+    The PodGroup has no owner, belongs to a Volcano Job, or has a name that ends with the owner's UID.
     """
     owner = group.metadata.controller
     return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
 
 
 def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
-    """Return the pods that may belong to the gang, without pods of an earlier or later owner of the same name.
+    """Return the pods that may belong to the gang, without pods of an earlier or later owner with the same name.
 
     A workload that is deleted and created again has, for a while, pods of both incarnations, and the PodGroup of one of
     them. New pods must not be planned as replacements in a gang that is about to be deleted, and old pods must not
@@ -300,7 +301,7 @@ def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
 
 
 def _uid_of(pod: PodRecord, owner: OwnerReference, label: str) -> str:
-    """Return the UID of the gang's owner as the pod knows it; empty if it does not."""
+    """Return the UID of the gang's owner as recorded in the pod; empty without a record."""
     if pod.controller == f"{owner.kind}/{owner.name}":
         return pod.controller_uid
     return pod.labels.get(label, "") if label else ""

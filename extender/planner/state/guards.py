@@ -1,7 +1,7 @@
-"""Protection of a gang's pods from eviction for others: its marks, its own budget, and PodDisruptionBudgets.
+"""Protection of a gang's pods from evictions for other gangs: annotations, own budget, PodDisruptionBudgets.
 
-Capacity that cannot be reclaimed may not be borrowed. So a gang that may not be evicted as a whole is limited to its
-queue's deserved amount (`fairshare.refusals`), and victim searches use the same rules (`victims.units`).
+A gang may not borrow capacity that cannot be reclaimed from it. Therefore a gang that may not be evicted as a whole is
+limited to what its queue deserves (`fairshare.refusals`). Victim searches use the same rules (`victims.units`).
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ class Guards:
         ]
 
     def can_be_taken_back(self, gang: GangView) -> bool:
-        """Return True if all pods of a gang may be evicted for others, so that it may borrow capacity owed to others.
+        """Return True if all pods of a gang may be evicted for other gangs, so that the gang may borrow their capacity.
 
         This excludes gangs with `preemptable: "false"` or a budget of their own (jdb-*), and gangs with a pod that a
         PodDisruptionBudget counts. The evictions that this budget allows now do not matter: once evicted pods wait, it
@@ -61,7 +61,7 @@ class Guards:
 
 
 def own_allowance(gang: GangView, alive: int) -> int | None:
-    """Return how many of its `alive` pods the gang's own budget (annotations jdb-*) lets go; None without one."""
+    """Return how many of the gang's `alive` pods its own budget (annotations jdb-*) lets go; None without a budget."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)
@@ -71,7 +71,7 @@ def own_allowance(gang: GangView, alive: int) -> int | None:
 
 
 def _lets_all_go(gang: GangView) -> bool:
-    """Return True if the gang's own budget, if any, lets all of its pods be evicted, however many run."""
+    """Return True if the gang's own budget, if there is one, never forbids the eviction of all its pods."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return _number(said[JDB_MIN_AVAILABLE], gang, up=True) <= 0
@@ -79,7 +79,7 @@ def _lets_all_go(gang: GangView) -> bool:
 
 
 def _number(text: str, gang: GangView, *, up: bool) -> int:
-    """Return the number of pods for a number or a percentage of the gang; an unreadable text protects every pod."""
+    """Return the number of pods for a number or a percentage of the gang; an unreadable text protects all pods."""
     size, number = _size(gang), whole_number(text.removesuffix("%"))
     if number is None:
         return size if up else 0

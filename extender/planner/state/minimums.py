@@ -1,10 +1,10 @@
 """The minResources of PodGroups, as charged against the limits of queues.
 
-A PodGroup may request more than its members do: Spark's has the resources of all executors, and one member, the driver.
-While such a gang has any pod, it is charged at least its minResources. So quota remains for its further pods (Volcano's
-plugin capacity: inqueue resources). Succeeded members count as if they still used their amounts. Spare slots count
-towards minResources, because they become pods of the gang; devices of claims are charged in addition. PodGroups that
-Muster creates, and independent pods, are charged for their pods alone.
+A PodGroup may request more than its members do: Spark's PodGroup has the resources of all executors, but only one
+member, the driver. While such a gang has any pod, it is charged at least its minResources. Quota therefore remains for
+further pods of the gang (Volcano's plugin capacity: inqueue resources). Succeeded members count as if they still used
+their resources. Spare slots count towards minResources, because they become pods of the gang; devices of claims are
+charged in addition. PodGroups that Muster creates, and independent pods, are charged only for their pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ def min_resources(gang: GangView) -> Vector:
 
 
 def floor_of(gang: GangView) -> Vector:
-    """Return the minimum charge of a gang while it has pods; empty: it is charged for its pods alone."""
+    """Return the minimum charge of a gang with pods; empty if the gang is charged only for its pods."""
     if gang.independent or not holds_min_resources(gang.group.metadata):
         return {}
     floor = min_resources(gang)
@@ -36,14 +36,14 @@ def floor_of(gang: GangView) -> Vector:
 
 
 class MinResources:
-    """Gangs with minResources, by key: their least charge, and the use of their pods without claims."""
+    """Gangs with minResources, by key: their minimum charge, and the usage of their pods without claims."""
 
     def __init__(self) -> None:
         self._floors: dict[str, Vector] = {}
         self._used: dict[str, Vector] = {}
 
     def copy(self) -> "MinResources":
-        """Return a copy; the vectors in it are never changed."""
+        """Return a copy that shares the vectors, which are never changed."""
         other = MinResources()
         other._floors, other._used = dict(self._floors), dict(self._used)
         return other
@@ -57,29 +57,29 @@ class MinResources:
         return iter(self._floors)
 
     def put(self, gang: str, floor: Vector, used: Vector) -> None:
-        """Set the least charge and the use of a gang; without a floor the gang is forgotten."""
+        """Set the minimum charge and the usage of a gang; without a floor, remove the gang."""
         if floor:
             self._floors[gang], self._used[gang] = floor, used
         elif gang in self._floors:
             del self._floors[gang], self._used[gang]
 
     def used(self, gang: str) -> Vector:
-        """Return the use of a gang's pods, for a gang with minResources."""
+        """Return the usage of the pods of a gang with minResources."""
         return self._used[gang]
 
     def rest(self, gang: str) -> Vector:
-        """Return the part of the gang's charge above the use of its pods."""
+        """Return the part of the gang's charge that exceeds the usage of its pods."""
         return subtract(self._charge(gang, self._used[gang]), self._used[gang]) if gang in self else {}
 
     def growth(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Return the growth of the gang's charge if it gets these further amounts (with sign -1: loses them)."""
+        """Return the growth of the gang's charge if it gets these resources; with sign -1, if it loses them."""
         if gang not in self:
             return scale(amounts, sign)
         used = self._used[gang]
         return subtract(self._charge(gang, add(used, scale(amounts, sign))), self._charge(gang, used))
 
     def count(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Add amounts to the use of a gang's pods (with sign -1: subtract them); return the growth of its charge."""
+        """Add resources to the usage of a gang's pods (with sign -1: subtract); return the growth of its charge."""
         growth = self.growth(gang, amounts, sign)
         if gang in self:
             self._used[gang] = add(self._used[gang], scale(amounts, sign))

@@ -1,10 +1,10 @@
-"""Native PodGroups; a group with a pod of one of Muster's schedulers is a gang.
+"""Native PodGroups; a native PodGroup with a pod of one of Muster's schedulers is a gang.
 
-The scheduler of a group is not in the API; only its pods name one. Until a pod is seen, Muster does not touch
-the group. The name of a gang differs from the name of its native group. If a Volcano PodGroup has the gang's name, the
-Volcano PodGroup is the gang, and Muster excludes it.
+In the API, a group does not name its scheduler; only its pods do. Until a pod of the group is known, Muster does not
+touch the group. The name of a gang differs from the name of its native group. If a Volcano PodGroup has this name, that
+PodGroup is the gang, and Muster excludes it.
 
-Groups of groups (CompositePodGroup) with constraints across their parts are not planned: the parts are excluded.
+A CompositePodGroup (a group of groups) with constraints across its groups is not planned: the groups are excluded.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -22,12 +22,12 @@ from muster.api.muster.native import as_group, binds_parts, held_queue, is_nativ
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 MOST_LEVELS = 8
-"""Maximum number of groups of groups that are checked above a group; the API allows four levels."""
+"""Maximum number of CompositePodGroups that are checked above a group; the API allows four levels."""
 
 
 @dataclass(slots=True, eq=False)
 class NativeGroups:
-    """Native groups by the key of their gang. `gangs` are the state's gangs; `put` adds or removes one.
+    """Native groups, by the key of their gang. `gangs` has the gangs of the state; `put` adds or removes a gang.
 
     `changed` marks a gang whose reason in `excluded` (by key) has changed. `namespace_queue` returns a namespace's
     queue. `claims_changed` gets the claims that a group's pods shared before and share now.
@@ -44,11 +44,11 @@ class NativeGroups:
     _composites: dict[str, CompositePodGroup] = field(default_factory=dict)
     _workloads: dict[str, Object] = field(default_factory=dict)
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
-    """Key of a Workload → keys of gangs."""
+    """Maps a Workload to the keys of its gangs."""
     _reported: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
-    """Key of a gang → its oldest pod, which makes it Muster's, and the queue that this pod names."""
+    """Maps a gang to its oldest pod, which makes it Muster's gang, and to the queue that this pod names."""
     _podless: set[str] = field(default_factory=set)
-    """Keys of gangs without pods; a later group of the same name is Muster's only once it has a pod."""
+    """Keys of gangs without pods; a later group of the same name becomes Muster's only when it has a pod."""
 
     def on_group(self, old: NativePodGroup | None, new: NativePodGroup | None) -> bool:
         """Update a group; return True if this changes a gang."""
@@ -85,7 +85,7 @@ class NativeGroups:
         return bool([key for key in keys if self.settle(key)])
 
     def on_composite(self, old: CompositePodGroup | None, new: CompositePodGroup | None) -> bool:
-        """Update a group of groups; return True if this changes a gang."""
+        """Update a CompositePodGroup; return True if this changes a gang."""
         meta = (new or old or CompositePodGroup()).metadata
         known = put_entry(self._composites, meta.key, new)
         if known is not None and new is not None and known.spec == new.spec:
@@ -103,7 +103,7 @@ class NativeGroups:
         return bool([key for key in keys if self.settle(key)])
 
     def on_pod(self, record: PodRecord) -> None:
-        """Note a pod, which may make the group of its gang Muster's."""
+        """Record a pod, which may make its group a gang of Muster."""
         if record.gang is None or not record.ours:
             return
         self._podless.discard(record.gang)
@@ -115,14 +115,14 @@ class NativeGroups:
             self.settle(record.gang)
 
     def without_pods(self, key: str) -> None:
-        """Note that a gang has no pods left; its group stays Muster's."""
+        """Record that a gang has no pods left; its group stays Muster's."""
         if key in self.groups:
             self._podless.add(key)
         else:
             self._reported.pop(key, None)
 
     def settle(self, key: str) -> bool:
-        """Update the gang of a group to the group's present content; return True if this changes it."""
+        """Update the gang of a group to the group's present content; return True if this changes the gang."""
         group, known = self.groups.get(key), self.gangs.get(key)
         if known is not None and is_native(known) and (group is None or group.metadata.uid != known.metadata.uid):
             self.put(known, None)
@@ -135,9 +135,9 @@ class NativeGroups:
         return self.put(known, gang) or excluded
 
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
-        """Return the gang of a group; None until it is known to be Muster's, or if it belongs to another pool.
+        """Return the gang of a group; None until the group is known to be Muster's, or if it is in another pool.
 
-        It stays Muster's once Muster has written its phase, which also records the pool.
+        The group stays Muster's once Muster has written its phase, which also records the pool.
         """
         gang = as_group(group, self._queue(key, group))
         return gang if key in self._reported or (gang.status.phase and pool_of_group(group) == self.pool) else None
@@ -168,9 +168,9 @@ class NativeGroups:
         return True
 
     def _queue(self, key: str, group: NativePodGroup) -> str:
-        """Return its queue.
+        """Return the gang's queue.
 
-        The first of these decides: its nodes, the group, its Workload, its pods (as in their Job), its namespace.
+        The first of these decides: the nodes, the group, its Workload, its pods (as for their Job), its namespace.
         """
         if held := held_queue(group):
             return held
@@ -189,7 +189,7 @@ def _workload_of(group: NativePodGroup | None) -> str:
 
 
 def _claims_of(group: NativePodGroup | None) -> frozenset[ClaimRef]:
-    """Return the claims that pods of a group share, and the templates of claims that are created for it."""
+    """Return the claims that pods of a group share, and the templates of claims that are created for the group."""
     if group is None:
         return frozenset()
     claims, namespace = group.spec.resource_claims, group.metadata.namespace

@@ -1,4 +1,4 @@
-"""Demands of a pod on the pods around it: (anti-)affinity and topology spread, as queries.
+"""Demands of a pod on the pods around it, as queries: (anti-)affinity and topology spread.
 
 The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
 the API server adds to the selectors of a new pod. This module also adds them for templates, which lack them.
@@ -17,14 +17,14 @@ from muster.resources.labels import Requirement, Requirements
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinityRule:
-    """Rule that no pod matching the query is in the same domain."""
+    """Rule that no pod which matches the query is in the same domain."""
 
     query: Query
     topology_key: str
 
     @property
     def mark(self) -> Mark:
-        """The mark of pods with this rule: its query, its topology key, and the query as text."""
+        """Mark of pods with this rule: its query, its topology key, and the query as text."""
         return ("apart", self.query.mark, self.topology_key, str(self.query))
 
 
@@ -40,12 +40,12 @@ class Spread:
     honor_affinity: bool
     honor_taints: bool
     empty_selector: bool
-    """True for an empty selector, which counts no existing pods, but the pod to be placed."""
+    """True for an empty selector, which counts only the pod to be placed, no existing pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class AffinityPreference:
-    """Preference for (weight 1 to 100) or against (-100 to -1) pods of the query in the same domain."""
+    """Preference for (weight 1 to 100) or against (-100 to -1) pods of a query in the same domain."""
 
     query: Query
     topology_key: str
@@ -57,7 +57,7 @@ class Neighbours:
     """All demands of one pod."""
 
     together: Query | None = None
-    """Pods that match every affinity term; for each of `together_keys` one must be in the same domain."""
+    """Pods that match every affinity term; for each of `together_keys`, such a pod must be in the same domain."""
     together_keys: tuple[str, ...] = ()
     apart: tuple[AntiAffinityRule, ...] = ()
     spreads: tuple[Spread, ...] = ()
@@ -68,7 +68,7 @@ class Neighbours:
         return bool(self.together or self.apart or self.spreads)
 
     def shape(self) -> list[object]:
-        """A value for the key of a class, equal for equal demands."""
+        """A value for the key of a pod class, equal for equal demands."""
         return [
             self.together.mark if self.together else None,
             self.together_keys,
@@ -79,12 +79,12 @@ class Neighbours:
 
     @property
     def queries(self) -> list[Query]:
-        """Queries of the demands that must be met."""
+        """Queries of the required demands."""
         asked = (self.together, *(rule.query for rule in self.apart), *(spread.query for spread in self.spreads))
         return [query for query in asked if query is not None]
 
     def restrict_own_kind(self, matched: Marks) -> bool:
-        """Return True if placing a pod with these marks can change the nodes allowed for the next pod of its kind."""
+        """Return True if placing a pod with these marks can change the allowed nodes for the next pod of its class."""
         return any(query.mark in matched for query in self.queries)
 
 
@@ -94,7 +94,7 @@ NONE = Neighbours()
 def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
     """Return the demands of a pod with this spec, namespace and labels; demands without a query are left out.
 
-    Raises LimitError for more terms, or conditions in them, than a pod may have.
+    Raises LimitError if the pod has more terms, or more conditions in them, than allowed.
     """
     near, far = _affinities(spec)
     preferred = [(one.pod_affinity_term, one.weight) for one in near.preferred]
@@ -131,7 +131,7 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 
 
 def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
-    """Return the demands of a pod on a node that affect others: the pods that it keeps away, within its limits.
+    """Return the demands of a pod on a node that affect other pods: the pods that it excludes, within its limits.
 
     The scheduler that bound it has decided its other requests. It is not refused for its terms, as it already uses the
     node.
@@ -168,7 +168,7 @@ _NOTHING = (Requirement("", "In", frozenset()),)
 
 
 def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodSelector:
-    wanted: Requirements = _NOTHING  # without a selector no pod matches
+    wanted: Requirements = _NOTHING  # without a selector, no pod matches
     if term.label_selector is not None:
         wanted = (
             requirements(term.label_selector)
@@ -185,7 +185,7 @@ def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodSelector:
 
 
 def _own(keys: Iterable[str], operator: str, labels: Labels) -> Requirements:
-    """Return conditions with the pod's own values; a label that the pod lacks gives no condition."""
+    """Return conditions with the pod's own values; a label that the pod lacks adds no condition."""
     return tuple(Requirement(key, operator, frozenset((labels[key],))) for key in keys if key in labels)
 
 

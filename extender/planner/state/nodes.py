@@ -1,11 +1,11 @@
-"""Nodes by resources as integer arrays, updated by events.
+"""Table of nodes, with resources as integer arrays, updated by events.
 
-`allocatable` and `used` are int64 of shape (resources, nodes): resource-major, so that one requested resource over all
-nodes is one contiguous row. cpu is in milli-CPU, everything else in base units. The ledger records the users of each
-node (`extender.planner.ledger`); this table sums them up.
+`allocatable` and `used` are int64 of shape (resources, nodes), so that one requested resource of all nodes is a
+contiguous row. cpu is in milli-CPU, every other resource in base units. The ledger records the users of each node
+(`extender.planner.ledger`); this table adds their resources up.
 
-Only resources that nodes offer have a row: a pod that requests another one fits nowhere. Rows and columns grow by
-doubling; free ones are all 0.
+Only resources that nodes offer have a row; a pod that requests another resource fits nowhere. Rows and columns grow by
+doubling; unused ones are all 0.
 """
 
 import re
@@ -35,12 +35,12 @@ ROWS = 4
 
 
 class NodeTable:
-    """The columns of nodes; `users` yields node and class of each ledger entry, for known and unknown nodes."""
+    """The columns of nodes; `users` yields the node and class of each ledger entry, for known and unknown nodes."""
 
     def __init__(self, users: Callable[[], Iterable[tuple[str, PodClass]]]) -> None:
         self._users = users
         self.axis: dict[str, int] = {}
-        """Resource → row; like `index`, replaced by a copy once a snapshot has it (see `share`)."""
+        """Maps a resource to its row; replaced by a copy, like `index`, once a snapshot uses it (see `share`)."""
         self.index: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.allocatable: Amounts = np.zeros((ROWS, 0), dtype=np.int64)
@@ -54,26 +54,26 @@ class NodeTable:
         self.rules = DEFAULT_RULES
         """Rules for suspect nodes; they are set before the first node."""
         self.faults: dict[str, Fault] = {}
-        """Node → its fault; healthy nodes are left out."""
+        """Maps a node to its fault; healthy nodes are left out."""
         self._devices: dict[str, Vector] = {}
-        """Node → amounts of claimable devices; nodes without any are left out."""
+        """Maps a node to its claimable devices; nodes without devices are left out."""
         self._offered: Counter[str] = Counter()
-        """Resource → number of nodes that offer the resource; each resource has a row."""
+        """Maps a resource to the number of nodes that offer it; each resource has a row."""
         self._offers: dict[str, Vector] = {}
-        """Node → its allocatable resources, including devices."""
+        """Maps a node to its allocatable resources, including devices."""
         self._most: dict[str, Vector] = {}
-        """Node that offers less than before → its largest allocatable resources since it was added."""
+        """Maps a node that offers less than before to its largest allocatable resources since it was added."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
-        """Class → resources of one of its pods on any node, along the present axis."""
+        """Maps a pod class to the resources of one of its pods on any node, along the present axis."""
         self._shared = False
         self._sorted: list[tuple[Key, int]] = []
-        """Sort key (by name) and column of each known node, in that order."""
+        """Sort key (by name) and column of each known node, in this order."""
         self._order: Amounts | None = None
 
     def knows(self, node: Node) -> bool:
-        """Return True if no field that matters to scheduling has changed, as with heartbeats."""
+        """Return True if no field that is relevant to scheduling has changed, as with heartbeats."""
         column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
         return old is not None and (
@@ -87,7 +87,7 @@ class NodeTable:
     def put_node(self, node: Node) -> None:
         """Add or update a node, which must be empty (see `Ledger.put_node`)."""
         name = node.metadata.name
-        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise, so before any change
+        amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise, so it precedes any change
         self._own()
         self._offer(name, amounts)
         column = self.index.get(name)
@@ -103,9 +103,9 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the amounts of devices of a node, which must be empty (see `Ledger.equip`) and may still be unknown.
+        """Set the devices of a node, which must be empty (see `Ledger.equip`) and may still be unknown.
 
-        `changed` is not updated, as the Node itself did not change.
+        `changed` is not updated, because the Node itself did not change.
         """
         put_entry(self._devices, name, devices or None)
         column = self.index.get(name)
@@ -119,7 +119,7 @@ class NodeTable:
         self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
 
     def is_equipped(self, name: str, devices: Vector) -> bool:
-        """Return True if a node has exactly these amounts of devices."""
+        """Return True if a node has exactly these devices."""
         return self._devices.get(name, {}) == devices
 
     @property
@@ -150,7 +150,7 @@ class NodeTable:
         return np.array(suspects, dtype=np.int64)
 
     def count(self, node: str, cls: PodClass, devices: tuple[int, ...], marks: tuple[Mark, ...], sign: int) -> None:
-        """Add the amounts of one pod of this class on a node if the node is known (with sign -1: subtract them)."""
+        """Add the resources of one pod of this class to its node if the node is known; with sign -1, subtract them."""
         self.version += 1
         column = self.index.get(node)
         if column is None:
@@ -173,41 +173,42 @@ class NodeTable:
         self.changed[column] = self.generation
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
-        """Return the resources of a pod of this class on the node, int64 of shape (resources,); not to be changed."""
+        """Return the resources of a pod of this class on the node, int64 of shape (resources,); read-only."""
         row = self._rows.get(cls)
         if row is None:
             row = self.row_of(self.taken(cls, column))
-            if cls.gpu is None:  # otherwise the amounts depend on the node
+            if cls.gpu is None:  # otherwise the resources depend on the node
                 self._rows[cls] = row
         return row
 
     def taken(self, cls: PodClass, column: int | None) -> Vector:
-        """Return the resources of a pod of this class on a node (None: an unknown node); not to be changed."""
+        """Return the resources of a pod of this class on a node (None: an unknown node); read-only."""
         return cls.requests if column is None else taken_on(cls, self.devices, column)
 
     def charged(self, cls: PodClass, node: str) -> Vector:
-        """Return a queue's charge for a pod of this class on a node (`charged_amounts`); not to be changed.
+        """Return a queue's charge for a pod of this class on a node (`charged_amounts`); read-only.
 
-        The node's earlier amounts count, too: while a device plugin restarts, the node has no devices, but its pods do.
+        The earlier resources of the node count too: while a device plugin restarts, the node has no devices, but its
+        pods do.
         """
         taken = self.taken(cls, self.index.get(node))
         return charged_amounts(taken, self._most.get(node, self._offers.get(node)))
 
     def chargeable(self) -> Amounts:
-        """Return the amounts up to which a queue is charged for a pod on each node, of shape (resources, nodes)."""
+        """Return the maximum that a queue is charged for a pod on each node, of shape (resources, nodes)."""
         result = self.allocatable.copy()
         for name, amounts in self._most.items():
             result[:, self.index[name]] = np.minimum(self.row_of(amounts), CLIP - 1)
         return result
 
     def row_of(self, vector: Vector) -> Amounts:
-        """Return a vector along the resource axis, clipped, without resources that no node offers."""
+        """Return a vector as a clipped array along the resource axis, without resources that no node offers."""
         return row_along(self.axis, self.used.shape[0], vector)
 
     def share(self) -> tuple[dict[str, int], dict[str, int]]:
         """Return the present `axis` and `index`.
 
-        This table changes only copies of them afterwards, callers must not change them.
+        Afterwards, this table changes only copies of them; callers must not change them.
         """
         self._shared = True
         return self.axis, self.index
@@ -219,14 +220,14 @@ class NodeTable:
         return self._order
 
     def _own(self) -> None:
-        """Leave shared maps unchanged, and continue with copies."""
+        """Replace shared maps by copies, so that the shared maps stay unchanged."""
         if self._shared:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 
     def _offer(self, name: str, resources: Vector) -> None:
-        """Set the amounts that a node offers.
+        """Set the resources that a node offers.
 
-        New resources get a row, and resources that no node offers lose theirs.
+        New resources get a row, and resources that no node offers lose their row.
         """
         before = self._offers.get(name, {})
         put_entry(self._offers, name, resources or None)
@@ -246,7 +247,7 @@ class NodeTable:
         self._rows.clear()
 
     def _add_rows(self, resources: list[str]) -> None:
-        """Add rows for resources that no node has offered so far, with the amounts from ledger entries."""
+        """Add rows for resources that no node has offered so far, with the usage of ledger entries."""
         while len(self._free_rows) < len(resources):
             rows = self.used.shape[0]
             pad = ((0, rows), (0, 0))

@@ -1,8 +1,8 @@
-"""Ledger entries of placed slots, which hold capacity from the writing of a placement to the binding of its pods.
+"""Ledger entries of placed slots, which hold capacity from the write of a placement to the binding of its pods.
 
-If a member is to restart on another node (it is moved or repaired), no other gang gets that capacity. This also holds
-while the member still runs on its old node during its notice. Its queue is charged once: for the old node until the
-member leaves. The same applies to other GPUs of its node if it shares GPUs.
+If a member will restart on another node (because of a move or repair), no other gang gets the capacity there. This also
+applies while the member still runs on its old node during its notice. The gang's queue is charged once: for the old
+node until the member leaves. The same applies to other GPUs of the same node if the member shares GPUs.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from muster.api.names import DEFAULT_QUEUE
 
 
 class PlacedSlot(NamedTuple):
-    """The holder of an entry: a placed slot of a gang."""
+    """A placed slot of a gang, as the holder of an entry."""
 
     gang_uid: str
     slot: Slot
@@ -66,7 +66,7 @@ class PlacedSlots:
         return known.cls if known is not None else None
 
     def pod_changed(self, key: str, record: PodRecord) -> None:
-        """Update the entry for a changed pod that waits or runs: its slot stays placed until the pod has that node."""
+        """Update the entry for a changed pod: its slot stays placed until the pod has the planned node."""
         placement, slot = self._active.get(key), record.slot
         if placement is None or slot is None:
             return
@@ -88,14 +88,14 @@ def _holder(placement: Placement, slot: Slot) -> PlacedSlot:
 
 
 def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
-    """Return True if a pod is on its slot's node, and on the GPUs planned for it there, if any."""
+    """Return True if a pod is on its slot's node, and on the GPUs that are planned for it there."""
     if pod.node != node or not pod.devices:
         return pod.node == node
     return devices_of(placement, slot) in {(), pod.devices}
 
 
 def _coming_again(gang: GangView) -> Iterator[tuple[PodRecord, Slot, str]]:
-    """Yield the members that hold a slot and are to restart, each with its slot and its next node.
+    """Yield the members that hold a slot and will restart, each with its slot and its next node.
 
     These members run on a node other than the placement's. If the gang's own members are evicted for the placement,
     ended members that run again are included.

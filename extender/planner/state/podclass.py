@@ -1,8 +1,8 @@
-"""Pod classes: pods of the same shape are planned as one.
+"""Pod classes, so that pods of the same shape are planned together.
 
 The shape consists of all fields that decide on which nodes a pod can run: requests, selectors, affinity, tolerations,
-host ports, claims, and demands on other pods. A class also has the demands of other pods that its pods match (its
-marks).
+host ports, claims, and demands on other pods. A class also has marks, one for each demand of other pods that its pods
+match.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ from muster.workloads.charges import placed_by_muster
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodClass:
-    """One shape, interned by `ClassTable`: compare classes by identity."""
+    """One shape of pods, interned by `ClassTable`: compare classes by identity."""
 
     key: bytes
     requests: Vector
@@ -54,15 +54,15 @@ class PodClass:
     matched: Marks = NO_MARKS
     """Marks of the queries of other pods that match pods of this class."""
     marks: tuple[Mark, ...] = ()
-    """Marks under which its pods are counted on their nodes."""
+    """Marks under which pods of this class are counted on their nodes."""
     shape: bytes = b""
-    """The key without `matched`."""
+    """The key of the class without `matched`."""
     needs: ClaimNeeds = NO_NEEDS
-    """Device needs of its claims; `requests` includes their amounts."""
+    """Device needs of the class's claims, which `requests` includes."""
     asked: Vector = field(default_factory=dict)
     """The requests without the device needs."""
     plain: bytes = b""
-    """The shape without the device needs."""
+    """The shape without its device needs."""
 
     @property
     def required_node_affinity(self) -> NodeSelector | None:
@@ -72,12 +72,12 @@ class PodClass:
 
     @property
     def conditions(self) -> int:
-        """Number of its conditions about nodes."""
+        """Number of conditions on nodes in the class."""
         return conditions_of(self.node_selector, self.affinity.node_affinity if self.affinity else None)
 
     @property
     def whole_gpus(self) -> int:
-        """Number of whole GPUs that it requests, by Kubernetes' or by Volcano's name."""
+        """Number of whole GPUs that a pod requests, by Kubernetes' or Volcano's resource name."""
         return max(self.requests.get(GPU, 0) // WHOLE, self.requests.get(VOLCANO_GPU_NUMBER, 0))
 
     def counted_under(self, *, leaving: bool) -> tuple[Mark, ...]:
@@ -86,7 +86,7 @@ class PodClass:
 
     @property
     def dynamic(self) -> bool:
-        """True if placing a pod can change the allowed nodes for the next pod of this class, beyond its own node."""
+        """True if placing a pod can change the allowed nodes for the next pod of this class, besides its own node."""
         return self.neighbours.restrict_own_kind(self.matched)
 
 
@@ -97,7 +97,7 @@ class ClassTable:
         self.queries = QueryTable()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._by_raw_key: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
-        """Raw key of a shape → its class, regardless of the demands of other pods."""
+        """Maps the raw key of a shape to its class, regardless of the demands of other pods."""
 
     def of_pod(self, pod: Pod) -> PodClass:
         """Return the class of an existing pod; cheap for pods made from the same template."""
@@ -111,7 +111,7 @@ class ClassTable:
         return cls
 
     def worked_out(self, pod: Pod) -> PodClass:
-        """Return the class computed from the whole pod, without the cache of similar pods."""
+        """Return the class computed from the complete pod, without the cache of similar pods."""
         meta = pod.metadata
         return self.of_spec(
             pod.spec,
@@ -190,7 +190,7 @@ class ClassTable:
         return NONE if demands is PodTerms.NONE else rules_of(spec, namespace, labels, self.queries)
 
     def equipped(self, cls: PodClass, needs: ClaimNeeds) -> PodClass:
-        """Return the class of the same pods with these needs."""
+        """Return the class of the same pods with these device needs."""
         if cls.needs.key == needs.key:
             return cls
         shape = cls.plain + b"\0" + needs.key if needs else cls.plain
@@ -199,7 +199,7 @@ class ClassTable:
         return self.marked(bare, cls.matched)
 
     def of_amounts(self, amounts: Mapping[str, int]) -> PodClass:
-        """Return the class with only these amounts, for ledger entries that are not pods."""
+        """Return a class with only these resources, for ledger entries that are not pods."""
         key = b"\0amounts " + msgspec.msgpack.encode(sorted(amounts.items()))
         known = self._classes.get(key)
         if known is None:
@@ -212,18 +212,18 @@ class ClassTable:
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def also_matched(self, cls: PodClass, found: Iterable[Mark]) -> PodClass:
-        """Return the class of the same pods with these demands matched too; demands that no pod has are dropped."""
+        """Return the class of the same pods with these demands matched too; demands without pods are dropped."""
         matched = Marks(sorted({*self.queries.still(cls.matched), *found}))
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def marked(self, cls: PodClass, matched: Marks) -> PodClass:
-        """Return the class like this one that matches exactly these demands of other pods."""
+        """Return the class that differs from this one only in the matched demands of other pods."""
         key = cls.shape + blake2b(msgspec.msgpack.encode(matched), digest_size=16).digest() if matched else cls.shape
         known = self._classes.get(key)
         if known is None:
             rules = (rule.mark for rule in cls.neighbours.apart)
             ports = (("port", *port) for port in cls.host_ports)
             own = tuple(dict.fromkeys((*rules, *ports)))
-            marks = (*matched, *own) if own else matched  # reuse the object: it may hold a thousand marks
+            marks = (*matched, *own) if own else matched  # reuse the object, because it may hold a thousand marks
             known = self._classes[key] = replace(cls, key=key, matched=matched, marks=marks)
         return known

@@ -1,4 +1,4 @@
-"""Numbers of pods per node and mark; a mark represents a matching query, a rule or a host port."""
+"""Numbers of pods per node and mark; a mark stands for a matching query, a rule or a host port."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class PodCounts:
         self._size = size
 
     def add(self, marks: Iterable[Mark], column: int, pods: int) -> None:
-        """Add a number of pods (or subtract it, if negative) with these marks on the node in `column`."""
+        """Add pods with these marks on the node in `column`; a negative number subtracts pods."""
         for mark in marks:
             tally = self._tallies.get(mark)
             if tally is None:
@@ -46,9 +46,9 @@ class PodCounts:
                 del self._tallies[mark]
 
     def share(self) -> dict[Mark, Counts]:
-        """Return the present counts; this table changes only copies of them afterwards.
+        """Return the present counts; afterwards, this table changes only copies of them.
 
-        Callers must not change them.
+        Callers must not change the counts.
         """
         for tally in self._tallies.values():
             tally.shared = True

@@ -1,14 +1,14 @@
-"""The end of a pod: its grace period, its own failure, and the controller that counts it."""
+"""The end of a pod: its grace period, its own failure, and the controller that counts the failure."""
 
 from muster.api.kubernetes.core import DEFAULT_GRACE_S, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
-"""Reasons of the kubelet and the node controller for ending a pod that could have continued."""
+"""Reasons with which the kubelet or the node controller ends a pod that could have continued."""
 
 
 def grace_s(pod: Pod) -> float:
-    """Return the grace period in seconds: the one requested at its deletion, else the one in its spec."""
+    """Return the grace period in seconds: from the deletion request, otherwise from the spec."""
     meta, of_spec = pod.metadata, pod.spec.termination_grace_period_seconds
     asked = meta.deletion_grace_period_seconds if meta.deletion_timestamp else None
     return float(next((each for each in (asked, of_spec) if each is not None), DEFAULT_GRACE_S))

@@ -1,11 +1,11 @@
-"""Records of pods: of about 15 KiB per pod, only the fields that matter to planning are kept.
+"""Records of pods: of about 15 KiB per pod, only the fields that are relevant to planning are kept.
 
-Until it ends, a bound pod is charged as it was when it was first seen with its node. Its owner may change its labels
-and annotations. A policy of the API server (`muster-pods`) protects the labels and annotations that affect the charge.
-The policy may be missing or bypassed, or a write may come between the binding and the watch event. The planner then
-still charges what it bound. A bound pod stays charged even if it names another queue, gang, slot or device, requests a
-smaller part of a GPU, or becomes unreadable. An unassigned part of a GPU is not charged: a pod that was created on a
-node was bound by no scheduler.
+A bound pod is charged, until it ends, as it was when it was first seen with its node. The pod's owner may change its
+labels and annotations. A policy of the API server (`muster-pods`) protects the labels and annotations that affect the
+charge. The policy may be missing or bypassed, or a write may come between the binding and the watch event. The planner
+then still charges what it bound. A bound pod stays charged even if it names another queue, gang, slot or device,
+requests a smaller GPU fraction, or becomes unreadable. An unassigned GPU fraction is not charged: no scheduler bound a
+pod that was created with a node.
 """
 
 from sys import intern
@@ -37,7 +37,7 @@ ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
 
 
 class PodRecord(Struct, eq=False, gc=False):
-    """The fields of a pod that matter to planning, re-created when it changes.
+    """The fields of a pod that are relevant to planning; a new record replaces this one when the pod changes.
 
     Records are excluded from garbage collection, because they are in no reference cycle.
     """
@@ -52,7 +52,7 @@ class PodRecord(Struct, eq=False, gc=False):
     phase: str
     scheduler_name: str
     ours: bool
-    """True if kube-scheduler calls Muster for the pod, because of its schedulerName or its markers."""
+    """True if kube-scheduler calls Muster for the pod, because of its schedulerName or its marker resources."""
     system: bool
     """True if the pod is in kube-system or has a priority class system-*-critical."""
     priority: int | None
@@ -63,75 +63,76 @@ class PodRecord(Struct, eq=False, gc=False):
     created: str
     resource_version: str
     since: float | None
-    """Start time (kubelet accepted it), in seconds since the epoch."""
+    """Time when the kubelet accepted the pod, in seconds since the epoch."""
     bound_at: float | None
-    """Time of its binding from its condition, in seconds since the epoch."""
+    """Time of the pod's binding by its condition, in seconds since the epoch."""
     gang: str | None
-    """Key (`namespace/name`) of its PodGroup."""
+    """Key (`namespace/name`) of the pod's PodGroup."""
     slot: Slot | None
-    """Its slot; None until the state assigns one to a pod that does not name its own."""
+    """The pod's slot; None until the state assigns a slot to a pod that does not name one."""
     controller: str
-    """Kind and name of its controller; empty if it has none. A later controller of that name takes over the slots."""
+    """Kind and name of the pod's controller; empty without a controller. A later controller with the same name takes
+    over the slots."""
     controller_uid: str
     terminating: bool
     gone_by: str
     """End of the grace period of a pod that is being deleted (RFC 3339)."""
     grace_s: float
-    """Its grace period in seconds: the one requested at its deletion, else the one in its spec."""
+    """The pod's grace period in seconds: from its deletion request, otherwise from its spec."""
     gated: bool
     other_gates: tuple[str, ...]
     """Scheduling gates other than Muster's."""
     epoch: int | None
     pin: str
     refused: bool
-    """True if kube-scheduler found no node for it (PodScheduled is False, reason Unschedulable, not written by
+    """True if kube-scheduler found no node for the pod (PodScheduled is False with reason Unschedulable, not written by
     Muster)."""
     asks: bool
-    """True if Muster wrote that reason into the gated pod, so that autoscalers see it."""
+    """True if Muster wrote this reason into the gated pod, so that autoscalers see the pod."""
     says: str
-    """The message that Muster wrote into that condition, without its first word; empty if none."""
+    """The message that Muster wrote into this condition, without its first word; empty if there is none."""
     evictable: str
-    """Value of its annotation that allows or forbids autoscalers its eviction; empty if none."""
+    """Value of the annotation that allows or forbids autoscalers to evict the pod; empty without it."""
     evictable_by_us: bool
-    """True if Muster wrote that annotation, as the pod's queue demands."""
+    """True if Muster wrote this annotation as requested by the pod's queue."""
     queue: str
-    """The queue that it names; the queue of its gang takes precedence."""
+    """The queue that the pod names; the queue of its gang takes precedence."""
     preemptable: bool
     spends_retries: bool
-    """True if its eviction counts towards the backoffLimit of its Kubernetes Job."""
+    """True if an eviction of the pod counts towards the backoffLimit of its Kubernetes Job."""
     runtime: Runtime
     claims: tuple[ClaimRef, ...]
     extended_claim: str
-    """The claim that kube-scheduler created for its extended resources; empty if there is none."""
+    """The claim that kube-scheduler created for the pod's extended resources; empty if there is none."""
     topology: PodTopology | None
     devices: tuple[int, ...]
-    """Numbers of the GPUs of its node that it shares; empty if it shares none, or if they are unknown."""
+    """Numbers of the node's GPUs that the pod shares; empty if it shares none, or if they are unknown."""
     answer: NoticeAnswer | None
-    """The notice of its eviction, and its answer; None without any such annotation."""
+    """The pod's eviction notice and its answer; None without such annotations."""
 
     trouble: str
-    """The API server's message when kube-scheduler failed to bind it to its node; empty without a failure."""
+    """The API server's message when kube-scheduler failed to bind the pod to its node; empty without a failure."""
     task: str
-    """The task of a pod that names a task but no index; the planner assigns its rank. Empty for other pods."""
+    """The task of a pod that names a task but no index, so that the planner assigns its rank; empty for other pods."""
     creator: str
-    """The user in its annotation; empty for pods of other controllers, whose annotations come from a template."""
+    """The user in the pod's annotation; empty for pods of other controllers, whose annotations come from a template."""
     about_gang: dict[str, str] | None
-    """Its annotations about its gang; None if it has none, as most pods."""
+    """The pod's annotations about its gang; None if it has none, like most pods."""
     failed: bool
-    """True if the pod itself failed: it was neither evicted nor deleted before its end."""
+    """True if the pod itself failed, without eviction or deletion before its end."""
     waiting: bool = False
-    """True if it exists, has not ended, and has no node."""
+    """True if the pod exists, has not ended, and has no node."""
     pinned: bool = False
-    """True if it waits and is pinned to a node; the pin cannot be changed."""
+    """True if the pod waits and is pinned to a node; the pin cannot be changed."""
     taken: bool = False
-    """True if its slot is taken: it is bound and alive, or has succeeded."""
+    """True if the pod's slot is taken: the pod is bound and alive, or has succeeded."""
     alive: bool = False
-    """True if it is on a node, has not ended, and is not being deleted."""
+    """True if the pod is on a node, has not ended, and is not being deleted."""
     uses_node: bool = False
-    """True if it is on a node and has not ended, so that its capacity is not free."""
+    """True if the pod is on a node and has not ended, so that its capacity is not free."""
 
     def __post_init__(self) -> None:
-        """Set the flags once, as every evaluation of a gang reads them."""
+        """Compute the flags once, because every evaluation of a gang reads them."""
         self.waiting = not self.node and not self.terminating and self.phase in {"", "Pending"}
         self.pinned = self.waiting and bool(self.pin) and not self.gated
         self.taken = self.phase == "Succeeded" or (bool(self.node) and self.phase != "Failed" and not self.terminating)
@@ -140,12 +141,12 @@ class PodRecord(Struct, eq=False, gc=False):
 
     @property
     def key(self) -> str:
-        """Namespace and name, as in `ns/name`."""
+        """Namespace and name, such as `ns/name`."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def shares_claims(self) -> bool:
-        """True if it uses a device claim that other pods may use too.
+        """True if the pod uses a device claim that other pods may use too.
 
         kube-scheduler refuses it while another pod's binding allocates the claim, and retries afterwards, so such a
         refusal is ignored.
@@ -154,7 +155,7 @@ class PodRecord(Struct, eq=False, gc=False):
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
-    """Create the record of a pod; `assumed` is the node to which Muster has just bound it, before the watch reports it.
+    """Create the record of a pod; `assumed` is the node to which Muster bound it, if no watch has reported this yet.
 
     A pod of another pool, on a node that moved from there, counts as a pod of another scheduler: it uses the node's
     capacity, and has no gang here.
@@ -229,7 +230,7 @@ def _trouble(scheduled: ReportedCondition | None) -> str:
 
 
 def preemptable(meta: ObjectMeta) -> bool:
-    """Return True unless a pod or PodGroup forbids its eviction for other gangs."""
+    """Return False if a pod or PodGroup forbids its eviction for other gangs, otherwise True."""
     return "false" not in {meta.labels.get(names.PREEMPTABLE), meta.annotations.get(names.PREEMPTABLE)}
 
 
@@ -239,7 +240,7 @@ def of_the_system(namespace: str, priority_class: str) -> bool:
 
 
 _TROUBLE_CHARS = 200
-"""Longest part of a message that is kept per pod, in characters."""
+"""Maximum length of a stored message per pod, in characters."""
 _RUNNING = frozenset({"", "Pending", "Running"})
 
 
@@ -260,7 +261,7 @@ def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
 
 
 def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
-    """Return the pod with its request for parts of GPUs; a bound pod keeps the request with which it was bound."""
+    """Return the pod with its request for a GPU fraction; a bound pod keeps the request with which it was bound."""
     meta = pod.metadata
     if known is not None and _still_there(known, pod):
         asking = asking_for(known.cls.gpu, meta.annotations)
@@ -274,7 +275,7 @@ def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
 def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
     """Return the record; a bound pod keeps the queue, gang, slot and devices with which it was bound.
 
-    A gang that it gets later is accepted: the controller creates one for pods whose owner names none.
+    A gang that the pod gets later is accepted, because the controller creates one for pods whose owner names none.
     """
     if known is None or not known.node or known.node != record.node:
         return record
@@ -302,5 +303,5 @@ def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
 
 
 def _still_there(known: PodRecord, pod: Pod) -> bool:
-    """Return True for a pod that is on its known node; the watch may not have reported its binding yet."""
+    """Return True for a pod that is still on its known node, even if the watch has not reported its binding yet."""
     return bool(known.node) and pod.spec.node_name in {"", known.node}

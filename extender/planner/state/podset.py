@@ -20,23 +20,23 @@ from muster.resources.topology import PodTopology
 from muster.volcano.done import done_slots
 
 _AGE = attrgetter("created", "name")
-"""Sort key: the oldest first."""
+"""Sort key by age, oldest first."""
 
 
 def enough(counts: Mapping[str, int], least: int, minimums: dict[str, int]) -> bool:
-    """Return True if `counts` members per pod set reach the total minimum and the pod sets' minimums that count."""
+    """Return True if `counts` members per pod set reach the total minimum and the valid minimums of the pod sets."""
     return sum(counts.values()) >= least and all(
         counts.get(name, 0) >= minimum for name, minimum in counting(least, minimums).items()
     )
 
 
 def counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
-    """Return the minimum of each pod set; all are 0 if `least`, the gang's minimum, is below their sum."""
+    """Return the minimum of each pod set; all are 0 if the gang's minimum `least` is below their sum."""
     return minimums if least >= sum(minimums.values()) else dict.fromkeys(minimums, 0)
 
 
 def lower(today: StartedWith, known: StartedWith) -> StartedWith:
-    """Return the lower of both minimums, in total and for each pod set of `today`."""
+    """Return the lower one of two minimums, in total and for each pod set of `today`."""
     tasks = {name: min(least, known.min_task_member.get(name, 0)) for name, least in today.min_task_member.items()}
     return StartedWith(min_member=min(today.min_member, known.min_member), min_task_member=tasks)
 
@@ -55,34 +55,34 @@ class PodSetView:
 
     name: str
     cls: PodClass | None
-    """Class of its pods; None while there is neither a pod nor a template."""
+    """Class of the set's pods; None while there is neither a pod nor a template."""
     replicas: int
     minimum: int
     taken: dict[int, str] = field(default_factory=dict)
-    """Rank → node ("" for a pod that succeeded and is gone)."""
+    """Maps a rank to its node ("" for a pod that succeeded and is gone)."""
     alive: int = 0
     """Number of taken slots whose pods have not ended."""
     failed: set[int] = field(default_factory=set)
-    """Ranks whose pod failed and still exists; its owner decides about a replacement."""
+    """Ranks whose pod failed and still exists; the pod's owner decides about a replacement."""
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
     """True if pods can be created from a template, so that a slot needs no pod yet."""
     born_gated: bool = False
-    """True if the template has gates other than Muster's, so that a slot needs an existing pod after all."""
+    """True if the template has gates other than Muster's, so that a slot needs an existing pod."""
     unit: int = 1
-    """Size of its sub-groups: consecutive ranks that are placed together or not at all."""
+    """Size of the set's sub-groups: consecutive ranks that are placed together or not at all."""
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
-    """Topology request of the template; see `planner.topology.requests`."""
+    """Topology request in the template; see `planner.topology.requests`."""
     labels: dict[str, str] | None = None
-    """Labels of the template; None without one."""
+    """Labels of the template; None without a template."""
     mixed: bool = False
-    """True if some waiting pods have a class other than the set's, e.g. because each has a separate claim."""
+    """True if some waiting pods have a class other than the set's, e.g. because each has its own claim."""
     gone: int = 0
-    """Taken slots whose pods have succeeded and are gone."""
+    """Number of taken slots whose pods have succeeded and are gone."""
 
     def take_gone(self, rank: int) -> None:
-        """Take the slot of a member that is done; a pod that exists decides about it."""
+        """Take the slot of a member that has finished, unless the slot's pod exists."""
         if rank < self.replicas and not (rank in self.taken or rank in self.waiting or rank in self.failed):
             self.taken[rank] = ""
             self.gone += 1
@@ -93,7 +93,7 @@ class PodSetView:
         return pod.cls if pod else self.cls
 
     def classes_of(self, ranks: Sequence[int]) -> dict[PodClass, int]:
-        """Return class → number of the pods with these ranks; unknown pods are left out."""
+        """Return the number of the pods with these ranks, by class; unknown pods are left out."""
         if not self.mixed:
             return {self.cls: len(ranks)} if self.cls is not None else {}
         found: dict[PodClass, int] = {}
@@ -103,7 +103,7 @@ class PodSetView:
         return found
 
     def open_slots(self, *, begun: bool) -> Sequence[int]:
-        """Return the ranks of open slots, in order; a range if no pod is known, to save memory.
+        """Return the ranks of open slots, in order; a range if no pod is known, which saves memory.
 
         Once the gang has begun, only existing pods count, since its owner decides about replacements. Pods with foreign
         gates do not count, as they could not run.
@@ -116,14 +116,14 @@ class PodSetView:
         return sorted(rank for rank, pod in self.waiting.items() if rank not in self.taken and not pod.other_gates)
 
     def units(self, ranks: Sequence[int]) -> Iterator[list[int]]:
-        """Yield these ranks by sub-group, in order."""
+        """Yield these ranks, grouped by sub-group, in order."""
         return (list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit))
 
 
 def _part(pods: list[PodRecord]) -> None:
-    """Clear duplicate slots: members of different controllers may have the same index.
+    """Clear duplicate slots, because members of different controllers may have the same index.
 
-    Members on a node or pinned to one keep their slot, then the oldest.
+    Members on a node or pinned to a node keep their slot first, then the oldest member.
     """
     holders: dict[Slot, PodRecord] = {}
     if len({pod.controller for pod in pods}) == 1:
@@ -152,7 +152,7 @@ def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templat
     """Build the pod sets of a gang whose pods all have slots."""
     pod_sets = _job_sets(group, job, templates) if job else {}
     for name, minimum in group.spec.min_task_member.items() if job is None else ():
-        pod_sets[name] = PodSetView(name, None, 0, minimum)  # its pods may be created later
+        pod_sets[name] = PodSetView(name, None, 0, minimum)  # the pods of the set may be created later
     for pod in sorted(pods, key=_AGE):
         _slot_pod(pod_sets, pod)
     for slot in done_slots(job) if job else ():
@@ -185,7 +185,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
 
 
 def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
-    """Put a pod on its slot; create its pod set if necessary."""
+    """Assign a pod to its slot; create its pod set if necessary."""
     if pod.slot is None:
         return
     name, rank = pod.slot.pod_set, pod.slot.rank
@@ -204,5 +204,5 @@ def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
 
 
 def _holds_slot(pod: PodRecord) -> bool:
-    """Return False for a pod that failed or is being deleted; its replacement gets the slot."""
+    """Return False for a pod that failed or is being deleted, because its replacement gets the slot."""
     return pod.taken or pod.waiting

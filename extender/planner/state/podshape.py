@@ -1,6 +1,6 @@
 """The fields of a pod's class, read from the pod (see `planner.state.podclass`).
 
-Muster's pin is removed, so that a pod has the same class before and after it is pinned.
+Muster's pin is removed, so that a pod has the same class before and after pinning.
 """
 
 from collections.abc import Mapping
@@ -21,26 +21,27 @@ from muster.workloads.charges import placed_by_muster
 from muster.workloads.table import gang_of
 
 MOST_KEY_BYTES = 16 * 1024
-"""Longest raw key; it usually has some hundred bytes, but a pod may have a million."""
+"""Maximum length of a raw key, which usually has some hundred bytes, but may have a million."""
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - means every address of a node
 Port = tuple[str, str, int]
 """Address, protocol and number of a host port."""
 
 
 class PodTerms(Enum):
-    """The part of a pod's terms about other pods that its class includes."""
+    """The terms about other pods in a pod's spec that its class includes."""
 
     ALL = auto()
-    """All terms, for a pod that is planned or is a gang's member."""
+    """All terms, for a pod that is planned or is a member of a gang."""
     RULES = auto()
-    """Only required anti-affinity, for a pod on a node: it excludes other pods, while other rules no longer matter."""
+    """Only required anti-affinity, for a pod on a node: it excludes other pods, while the other rules no longer
+    apply."""
     NONE = auto()
     """No terms, for another scheduler's pod without a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """A volume claim that a pod mounts; for an ephemeral volume, the claim is created after the pod."""
+    """A volume claim that a pod mounts; the claim of an ephemeral volume is created after the pod."""
 
     key: str
     ephemeral: bool = False
@@ -52,16 +53,17 @@ def pin_of(meta: ObjectMeta) -> str:
 
 
 def demands_of(pod: Pod) -> PodTerms:
-    """Return which terms of a pod count."""
+    """Return the terms of a pod that count."""
     if placed_by_muster(pod.spec) or gang_of(pod) is not None:
         return PodTerms.ALL
     return PodTerms.RULES if pod.spec.node_name else PodTerms.NONE
 
 
 def raw_key(pod: Pod) -> bytes | None:
-    """Return a key; pods with equal keys have the same class. It costs a fifth of computing the class.
+    """Return a cheap key of a pod; pods with equal keys have the same class.
 
-    None if it cannot be encoded (numbers beyond 64 bits), or is too long to be stored.
+    Computing the key takes a fifth of the time of computing the class. Returns None if the key cannot be encoded
+    (numbers beyond 64 bits) or is too long to be stored.
     """
     spec, meta = pod.spec, pod.metadata
     pin = pin_of(meta)
@@ -98,7 +100,7 @@ def _asked(containers: list[Container]) -> list[object]:
 def asked_of(
     spec: PodSpec, annotations: Mapping[str, str] | None, taken: Vector | None = None
 ) -> tuple[Vector, GpuShare | None]:
-    """Return the requests of a pod, and its share of GPUs from its annotations.
+    """Return the requests of a pod, and its GPU share from its annotations.
 
     A share counts among the GPUs, so that queues, quotas and victims include it. A share by memory depends on the node,
     so it is not in these requests (see `NodeTable.taken`). Markers are left out too, as kube-scheduler ignores them. An

@@ -1,4 +1,4 @@
-"""The records of all pods, by UID and by gang, and sums of them by gang and by queue."""
+"""The records of all pods, by UID and by gang, and their sums by gang and queue."""
 
 from collections import Counter
 
@@ -12,30 +12,30 @@ from muster.resources.runtime import UNKNOWN
 
 
 class PodTable:
-    """The records of all pods."""
+    """Table of the records of all pods."""
 
     def __init__(self) -> None:
         self.records: dict[str, PodRecord] = {}
-        """UID → record."""
+        """Maps a UID to the pod's record."""
         self.taken: Counter[str] = Counter()
-        """Key of a gang → number of bound or succeeded pods, at least the number of its used slots; no zeros."""
+        """Maps a gang to the number of its bound or succeeded pods, at least its used slots; without zeros."""
         self.slots: dict[str, Counter[str]] = {}
-        """Key of a gang → pod set → number of distinct taken slots; pods without an assigned slot do not count."""
+        """Maps a gang and a pod set to the number of distinct taken slots; pods without a slot do not count."""
         self.alive: Counter[str] = Counter()
-        """Key of a gang → number of pods that use a node; no zeros."""
+        """Maps a gang to the number of its pods that use a node; without zeros."""
         self.ending: dict[str, PodRecord] = {}
-        """UID → record of pods without a gang that are on a node and declare a runtime."""
+        """Maps a UID to the record of a pod without a gang that is on a node and declares a runtime."""
         self.asked: dict[str, dict[str, int]] = {}
-        """Queue → amounts for which its pods without a gang wait; no zeros."""
+        """Maps a queue to the requests of its waiting pods without a gang; without zeros."""
         self.leaving: dict[str, PodRecord] = {}
-        """UID → record of pods that are being deleted and still use a node."""
+        """Maps a UID to the record of a pod that is being deleted and still uses a node."""
         self.reported: dict[str, PodRecord] = {}
-        """UID → record of gangs' pods on a node with an eviction notice."""
+        """Maps a UID to the record of a gang's pod on a node with an eviction notice."""
         self.in_namespace: dict[str, set[str]] = {}
-        """Namespace → UIDs."""
+        """Maps a namespace to the UIDs of its pods."""
         self._members: dict[str, dict[str, PodRecord]] = {}
         self._slot_of: dict[str, tuple[str, Slot]] = {}
-        """UID → gang and slot of a pod that has taken a slot."""
+        """Maps the UID of a pod that has taken a slot to its gang and slot."""
         self._sitting: Counter[tuple[str, Slot]] = Counter()
 
     def of_gang(self, key: str) -> list[PodRecord]:
@@ -43,7 +43,7 @@ class PodTable:
         return list(self._members.get(key, {}).values())
 
     def members(self, key: str) -> int:
-        """Return the number of the pods of a gang."""
+        """Return the number of a gang's pods."""
         return len(self._members.get(key, ()))
 
     def slot_taken(self, gang: str | None, slot: Slot | None) -> bool:
@@ -81,7 +81,7 @@ class PodTable:
         return replace(record, node=node, gated=False, devices=devices or record.devices)
 
     def _replace(self, uid: str, record: PodRecord | None) -> PodRecord | None:
-        """Replace a pod's record in all sums (None: the pod is gone); return the former record."""
+        """Replace a pod's record in all sums (None: the pod is gone); return the previous record."""
         known = put_entry(self.records, uid, record)
         for each, sign in ((known, -1), (record, 1)):
             if each is not None:
@@ -97,7 +97,7 @@ class PodTable:
         return known
 
     def _ask(self, record: PodRecord, sign: int) -> None:
-        """Add the request of a waiting pod without a gang (with sign -1: subtract it)."""
+        """Add the request of a waiting pod without a gang; with sign -1, subtract it."""
         if record.gang or not (record.ours and record.waiting) or record.gated or record.other_gates:
             return
         queue = record.queue or names.DEFAULT_QUEUE

@@ -1,8 +1,8 @@
-"""Queries: label selectors over pods, and the queries that a pod matches.
+"""Queries, which are label selectors over pods, and the queries that a pod matches.
 
 A *query* is the selector of an affinity term or a spread constraint: pods in some namespaces with some labels. Queries
-are interned, and freed with the last pod class that has them. Each has a *mark*; a pod class carries the marks of all
-queries that its pods match, so that counting pods per mark (`planner.state.podcounts`) needs no labels.
+are interned, and freed with the last pod class that uses them. Each query has a *mark*. A pod class has the marks of
+all queries that its pods match, so that counting pods per mark (`planner.state.podcounts`) needs no labels.
 """
 
 from bisect import bisect_left
@@ -24,19 +24,19 @@ Labels = Mapping[str, str]
 
 
 def requirements(selector: LabelSelector) -> Requirements:
-    """Return the conditions of a selector; without conditions it matches everything."""
+    """Return the conditions of a selector; a selector without conditions matches everything."""
     equal = (Requirement(key, "In", frozenset((value,))) for key, value in selector.match_labels.items())
     rest = (Requirement(one.key, one.operator, frozenset(one.values)) for one in selector.match_expressions)
     return tuple(sorted({*equal, *rest}, key=str))
 
 
 Anchor = tuple[str, str | None] | None
-"""A label that every matching pod has, with its value if that is fixed; None if there is no such label."""
+"""A label that every matching pod has, with its value if the value is fixed; None without such a label."""
 
 Account = tuple[str, bool]
-"""Asking namespace, and True for queries that concern only its own pods."""
+"""Namespace of the querying pods, and True for queries about the namespace's own pods only."""
 _BY_LABELS: Account = "", False
-"""Key of the count of queries that depend on namespace labels."""
+"""Key under which queries that depend on namespace labels are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +48,22 @@ class PodSelector:
     namespace_labels: Requirements | None = None
 
     def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
-        """Return True if it may match pods of this namespace with these labels."""
+        """Return True if the selector may match pods of a namespace with these labels."""
         return namespace in self.namespaces or (
             self.namespace_labels is not None and all(one.holds(namespace_labels) for one in self.namespace_labels)
         )
 
     @property
     def conditions(self) -> int:
-        """Cost of a comparison: the number of its conditions on labels and of its listed namespaces."""
+        """Cost of a comparison: the number of conditions on labels, and of listed namespaces."""
         return len(self.labels) + len(self.namespaces) + len(self.namespace_labels or ())
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Query:
-    """Pods that match every part, interned by `QueryTable`: compare queries by identity.
+    """Selection of pods that match every part; interned by `QueryTable`, so compare queries by identity.
 
-    The mark of a query begins with "staying" if it leaves out pods that are being deleted, else with "all".
+    The mark of a query begins with "staying" if the query excludes pods that are being deleted, otherwise with "all".
     """
 
     key: bytes
@@ -71,15 +71,15 @@ class Query:
     parts: tuple[PodSelector, ...]
     account: Account
     places: frozenset[str] | None
-    """The only namespaces in which pods can match; None: any namespace, by its labels."""
+    """The only namespaces in which pods can match; None for namespaces that are selected by labels."""
     anchor: Anchor
     work: int
-    """Cost of a comparison: 1, plus the conditions that it may check."""
+    """Cost of a comparison: 1, plus the number of conditions to check."""
     topology_keys: set[str] = field(default_factory=set)
-    """Topology keys of the rules with this query."""
+    """Topology keys of the rules that use this query."""
 
     def takes(self, topology_key: str) -> bool:
-        """Return True if a rule with this topology key may use the query, unless it already has too many keys."""
+        """Return True if a rule with this topology key may use the query; a query has a maximum number of keys."""
         if len(self.topology_keys) < TOPOLOGY_KEYS.value:
             self.topology_keys.add(topology_key)
         return topology_key in self.topology_keys
@@ -90,7 +90,7 @@ class Query:
             key, value = self.anchor
             if key not in labels or (value is not None and labels[key] != value):
                 return False
-        for part in self.parts:  # `all()` would take twice as long
+        for part in self.parts:  # `all()` would take twice the time
             for one in part.labels:
                 if not one.holds(labels):
                     return False
@@ -99,7 +99,7 @@ class Query:
         return True
 
     def reaches(self, namespace: str, namespace_labels: Labels) -> bool:
-        """Return True if it may match pods of this namespace with these labels."""
+        """Return True if the query may match pods of a namespace with these labels."""
         return all(part.reaches(namespace, namespace_labels) for part in self.parts)
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ def anchors_of(labels: Labels) -> list[Anchor]:
 
 
 class Marks(tuple[Mark, ...]):
-    """A set of marks, sorted: it needs an eighth of a set's memory, and ten thousand pods may have a thousand each."""
+    """A sorted set of marks, which needs an eighth of a set's memory; a pod may have a thousand marks."""
 
     __slots__ = ()
 
@@ -125,9 +125,10 @@ NO_MARKS = Marks()
 
 
 class QueryTable:
-    """All queries in use, indexed by namespace and by a label that their pods must have.
+    """All queries in use, indexed by namespace and by a label that matching pods must have.
 
-    The number of queries per asking namespace is limited: each is compared with pods, including other namespaces' pods.
+    The number of queries per querying namespace is limited, because each query is compared with pods, also of other
+    namespaces.
     """
 
     def __init__(self) -> None:
@@ -136,11 +137,11 @@ class QueryTable:
         """New queries that have not been compared with known pods."""
         self._queries: WeakValueDictionary[bytes, Query] = WeakValueDictionary()
         self._known: dict[Mark, tuple[tuple[Account, ...], tuple[str | None, ...], Anchor]] = {}
-        """Mark → accounts, namespaces and anchor with which the query is in the index."""
+        """Maps a mark to the accounts, namespaces and anchor under which its query is in the index."""
         self._gone: deque[Mark] = deque()
-        """Marks of queries that no pod has any more but that are still in the index."""
+        """Marks of queries that no pod uses any more but that are still in the index."""
         self._index: dict[str | None, dict[Anchor, dict[Mark, ref[Query]]]] = {}
-        """Namespace (None: any namespace) → anchor → mark → query."""
+        """Maps a namespace (None: any namespace), an anchor and a mark to the query."""
         self._asked: Counter[Account] = Counter()
         self._numbers = count(1)
 
@@ -162,7 +163,7 @@ class QueryTable:
     def intern(self, parts: Iterable[PodSelector], owner: str, *, staying: bool = False) -> Query | None:
         """Return the query of a pod in namespace `owner` with these parts; None if the namespace has too many queries.
 
-        `staying` leaves out pods that are being deleted.
+        With `staying`, the query excludes pods that are being deleted.
         """
         parts = tuple(parts)
         key = msgspec.msgpack.encode([owner, staying, [_plain(part) for part in parts]])
@@ -197,16 +198,19 @@ class QueryTable:
         return Marks(sorted(found)) if found else NO_MARKS
 
     def alive(self) -> list[Query]:
-        """Return all queries that pod classes have."""
+        """Return all queries that pod classes use."""
         return list(self._queries.values())
 
     def still(self, marks: Iterable[Mark]) -> Iterator[Mark]:
-        """Yield the marks whose queries pod classes still have."""
+        """Yield the marks whose queries are still used by pod classes."""
         self._sweep()
         return (mark for mark in marks if mark in self._known)
 
     def _enter(self, query: Query) -> None:
-        """Add a query to the index. When it is freed, possibly in the planner's thread, this is only recorded."""
+        """Add a query to the index.
+
+        When the query is freed, possibly in the planner's thread, only its mark is recorded.
+        """
         mark, anchor = query.mark, query.anchor
         by_labels = any(part.namespace_labels for part in query.parts)
         accounts = (query.account, _BY_LABELS) if by_labels else (query.account,)
@@ -219,7 +223,7 @@ class QueryTable:
             self._index.setdefault(place, {}).setdefault(anchor, {})[mark] = weak
 
     def _sweep(self) -> None:
-        """Remove queries that no pod has any more from the index."""
+        """Remove queries that no pod uses any more from the index."""
         while self._gone:
             mark = self._gone.popleft()
             accounts, places, anchor = self._known.pop(mark)
@@ -235,12 +239,12 @@ class QueryTable:
 
 
 def _places(parts: tuple[PodSelector, ...]) -> frozenset[str] | None:
-    """Return the namespaces of the part with the fewest."""
+    """Return the namespaces of the part with the fewest namespaces."""
     return min((part.namespaces for part in parts if part.namespace_labels is None), key=len, default=None)
 
 
 def _anchor(parts: tuple[PodSelector, ...]) -> Anchor:
-    """Return a label that all pods of the parts have, preferably one with a fixed value."""
+    """Return a label that all pods matching the parts have, preferably one with a fixed value."""
     having = [one for part in parts for one in part.labels if one.operator in {"In", "Exists"}]
     pairs = ((one.key, next(iter(one.values))) for one in having if one.operator == "In" and len(one.values) == 1)
     keys = ((one.key, None) for one in having)

@@ -1,8 +1,8 @@
-"""Capacity that is reserved for the first waiting gangs of queues; pods without a gang must leave it free.
+"""Capacity that is reserved for the first waiting gangs of queues; other pods must leave it free.
 
 The planner renews the reservations in every cycle; the verbs read them while kube-scheduler waits for an answer. Pods
-that end before the gang can start may use the capacity. It belongs to the ledger (`extender.planner.ledger`) but has
-arrays of its own, because amounts that running pods will free by then are subtracted, and these change with time.
+that end before the gang can start may use the capacity. Reservations belong to the ledger (`extender.planner.ledger`)
+but have separate arrays. The capacity that running pods will free is subtracted, and changes with time.
 """
 
 from collections.abc import Sequence
@@ -23,18 +23,19 @@ class ReservedRoom:
     columns: NDArray[np.int64]
     """Columns of the reserved nodes, ascending."""
     need: Amounts
-    """Amounts that the gang needs on these nodes, int64 of shape (resources, columns)."""
+    """Resources that the gang needs on these nodes, int64 of shape (resources, columns)."""
     gained: Amounts
-    """Amounts that running pods will have given back there by then, of the same shape."""
+    """Resources that running pods will have freed there by then, of the same shape."""
     only: str = field(default="", kw_only=True)
-    """The only queue whose pods and gangs must leave it free; empty: all queues must."""
+    """The only queue whose pods and gangs must leave the capacity free; empty for all queues."""
 
     def changed(self, column: int, row: Amounts | None) -> bool:
-        """Subtract amounts that were given back from `gained` (None: the node is gone).
+        """Subtract freed resources from `gained`; with None, the node is gone.
 
-        Return True if anything changed.
+        Return True if anything has changed.
 
-        Amounts of a pod that was not expected to end are subtracted too, so too much is reserved until the next cycle.
+        Resources of a pod that was not expected to end are subtracted too, so too much is reserved until the next
+        cycle.
         """
         place = int(np.searchsorted(self.columns, column))
         if place == len(self.columns) or self.columns[place] != column:
@@ -48,7 +49,7 @@ class ReservedRoom:
 
 
 def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
-    """Return columns and the amounts to leave free there: the sum of the needs, minus the least gain."""
+    """Return columns and the resources to leave free there: the sum of the needs, minus the smallest gain."""
     columns = np.unique(np.concatenate([room.columns for room in rooms]))
     needed = np.zeros((resources, len(columns)), dtype=np.int64)
     gained = np.full_like(needed, np.iinfo(np.int64).max)
@@ -60,22 +61,22 @@ def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np
 
 
 class ReservedRooms:
-    """Reservations of the last cycle, minus amounts given back since its snapshot."""
+    """Reservations of the last cycle, minus the resources freed since its snapshot."""
 
     def __init__(self) -> None:
         self._rooms: list[ReservedRoom] = []
         self._start_s = 0.0
         self._since: list[tuple[int, Amounts | None]] | None = None
-        """Columns, and amounts given back there since the running cycle's snapshot; None between cycles."""
+        """Columns and the resources freed there since the running cycle's snapshot; None between cycles."""
         self._views: dict[tuple[int, ...], tuple[NDArray[np.int64], Amounts]] = {}
-        """Positions of the applicable reservations → columns, and amounts to leave free."""
+        """Maps the positions of applicable reservations to columns and the resources to leave free."""
 
     def snapshot_taken(self) -> None:
-        """Start to collect changes, as the cycle reserves by the amounts of this moment."""
+        """Begin to record changes, because the cycle's reservations are based on the present capacity."""
         self._since = []
 
     def replace(self, rooms: Sequence[ReservedRoom], start_s: float) -> None:
-        """Replace the reservations by a cycle's new ones; `start_s` is the longest time until a pod runs."""
+        """Replace the reservations with a cycle's new ones; `start_s` is the maximum time until a pod runs."""
         self._rooms = [replace(room, need=room.need.copy(), gained=room.gained.copy()) for room in rooms]
         self._start_s = start_s
         self._views = {}
@@ -84,7 +85,7 @@ class ReservedRooms:
             self.changed(column, row)
 
     def changed(self, column: int, row: Amounts | None) -> None:
-        """Subtract the amounts `row` of a pod that left this node; None: the node is gone, with its reservations."""
+        """Subtract the resources `row` of a pod that left this node; with None, the node is gone."""
         if self._since is not None:
             self._since.append((column, row))
         if sum(room.changed(column, row) for room in self._rooms):
@@ -93,7 +94,7 @@ class ReservedRooms:
     def amounts(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], now: float, runtime_s: float | None, queue: str = ""
     ) -> Amounts | None:
-        """Return the amounts of resources to leave free on nodes, int64 of shape (rows, columns); None if nothing.
+        """Return the resources to leave free on nodes, int64 of shape (rows, columns); None if there are none.
 
         `runtime_s` is the expected runtime of the asking pod from `now` on (None: unlimited), `queue` its queue. A
         column may be -1.

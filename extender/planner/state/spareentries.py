@@ -1,8 +1,8 @@
-"""Ledger entries of spare slots, which a gang keeps for members that it may lose; its placement lists them.
+"""Ledger entries of spare slots, which a gang keeps for members that it may lose, and which its placement lists.
 
-Spare slots count on their node and in the gang's queue as members do. They count from the write of the placement until
-the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow them are placed there. A lent slot
-counts only in the queue, as the borrower's pods count on the node.
+Spare slots count on their node and in the gang's queue like members. Spare slots count from the write of the placement
+until the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow spare slots are placed on them. A
+lent slot counts only in the queue, because the borrower's pods count on the node.
 """
 
 from collections import Counter
@@ -18,11 +18,11 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.resources.vector import Vector, add, scale
 
 SpareRunOfClass = tuple[NodeSpares, PodClass]
-"""Spare slots on one node, and the class of the members that fit there."""
+"""Spare slots on one node, with the class of the members that fit into them."""
 SpareRunKey = tuple[str, str, str]
 """UID of the gang that keeps spare slots, pod set and node."""
 MOST_BORROWED = 1_024
-"""Maximum number of borrowed slots that are read per gang; no gang needs more."""
+"""Maximum number of borrowed slots to read per gang; no gang needs more."""
 
 
 def runs(gang: GangView) -> bool:
@@ -61,7 +61,7 @@ def lent(loans: Iterable[BorrowedSpares]) -> Counter[SpareRunKey]:
 
 
 def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> dict[str, Vector]:
-    """Return queue → amounts of spare slots of gangs in it or below it."""
+    """Return the resources of spare slots by queue, including the queue's descendants."""
     found: dict[str, Vector] = {}
     for gang in gangs:
         for seats, cls in spare_runs_of(gang):
@@ -80,17 +80,17 @@ class SpareEntries:
         self._ledger = ledger
         self._classes = classes
         self._kept: dict[str, tuple[str, list[SpareRunOfClass]]] = {}
-        """Key of a gang → its UID, and its spare slots."""
+        """Maps a gang to its UID and its spare slots."""
         self._key_of: dict[str, str] = {}
-        """UID of a gang that keeps spare slots → its key."""
+        """Maps the UID of a gang that keeps spare slots to its key."""
         self._open: dict[str, list[tuple[str, str, int]]] = {}
-        """Key of a gang → holders of its entries."""
+        """Maps a gang to the holders of its entries."""
         self._loans: dict[str, list[BorrowedSpares]] = {}
-        """Key of a borrowing gang → its borrowed slots."""
+        """Maps a borrowing gang to its borrowed slots."""
         self._lent: Counter[SpareRunKey] = Counter()
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Set the entries to exactly the spare slots of a gang, except lent ones; None: the gang is gone."""
+        """Set the entries to exactly the spare slots of a gang, except lent ones; None means that the gang is gone."""
         loans = borrowed_spares_of(gang) if gang is not None else []
         before = put_entry(self._loans, key, loans or None) or []
         if loans != before:

@@ -1,11 +1,11 @@
-"""The cluster as the planner knows it, updated by events.
+"""The cluster as known to the planner, updated by events.
 
-Every `on_*` method takes one changed object (None: gone), and its cost depends only on the change. Objects that Muster
-wrote are passed in as soon as the API server has confirmed them, before the watch reports them. An older version that
-arrives later is ignored.
+Every `on_*` method gets one changed object (None: gone), and its cost depends only on the change. Objects that Muster
+wrote are added once the API server has confirmed them, before the watch reports them. An older version of such an
+object that arrives later is ignored.
 
-After each event, nodes and ledger are up to date, and so are the matches of pods with compared demands; views of gangs
-(`planner.state.views`) are not. The state is used on one loop (`extender.cluster`); no code here blocks.
+After each event, nodes, ledger, and the matches of pods with compared demands are up to date; views of gangs
+(`planner.state.views`) are not. The state is used on one event loop (`extender.cluster`); no code here blocks.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class PlannerState(Views):
     """The state of a cluster, with one method for each kind of object that changes it."""
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
-        """Update a node; return True if the change matters to scheduling, unlike a heartbeat."""
+        """Update a node; return True if the change is relevant to scheduling, unlike a heartbeat."""
         name = (new or old or Node()).metadata.name
         self.exclusions.nodes.pop(name, "")
         if new is not None:
@@ -81,7 +81,7 @@ class PlannerState(Views):
         return not (keeps_running(known, record) if known else self._is_expected(record))
 
     def _is_expected(self, record: PodRecord) -> bool:
-        """Return True for a new member that is pinned as its gang's placement plans."""
+        """Return True for a new member that is pinned according to its gang's placement."""
         placement = self.placement_of(record.gang) if record.gang and not record.gated else None
         if placement is None or record.slot is None or placement.status.phase not in ACTIVE:
             return False
@@ -128,7 +128,7 @@ class PlannerState(Views):
         return (key in self.native.groups and self.native.settle(key)) or news
 
     def on_pod_group_written(self, new: PodGroup) -> bool:
-        """Update a PodGroup that Muster wrote, unless its deletion was reported since; return True if it was new."""
+        """Update a PodGroup that Muster wrote, unless its deletion was reported since; return True if it is new."""
         known = self.groups.get(new.metadata.key)
         if known is None or known.metadata.uid != new.metadata.uid:
             return False
@@ -166,7 +166,7 @@ class PlannerState(Views):
         self._gangs.priorities.update_class(name, new)
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
-        """Update a namespace; return True if its labels matter to an affinity term, or to the queues of its pods."""
+        """Update a namespace; return True if its labels are relevant to an affinity or to the queues of its pods."""
         name = (new or old or Namespace()).metadata.name
         of_queues = self.access.on_namespace(old, new)
         of_terms = self.classes.queries.on_namespace(name, new.metadata.labels if new else None)
@@ -179,5 +179,5 @@ class PlannerState(Views):
 
 
 def _limits(queue: Queue | None) -> object:
-    """Return the fields that determine the limits of a queue and of the queues below it."""
+    """Return the fields that determine the limits of a queue and of its descendants."""
     return queue and (queue.spec.parent, queue.spec.capability, limits_of(queue.metadata.annotations))

@@ -1,4 +1,4 @@
-"""Objects that the planner only finds by name: quotas, budgets, topologies and volumes."""
+"""Tables of objects that the planner finds only by name: quotas, budgets, topologies and volumes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Volumes:
     exclusive: set[str] = field(default_factory=set)
     """Keys of claims that only one pod at a time may use (ReadWriteOncePod)."""
     generation: int = 0
-    """Number that grows with every change that matters to scheduling."""
+    """Number that grows with every change that is relevant to scheduling."""
 
     def copy(self) -> "Volumes":
         """Return a copy of the tables."""
@@ -36,10 +36,10 @@ class Tables:
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self.volumes = Volumes()
-        """Replaced by a copy once a snapshot has it (see `share_volumes`)."""
+        """Volumes, which are replaced by a copy once a snapshot uses them (see `share_volumes`)."""
         self._shared = False
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
-        """Namespace → name → quota; namespaces without any are left out."""
+        """Maps a namespace and a name to a quota; namespaces without quotas are left out."""
         self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
         self.hyper_nodes: dict[str, HyperNode] = {}
         self.hyper_nodes_version = 0
@@ -60,7 +60,7 @@ class Tables:
         put_entry(self.disruption_budgets, (new or old or PodDisruptionBudget()).metadata.key, new)
 
     def on_hyper_node(self, old: HyperNode | None, new: HyperNode | None) -> bool:
-        """Update a HyperNode; return True if the change matters to scheduling, unlike one of its status."""
+        """Update a HyperNode; return True if the change is relevant to scheduling, unlike a change of its status."""
         known = put_entry(self.hyper_nodes, (new or old or HyperNode()).metadata.name, new)
         matters = (known.spec if known else None) != (new.spec if new else None)
         self.hyper_nodes_version += matters
@@ -68,32 +68,32 @@ class Tables:
         return matters
 
     def on_topology(self, old: Topology | None, new: Topology | None) -> None:
-        """Update a Topology of Kueue's."""
+        """Update a Kueue Topology."""
         put_entry(self.topologies, (new or old or Topology()).metadata.name, new)
         self.nodes.version += 1
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
-        """Update a volume claim (access modes, volume); return True if the change matters to scheduling."""
+        """Update a volume claim (access modes, volume); return True if the change is relevant to scheduling."""
         key = (new or old or PersistentVolumeClaim()).metadata.key
         exclusive, volumes = new is not None and READ_WRITE_ONCE_POD in new.spec.access_modes, self._own_volumes()
         put_member(volumes.exclusive, key, present=exclusive)
         return self._put_volume(volumes.claims, key, new, _decisive)
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """Update a persistent volume, whose node affinity and labels restrict its use; return the same."""
+        """Update a persistent volume, which may restrict its pods to nodes; return True if the change is relevant."""
         name = (new or old or PersistentVolume()).metadata.name
         volumes = self._own_volumes().volumes
         return self._put_volume(volumes, name, new, lambda volume: (volume.spec, volume.metadata.labels))
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """Update a storage class, whose binding mode decides if a claim waits for a pod; return the same."""
+        """Update a storage class, which may delay claims until a pod exists; return True if the change is relevant."""
         name = (new or old or StorageClass()).metadata.name
         return self._put_volume(self._own_volumes().classes, name, new, lambda each: (each.volume_binding_mode,))
 
     def share_volumes(self) -> Volumes:
-        """Return the present volumes; the state changes only copies of them afterwards.
+        """Return the present volumes; afterwards, the state changes only copies of them.
 
-        Callers must not change them.
+        Callers must not change the volumes.
         """
         self._shared = True
         return self.volumes
@@ -109,7 +109,7 @@ class Tables:
         known = put_entry(table, key, new)
         matters = (decisive(known) if known else None) != (decisive(new) if new else None)
         self.volumes.generation += matters
-        self.nodes.version += matters  # pods that did not fit may fit now
+        self.nodes.version += matters  # pods that did not fit before may fit now
         return matters
 
 

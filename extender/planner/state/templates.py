@@ -1,6 +1,6 @@
-"""Pod templates of Volcano Jobs: one class per task, before the pods exist, cached until the Job changes.
+"""Pod templates of Volcano Jobs: one class per task before the pods exist, cached until the Job changes.
 
-The state keeps only those fields of a Job that planning uses, up to a limit (`planned_job`).
+The state keeps only the fields of a Job that planning uses, up to a limit (`planned_job`).
 """
 
 from collections.abc import Collection
@@ -29,25 +29,25 @@ from muster.volcano.tasks import EVICTIONS, max_retry
 from muster.workloads.table import PART_LABELS
 
 UNREADABLE = "unreadable"
-"""Key that holds, instead of an unreadable template, the reason for which its gang is excluded."""
+"""Key under which an unreadable template has the reason why its gang is excluded."""
 
 
 @dataclass(slots=True)
 class Template:
-    """One task of a job."""
+    """The template of one task of a Job."""
 
     task: TaskSpec
     namespace: str
     labels: dict[str, str]
-    """Labels of the template, and labels that every pod of a task gets."""
+    """Labels of the template, and the labels that every pod of the task gets."""
     cls: PodClass
     other_gates: tuple[str, ...] = ()
     claims: tuple[ClaimRef, ...] = ()
-    """Device claims; claims that are created for each pod have no name yet."""
+    """Device claims; claims that are created separately for each pod have no name yet."""
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
     priority_class: str = ""
-    """Priority class of its pods: its own, else its Job's."""
+    """Priority class of the task's pods: their own, otherwise the Job's."""
 
 
 class Templates:
@@ -58,14 +58,17 @@ class Templates:
         self._devices = devices
         self._known: dict[str, list[Template]] = {}
         self.in_namespace: dict[str, set[str]] = {}
-        """Namespace → UIDs of jobs whose templates were read."""
+        """Maps a namespace to the UIDs of Jobs whose templates have been read."""
         self._users: dict[str, set[str]] = {}
-        """Key of a claim or claim template → UIDs of such jobs that name it."""
+        """Maps a claim or claim template to the UIDs of the Jobs that name it."""
         self._refused: dict[str, str] = {}
-        """UID of a job → reason why its templates are not read."""
+        """Maps the UID of a Job to the reason why its templates are not read."""
 
     def templates_of(self, job: Job) -> list[Template]:
-        """Return the templates of a job. Raises LimitError; it is then not read again until the job changes."""
+        """Return the templates of a job.
+
+        Raises LimitError; the templates are then not read again until the Job changes.
+        """
         uid = job.metadata.uid
         known = self._known.get(uid)
         if known is not None:
@@ -91,11 +94,11 @@ class Templates:
         discard(self.in_namespace, namespace, uid)
 
     def known(self, uid: str) -> list[Template]:
-        """Return the templates of a job; empty if they were not read."""
+        """Return the templates of a job; empty if they have not been read."""
         return self._known.get(uid, [])
 
     def equip_again(self, keys: Collection[str] | None = None) -> list[str]:
-        """Update the needs of templates with these claims or claim templates (None: all); return UIDs of their jobs."""
+        """Update the device needs of templates with these claims (None: all); return the UIDs of their Jobs."""
         concerned = self._known.keys() if keys is None else {uid for key in keys for uid in self._users.get(key, ())}
         changed = []
         for uid in concerned:
@@ -149,15 +152,15 @@ def planned_job(job: Job) -> Job:
 
 
 def restarts_whole(job: Job) -> bool:
-    """Return True if a policy of the Job restarts the whole Job when a pod is evicted, as a TrainJob's Job does."""
+    """Return True if a policy of the Job, as in a TrainJob's Job, restarts the whole Job when a pod is evicted."""
     policies = (policy for policy in job.spec.policies if policy.action == "RestartJob")
     return any({policy.event, *policy.events} & {"PodEvicted", "*"} for policy in policies)
 
 
 def spends_retries(job: Job) -> bool:
-    """Return True if a restart after an eviction uses up a limited retry, as the Job has no separate budget for it.
+    """Return True if a restart after an eviction uses up a limited retry, because evictions have no separate budget.
 
-    A TrainJob's Job that is not restarted on failure has enough retries for any number of evictions.
+    A TrainJob's Job that does not restart on failure has enough retries for any number of evictions.
     """
     return restart_budget(job.metadata.annotations) is None and max_retry(job.spec) < EVICTIONS
 

@@ -1,8 +1,9 @@
-"""The views of gangs, built from changed objects, and the ledger entries that follow from them.
+"""Views of gangs, built from changed objects, and the ledger entries that depend on them.
 
-An event only marks a gang, since a gang of a thousand pods brings thousands of events; `refresh` builds the views. So
-the placed slots of failed or lost members are up to date only after the next view. Everything else is up to date after
-each event, except demands that are still being compared with existing pods (`planner.state.comparisons`).
+An event only marks a gang, because a gang of a thousand pods causes thousands of events; `refresh` builds the views.
+Therefore the placed slots of failed or lost members are up to date only when the next view is built. All other data are
+up to date after each event, except demands that are still being compared with existing pods
+(`planner.state.comparisons`).
 """
 
 from collections import Counter
@@ -38,11 +39,11 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup, Queue
 
 MAX_COMPARISONS = 4
-"""Maximum number of evaluations of a gang per refresh; each one changes a gang with unreadable templates."""
+"""Maximum number of evaluations of a gang per refresh, because unreadable templates change a gang each time."""
 
 
 class Views(Tables):
-    """Nodes, pods, gangs, placements and queues; the marks of gangs that changed, and views of gangs."""
+    """Base of the state, with nodes, pods, gangs, placements and queues, marks of changed gangs, and views of gangs."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Views(Tables):
         pool: str = DEFAULT_POOL,
         rules: FaultRules = DEFAULT_RULES,
     ) -> None:
-        """Create an empty state of a node pool; objects of other pools are not planned.
+        """Create the empty state of a node pool; objects of other pools are not planned.
 
         `rules` decide which nodes are suspect.
 
@@ -69,23 +70,23 @@ class Views(Tables):
         self.devices = DeviceTable()
         self.pool = pool
         self.queues: Mapping[str, Queue] = self.access.queues
-        """Name → queue of the pool."""
+        """Maps a name to the queue of the pool."""
         self.pod_table = PodTable()
         self.pods: Mapping[str, PodRecord] = self.pod_table.records
-        """UID → pod of any scheduler, with or without a gang."""
+        """Maps a UID to the pod of any scheduler, with or without a gang."""
         self._templates = Templates(self.classes, self.devices)
         self._gangs = GangTable(self._templates)
         self.groups: Mapping[str, PodGroup] = self._gangs.groups
-        """Key (`namespace/name`) → PodGroup in any phase."""
+        """Maps a key (`namespace/name`) to the PodGroup in any phase."""
         self.placements: Mapping[str, Placement] = self._gangs.placements
-        """Key → placement, possibly of an earlier PodGroup (see `placement_of`)."""
+        """Maps a key to the placement, possibly of an earlier PodGroup (see `placement_of`)."""
         self.jobs: Mapping[str, Job] = self._gangs.jobs
-        """UID (as in a PodGroup's owner reference) → Volcano Job."""
+        """Maps a UID, as in a PodGroup's owner reference, to the Volcano Job."""
         self._placed_slots = PlacedSlots(self.ledger)
         self._spares = SpareEntries(self.ledger, self.classes)
         self.failures = Failures()
         self._unfollowed: set[str] = set()
-        """Keys of gangs with failed or lost pods, whose placed slots the next view updates."""
+        """Keys of gangs with failed or lost pods, whose placed slots are updated when the next view is built."""
         self.answers = Answers()
         """Filter answers for pods without a gang that are not bound yet."""
         self.claimants = Claimants(
@@ -108,7 +109,7 @@ class Views(Tables):
         """Give every member its slot, and build the views of changed gangs."""
         work: Counter[str] = Counter()
         while due := next((key for key in self._gangs.dirty if work[key] < MAX_COMPARISONS), None):
-            work[due] += 1  # a template may bring demands that pods of this or another gang match
+            work[due] += 1  # a template may have demands that match pods of this or another gang
             self._check(due)
             if self._comparisons is None or not self._gangs.dirty:
                 self._compare()
@@ -116,7 +117,7 @@ class Views(Tables):
             self._hold(key)
 
     def refresh_gang(self, key: str) -> None:
-        """Refresh one gang, if it changed."""
+        """Refresh one gang if it has changed."""
         if key not in self._gangs.dirty and key in self._gangs.views:
             return
         self._check(key)
@@ -176,7 +177,7 @@ class Views(Tables):
     def started(self, key: str) -> bool:
         """Return the present `GangView.started`.
 
-        The gang is refreshed only if the number of its pods does not decide it.
+        The gang is refreshed only if the number of its pods does not decide the answer.
         """
         certainly = self._gangs.certainly_started(key, self.pod_table)
         if certainly is not None:
@@ -185,15 +186,15 @@ class Views(Tables):
         return gang is not None and gang.started
 
     def some_done(self, key: str) -> bool:
-        """Return True if the Job of a gang has noted members that have succeeded, whose pods may be gone."""
+        """Return True if the gang's Job has recorded members that have succeeded, whose pods may be gone."""
         return self._gangs.some_done(key)
 
     def placement_of(self, key: str) -> Placement | None:
-        """Return the placement of a gang, unless it was made for an earlier PodGroup of the same name."""
+        """Return the placement of a gang, unless it belongs to an earlier PodGroup of the same name."""
         return self._gangs.placement_of(key)
 
     def touch_all(self) -> None:
-        """Let the next refresh build every view again, e.g. after becoming the leader."""
+        """Let the next refresh build every view again, for example after this process becomes the leader."""
         self._gangs.dirty.update(self.groups)
 
     def _gang_changed(self, key: str | None) -> None:

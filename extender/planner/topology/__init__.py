@@ -1,10 +1,10 @@
-"""Topologies: nested domains of nodes, and gangs' requests for nearness.
+"""Topologies: nested domains of nodes, and the topology requests of gangs.
 
-`tree` is the shape of every topology: levels, outermost first, and the domain of each node per level as an array.
-`forest` has all topologies of a cluster: trees of node labels, and the tree of `hypernodes`, which `members` and
-`nesting` build. `requests` reads a gang's topology requests, and `parts` makes a tree of them; `fit` counts the free
-capacity of domains and chooses one.
+`tree` represents every topology: levels, outermost first, and the domain of each node per level as an array. `forest`
+has all topologies of a cluster: trees of node labels, and the tree of `hypernodes`, which `members` and `nesting`
+build. `requests` reads a gang's topology requests, and `parts` builds a tree of them; `fit` counts the free capacity of
+domains and chooses a domain.
 
-The package uses no I/O and no clock, and never changes a finished tree. It imports the plain types of
-`planner.state` and `muster`, and must not import the framework, actions or plugins. Start at `tree`.
+The package uses no I/O and no clock, and never changes a finished tree. The package imports the plain types of
+`planner.state` and `muster`. It must not import the framework, actions or plugins. Start reading at `tree`.
 """

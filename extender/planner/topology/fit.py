@@ -1,14 +1,14 @@
-"""Pods that each domain holds, the domain that fits best, and the order in which its nodes are filled. Arrays only.
+"""Number of pods that each domain holds, the domain that fits best, and the order in which its nodes are filled.
 
-The rules are Kueue's (topology-aware scheduling, BestFit). An integer division gives the pods per node, which are added
-up level by level; only whole slices count. Of the domains of a level, the tightest that holds all pods is chosen.
-Inside it, as few domains as possible are used at each level, and the last one is the tightest that holds the rest.
-Among equally tight domains, higher node scores decide, then the smaller remainder. Last, domains in the tightest
-surroundings are preferred, so that large domains stay whole.
+Arrays only. The rules are Kueue's (topology-aware scheduling, BestFit). An integer division gives the pods per node,
+and sums over them the pods per domain; only whole slices count. Among the domains of a level, the smallest sufficient
+one is chosen. Inside it, as few domains as possible are used at each level, and the last one is the smallest that holds
+the rest. Among equally full domains, higher node scores decide, then the smaller remainder. Last, domains in the
+fullest surroundings are preferred, so that large domains stay unused.
 
-The balanced profile spreads pods in equal shares over as few domains as can hold them, as Kueue's balanced placement
-does. The smallest share is made as large as possible: it is the *threshold*. Domains that hold fewer pods than that are
-left out. Of the others, those are taken that leave the least capacity unused. Pods above the threshold go to the
+The balanced profile spreads pods in equal shares over as few domains as possible, like Kueue's balanced placement. The
+smallest share is maximized; it is called the *threshold*. Domains that hold fewer pods than the threshold are left out.
+Of the other domains, those are used that leave the least capacity unused. Pods above the threshold are placed in the
 domains with the most capacity.
 """
 
@@ -27,7 +27,7 @@ Counts = NDArray[np.int64]
 _Filled = tuple[Amounts, Counts]
 """Columns of nodes, and the number of pods that each node gets."""
 Tie = Callable[[], Amounts | None]
-"""Amounts per node whose sums decide between domains that hold equally many pods; None if nothing differs."""
+"""Quantities per node whose sums decide between domains that hold equally many pods; None without a difference."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,17 +36,17 @@ class WantedPods:
 
     geometry: Geometry
     room: Amounts
-    """Pods that fit on each node, 0 outside the candidate nodes; int64 of shape (nodes,), at most `most`."""
+    """Number of pods that fit on each candidate node, 0 on other nodes; int64 of shape (nodes,), at most `most`."""
     least: int
-    """Pods that the domain must hold."""
+    """Number of pods that the domain must hold."""
     most: int
-    """Pods that the domain should hold, if possible."""
+    """Number of pods that the domain should hold, if possible."""
     slices: tuple[tuple[int, int], ...] = ()
     """Level and size of slices, outermost first."""
 
 
 def held(wanted: WantedPods, level: int, room: Amounts | None = None) -> Counts:
-    """Return the pods that each domain of a level holds, whole slices only; int64 of shape (domains,)."""
+    """Return the number of pods that each domain of a level holds, in whole slices; int64 of shape (domains,)."""
     sizes = dict(wanted.slices)
     innermost = max((level, *sizes))
     counts = wanted.geometry.sums(innermost, wanted.room if room is None else room)
@@ -59,14 +59,14 @@ def held(wanted: WantedPods, level: int, room: Amounts | None = None) -> Counts:
 
 
 def whole(wanted: WantedPods) -> int:
-    """Return the pods that all nodes together hold, whole slices only."""
+    """Return the number of pods that all nodes together hold, in whole slices."""
     return int((held(wanted, wanted.slices[0][0]) if wanted.slices else wanted.room).sum())
 
 
 def best_first(
     wanted: WantedPods, level: int, fits: Mask, *, profile: Profile, order: Sequence[Tie | None] = (None,)
 ) -> Iterator[int]:
-    """Yield domains of a level that hold the pods, sorted by `order`; `fits` excludes some.
+    """Yield domains of a level that hold the pods, sorted by `order`; `fits` excludes some domains.
 
     In the order, None means the number of pods that a domain holds: the tightest first. Amounts mean their sum: the
     smallest first. With least-free, domains that hold all pods are not preferred; with balanced, domains with larger
@@ -90,7 +90,7 @@ def best_first(
 def _keys(
     wanted: WantedPods, level: int, counts: Counts, found: Amounts, *, profile: Profile, order: Sequence[Tie | None]
 ) -> Iterator[Counts]:
-    """Yield sort keys, the most important first: all pods fit, `order`, tight surroundings, place in the tree."""
+    """Yield sort keys, most important first: all pods fit, `order`, full surroundings, position in the tree."""
     if profile != "least-free":
         yield (counts[found] < wanted.most).astype(np.int64)
     if profile == "balanced":
@@ -111,12 +111,12 @@ def _keys(
 
 
 def unit_of(wanted: WantedPods, level: int) -> int:
-    """Return the number of pods that enter a domain of this level together: the size of its outermost slices, or 1."""
+    """Return the number of pods that a domain of this level gets together: the size of its outermost slices, or 1."""
     return next((size for at, size in wanted.slices if at >= level), 1)
 
 
 def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
-    """Return, per domain of a level, the equal share of its children, and how many of them are used."""
+    """Return, per domain of a level, the equal share of its children, and the number of used children."""
     tree, inner = wanted.geometry.tree, level + 1
     domains = len(tree.domains[level])
     if inner == len(tree.levels):
@@ -133,21 +133,22 @@ class Filling:
     wanted: WantedPods
     profile: Profile
     scores: NDArray[np.float64] | None
-    """Scores of nodes: in an innermost domain, higher ones are filled first. None: the tightest that holds the rest is
-    last."""
+    """Scores of nodes: in an innermost domain, nodes with higher scores are filled first. With None, the smallest node
+    that holds the rest is filled last."""
     ties: Sequence[Tie] = ()
-    """Tie-breakers: of domains that hold equally many pods, the smallest sum comes first."""
+    """Tie-breakers: among domains that hold equally many pods, the smallest sum comes first."""
 
     def order(self, level: int, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
-        """Return columns in order with their pods; `columns` are a domain's nodes with free capacity."""
+        """Return ordered columns with their numbers of pods; `columns` are a domain's nodes with free capacity."""
         nothing = np.zeros(0, dtype=np.int64)
         filled = [(nothing, nothing), *self._fill(level, columns, pods)]
         return np.concatenate([each for each, _ in filled]), np.concatenate([counts for _, counts in filled])
 
     def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
-        """Give pods to the nodes of a domain, either child by child or to all used children at once.
+        """Distribute pods to the nodes of a domain, either child by child or over all used children together.
 
-        The second way may need fewer domains below. It is always taken if the nodes are `joined` from several domains.
+        The second method may use fewer domains at lower levels. The second method is always used if the nodes are
+        `joined` from several domains.
         """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
@@ -172,7 +173,7 @@ class Filling:
     def _one_by_one(
         self, level: int, columns: Amounts, of: Amounts, used: Amounts, shares: Counts
     ) -> Iterator[_Filled]:
-        """Give each of these domains of a level its share, full ones first."""
+        """Give each of these domains of a level its share, full domains first."""
         inside, domains = of >= 0, len(self.wanted.geometry.tree.domains[level])
         room = np.bincount(of[inside], weights=self.wanted.room[columns[inside]], minlength=domains)
         full = np.zeros(len(room), dtype=np.bool_)
@@ -190,7 +191,7 @@ class Filling:
         return [*(len(np.unique(row[columns])) for row in below), len(columns)]
 
     def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
-        """Return the pods per child among these columns, and the columns outside all children; those hold no slices."""
+        """Return the number of pods per child among these columns, and the columns outside all children."""
         room = np.zeros_like(self.wanted.room)
         room[columns] = self.wanted.room[columns]
         sliced = any(at >= level for at, _ in self.wanted.slices)
@@ -230,7 +231,7 @@ class Filling:
 
 
 def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amounts:
-    """Return the filling order of positions: as few as possible, the last one the tightest that holds the rest."""
+    """Return the filling order of positions: as few as possible, the last one the smallest that holds the rest."""
     if profile == "least-free":
         return np.lexsort([first, counts])
     order = np.lexsort([first, -counts])
@@ -261,9 +262,9 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
 
 
 def thresholds(rooms: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
-    """Return each domain's threshold for its children, and how many it uses; 0 if they hold too few pods.
+    """Return each domain's threshold for its children, and the number of used children; 0 if they hold too few pods.
 
-    `rooms` and `parents` have, for each child, the number of pods that it holds and its domain (-1 for none).
+    `rooms` and `parents` have, for each child, its number of pods and its domain (-1 for none).
     """
     order = np.lexsort([-rooms, parents])
     order = order[parents[order] >= 0]
@@ -271,7 +272,7 @@ def thresholds(rooms: Amounts, parents: Amounts, domains: int, pods: int) -> tup
     first = np.searchsorted(of, np.arange(domains))
     total = np.cumsum(room)
     before = np.concatenate([[0], total])[first]
-    enough = np.searchsorted(total, before + max(pods, 1))  # the child from which on all pods fit
+    enough = np.searchsorted(total, before + max(pods, 1))  # the child from which all pods fit
     end = np.searchsorted(of, np.arange(domains), side="right")
     fits = enough < end
     few: Amounts = np.where(fits, enough - first + 1, 0).astype(np.int64)
@@ -281,7 +282,7 @@ def thresholds(rooms: Amounts, parents: Amounts, domains: int, pods: int) -> tup
 
 
 def equal_shares(rooms: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Amounts]:
-    """Return the positions of the used domains, and the pods of each; among equal domains, `first` decides."""
+    """Return the positions of used domains with their numbers of pods; among equal domains, `first` decides."""
     order = np.lexsort([first, -rooms])
     order = order[rooms[order] > 0]
     room = rooms[order]
@@ -291,7 +292,7 @@ def equal_shares(rooms: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Am
     few = int(np.searchsorted(np.cumsum(room), pods)) + 1
     threshold = min(pods // few, int(room[few - 1]))
     total = np.concatenate([[0], np.cumsum(room[room >= threshold])])
-    windows = total[few:] - total[:-few]  # neighbours by capacity, descending
+    windows = total[few:] - total[:-few]  # neighbours in descending order of capacity
     tight = windows[np.flatnonzero(windows >= pods)[-1]]
     start = int(np.argmax(windows == tight))
     room = room[start : start + few]

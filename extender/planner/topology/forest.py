@@ -1,9 +1,9 @@
-"""All topologies of one cluster, and the levels that a nearness request refers to.
+"""All topologies of one cluster, and the levels to which a topology request refers.
 
-Trees of labels come from the configuration and from Kueue's Topologies. Each level is a label key, and a domain is a
-path of values, so that equal values under different parents are different domains. A node without one of the labels is
-in no domain from that level down. HyperNodes form another tree. A request that names label keys of no tree gets a tree
-of just these keys: `topology.kubernetes.io/zone` needs no configuration.
+Trees of labels come from the configuration and from Kueue's Topologies. Each level is a label key. A domain is a path
+of values, so equal values under different parents are different domains. A node without one of the labels is in no
+domain of that level and of the levels below. HyperNodes form another tree. If no tree has the label keys of a request,
+a tree of just these keys is built: `topology.kubernetes.io/zone` needs no configuration.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""Domains are renumbered if their number exceeds `SPARSE` times those with nodes, plus `FEW`."""
+"""Domains are renumbered if there are more than `SPARSE` times the number of domains with nodes, plus `FEW`."""
 
 
 class LabelTree:
-    """The tree of a list of label keys, kept up to date with the nodes."""
+    """Tree for a list of label keys, which follows changes of nodes."""
 
     def __init__(self, name: str, levels: Sequence[str]) -> None:
         self._name, self._levels = name, tuple(levels)
@@ -31,10 +31,10 @@ class LabelTree:
         self._known = Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
         self._generation = -1
         self._numbers: list[dict[str, int]] = [{} for _ in self._levels]
-        """Per level: path of label values (which contain no slashes) → number of the domain."""
+        """For each level, maps a path of label values (without slashes) to the number of the domain."""
 
     def tree_over(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
-        """Return the tree over these columns; `changed`, each column's last changed generation, saves work."""
+        """Return the tree over these columns; `changed` has each column's last changed generation, which saves work."""
         if generation != self._generation or len(nodes) != self._known.domain_of.shape[1]:
             self._update(nodes, np.flatnonzero(changed > self._generation))
             self._generation = generation
@@ -68,21 +68,21 @@ class LabelTree:
 
 
 WHOLE = -1
-"""The level around the outermost one: all nodes, including nodes without a domain."""
+"""The level above the outermost one: all nodes, including nodes without a domain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelRange:
-    """Levels of a tree that may hold the pods of a request: first `inner`, then outwards to `outer`."""
+    """Levels of a tree that may hold the pods of a request, from `inner` outwards to `outer`."""
 
     tree: Tree
     inner: int
     outer: int
-    """WHOLE if nothing is required."""
+    """The outermost allowed level; WHOLE if nothing is required."""
 
     @property
     def hard(self) -> bool:
-        """True if the pods wait unless one domain holds them."""
+        """True if the pods wait until one domain holds them."""
         return self.outer != WHOLE
 
     @property
@@ -93,14 +93,14 @@ class LevelRange:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A request that no tree can meet, and why; its gang waits if a level is required."""
+    """A request that no tree can satisfy, with the reason; its gang waits if a level is required."""
 
     why: str
     hard: bool
 
 
 class Forest:
-    """The trees of a cluster, each built when it is first needed."""
+    """The trees of a cluster, each built when first needed."""
 
     def __init__(self, levels: Mapping[str, Sequence[str]]) -> None:
         self._configured = {name: tuple(keys) for name, keys in levels.items()}
@@ -122,9 +122,9 @@ class Forest:
         topologies: Mapping[str, Sequence[str]] | None = None,
         hyper_nodes: Tree | None = None,
     ) -> None:
-        """Take the nodes of a new snapshot; `changed` is the generation in which each node last changed.
+        """Use the nodes of a new snapshot; `changed` has the generation in which each node last changed.
 
-        `topologies` are the levels of Kueue's Topologies by name; a configured topology of the same name comes first.
+        `topologies` maps Kueue's Topologies to their levels; a configured topology of the same name takes precedence.
         """
         self._kept = {key: self._kept[key] for key in self._used if key in self._kept}
         self._used = set()
@@ -135,7 +135,7 @@ class Forest:
 
     @property
     def names(self) -> list[str]:
-        """Names of the topologies, in the order in which they are searched for a level."""
+        """Names of the topologies, in the order in which a level is searched for."""
         of_labels = sorted(self._levels, key=lambda name: (name != DEFAULT, name))
         return [*of_labels, *([HYPER_NODES] if self._hyper_nodes is not None else [])]
 
@@ -150,13 +150,13 @@ class Forest:
         return {name: tree for name in self.names if (tree := self.tree(name)) is not None}
 
     def levels_near(self, near: Nearness) -> LevelRange | Unknown:
-        """Return the levels that a request refers to."""
+        """Return the levels to which a request refers."""
         if near not in self._reaches:
             self._reaches[near] = self._find(near)
         return self._reaches[near]
 
     def within(self, near: Nearness, tree: Tree) -> LevelRange | Unknown:
-        """Return the levels that an inner part's request refers to, preferably in the tree of the part around it."""
+        """Return the levels to which an inner part's request refers, preferably in the tree of the outer part."""
         keys = [level for level in (near.required, near.preferred) if level is not None]
         if near.topology or not keys or not all(isinstance(key, str) and tree.level(key) is not None for key in keys):
             return self.levels_near(near)
@@ -166,7 +166,7 @@ class Forest:
         hard = near.required is not None
         tree = self.tree(near.topology) if near.topology else self._with(near)
         if tree is None and near.topology == HYPER_NODES:
-            tree = Tree(HYPER_NODES, (), (), np.zeros((0, len(self._nodes)), dtype=np.int32))  # there are no HyperNodes
+            tree = Tree(HYPER_NODES, (), (), np.zeros((0, len(self._nodes)), dtype=np.int32))  # no HyperNodes
         if tree is None:
             return Unknown(reasons.topology.no_topology(name=near.topology, known=any_of(self.names)), hard)
         return self._in(tree, near)
@@ -186,7 +186,7 @@ class Forest:
         return LevelRange(tree, WHOLE if near.anywhere else max(inner, outer), outer)
 
     def _with(self, near: Nearness) -> Tree | None:
-        """Return the first tree with the levels of a request; a new tree if none has them."""
+        """Return the first tree with the levels of a request; a new tree if no tree has them."""
         keys = [level for level in (near.required, near.preferred) if isinstance(level, str)]
         if not keys:
             return self.tree(next(iter(self.names), DEFAULT))
@@ -216,7 +216,7 @@ def level_text(tree: Tree, level: int) -> str:
 
 
 def _level(tree: Tree, level: Level) -> int | None:
-    """Return the number of a level; WHOLE for a tier above all others, where Volcano has a root HyperNode."""
+    """Return the number of a level; WHOLE for a tier above all others, at which Volcano has a root HyperNode."""
     if isinstance(level, str):
         return tree.level(level)
     lower = (number for number, tier in enumerate(tree.tiers) if tier <= level)

@@ -1,7 +1,7 @@
-"""The tree of HyperNodes, kept up to date by changes of HyperNodes and of names and labels of nodes.
+"""The tree of HyperNodes, which follows changes of HyperNodes, and of names and labels of nodes.
 
-Start at `HyperNodeTree.tree_of`. `members` finds the nodes of HyperNodes, `nesting` builds the tree. A HyperNode with a
-problem is excluded with a reason; the rest of the tree stays usable.
+Start reading at `HyperNodeTree.tree_of`. `members` finds the nodes of HyperNodes, and `nesting` builds the tree. A
+HyperNode with a problem is excluded with a reason; the rest of the tree stays usable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from muster.api.limits import ALL_PATTERNS, TIERS
 from muster.api.volcano.topology import HyperNode, hyper_node_errors
 
 ERRORS = 3
-"""Maximum number of errors of a HyperNode that its problem names."""
+"""Maximum number of errors in a HyperNode that its problem lists."""
 
 
 class _Seen(Protocol):
-    """HyperNodes and nodes, as a snapshot has them (`planner.framework.snapshot`)."""
+    """HyperNodes and nodes, as in a snapshot (`planner.framework.snapshot`)."""
 
     @property
     def hyper_nodes(self) -> Mapping[str, HyperNode]: ...
@@ -48,16 +48,16 @@ class HyperNodes:
 
     tree: Tree
     problems: Mapping[str, tuple[HyperNodeProblem, ...]]
-    """HyperNode → its problems; HyperNodes without problems are left out."""
+    """Maps a HyperNode to its problems; HyperNodes without problems are left out."""
     node_counts: Mapping[str, int]
-    """HyperNode → number of its direct members that exist; a HyperNode counts as one member."""
+    """Maps a HyperNode to the number of its existing direct members; a member HyperNode counts as one."""
     missing: Mapping[str, tuple[str, ...]]
-    """HyperNode → named members that do not exist; HyperNodes without missing members are left out."""
+    """Maps a HyperNode to named members that do not exist; HyperNodes without missing members are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A HyperNode as it was last read."""
+    """A HyperNode as last read."""
 
     hyper_node: HyperNode
     members: HyperNodeMembers
@@ -65,22 +65,22 @@ class _Read:
 
 
 class HyperNodeTree:
-    """Members of HyperNodes, kept between calls; each call evaluates only the changes since the last one."""
+    """Members of HyperNodes, stored between calls; each call evaluates only changes since the last call."""
 
     def __init__(self) -> None:
         self._known: HyperNodes | None = None
         self._stamp = -1, -1, 0
-        """Version of the HyperNodes, generation of the nodes, and number of columns."""
+        """Version of the HyperNodes, generation of the nodes, and number of columns at the last call."""
         self._read: dict[str, _Read] = {}
         self._described: dict[int, Described] = {}
         self._number: dict[str, int] = {}
         self._free: list[int] = []
         self._matcher: Matcher | None = None
-        """Matcher of all HyperNodes; built when a node changes."""
+        """Matcher of all HyperNodes, built when a node changes."""
         self._seen: list[Node | None] = []
         empty = np.zeros(0, dtype=np.int32)
         self._members: tuple[Numbers, Numbers] = (empty, empty)
-        """Numbers of HyperNodes and columns of their direct nodes, pairwise."""
+        """Pairs of the number of a HyperNode and the column of one of its direct nodes."""
         self._left_out: dict[str, HyperNodeProblem] = {}
 
     def tree_of(self, seen: _Seen) -> HyperNodes:
@@ -98,7 +98,7 @@ class HyperNodeTree:
         return self._known
 
     def _read_again(self, hyper_nodes: Mapping[str, HyperNode]) -> set[int]:
-        """Read changed HyperNodes; return the numbers of those whose members must be found again or dropped."""
+        """Read changed HyperNodes; return the numbers of HyperNodes whose members must be found again or dropped."""
         for name in self._read.keys() - hyper_nodes.keys():
             del self._read[name]
         for name, hyper_node in hyper_nodes.items():
@@ -121,7 +121,7 @@ class HyperNodeTree:
         return changed
 
     def _usable(self) -> Iterator[Described]:
-        """Yield the usable HyperNodes; `_left_out` gets the problems of the others."""
+        """Yield the usable HyperNodes; add the problems of the others to `_left_out`."""
         self._left_out = {
             name: HyperNodeProblem("Invalid", each.wrong) for name, each in self._read.items() if each.wrong
         }
@@ -157,7 +157,7 @@ class HyperNodeTree:
         return moved
 
     def _find(self, seen: _Seen, read: set[int], moved: list[int]) -> None:
-        """Find members again: changed HyperNodes among all nodes, changed nodes among all HyperNodes."""
+        """Find the members again: of changed HyperNodes among all nodes, of all HyperNodes among changed nodes."""
         numbers, columns = self._members
         rest = {number: each.members for number, each in self._described.items() if number not in read}
         stale = np.zeros(len(seen.nodes), dtype=np.bool_)

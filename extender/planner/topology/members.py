@@ -1,8 +1,8 @@
-"""Direct members of HyperNodes: nodes by name, by patterns of names, by labels (as in Volcano).
+"""Direct members of HyperNodes: nodes by name, by patterns of names, or by labels, as in Volcano.
 
-The cost is proportional to the listed names, plus one pass over the nodes if there are patterns or labels, for any
-number of HyperNodes. Names are looked up; patterns are compared in one pass (RE2's sets, each with a fixed amount of
-memory). Label selectors are found by a label that they require.
+The cost is proportional to the listed names, plus one pass over the nodes if there are patterns or labels. Names are
+looked up; patterns are compared in one pass (RE2's sets, each with a fixed limit of memory). Label selectors are
+indexed by a label that they require.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,20 +21,20 @@ from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
 MOST_STEPS: Final = 50_000
-"""Maximum number of steps of all patterns in one set; RE2 keeps many states, each of a few hundred KB at this number.
+"""Maximum number of steps of all patterns in a set; RE2 keeps many states, each of a few hundred KB for this number.
 """
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
-"""A name that no node has. A set that does not match this name lacks memory and would match nothing."""
+"""A name that no node has. A set that does not match this name has too little memory and would match nothing."""
 
 
 class PatternSet:
-    """Valid patterns, numbered by their place in the list."""
+    """Valid patterns, numbered by their position in the list."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._sets: list[tuple[Any, list[int]]] = []
         self._single: list[tuple[Any, int]] = []
-        """Patterns too large even for a set of their own; outside a set RE2 can still match them."""
+        """Patterns that are too large even for a separate set; RE2 can still match them individually."""
         if patterns:
             self._add(patterns, list(range(len(patterns))))
 
@@ -88,7 +88,7 @@ class HyperNodeMembers:
 
 
 def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
-    """Read the members of a spec; HyperNodes are selected by name only, and an empty selector selects nothing."""
+    """Return the members in a spec; HyperNodes are selected by name only, and an empty selector selects nothing."""
     of_nodes = [member.selector for member in spec.members if member.type == "Node"]
     children = [member.selector.exact_match for member in spec.members if member.type == "HyperNode"]
     selectors = [requirements(each.label_match) for each in of_nodes if each.label_match]
@@ -106,7 +106,7 @@ class Matcher:
     def __init__(self, members: Mapping[int, HyperNodeMembers]) -> None:
         self._named: dict[str, list[int]] = {}
         self._by_label: dict[str, dict[str | None, _Selected]] = {}
-        """Label key → value (None: any value) → selectors that require it."""
+        """Maps a label key and a value (None: any value) to the selectors that require this label."""
         self._other_selectors: _Selected = []
         """Selectors that require no label; they are compared with every node."""
         by_pattern: dict[str, list[int]] = {}
@@ -127,7 +127,7 @@ class Matcher:
         """Return distinct pairs of a HyperNode and a column of its nodes, at most `PLACES` + 1 pairs per node."""
         numbers: list[int] = []
         found_in: list[int] = []
-        if columns is None and not self._selects:  # names only: the cost does not depend on the nodes
+        if columns is None and not self._selects:  # only names: the cost does not depend on the nodes
             columns = sorted({index[name] for name in self._named if name in index})
         for column in range(len(nodes)) if columns is None else columns:
             node = nodes[column]
@@ -160,7 +160,7 @@ class Matcher:
                 yield by_value.get(None, [])
 
     def _file(self, number: int, selector: Requirements) -> None:
-        """File a selector under a label value that it requires, else under a label key."""
+        """Add a selector to the index under a label value that it requires, otherwise under a label key."""
         asked = [each for each in selector if each.operator == "In" and each.values]
         exists = [each for each in selector if each.operator == "Exists"]
         if asked:

@@ -1,8 +1,9 @@
-"""The tree of HyperNodes, built from their direct members, and the problems found while building it.
+"""Builder of the tree of HyperNodes from their direct members; also finds problems.
 
-As in Volcano, a HyperNode has at most one parent, of a higher tier. If several HyperNodes name it as a member, it has
-no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of that tier or a lower one. The
-same applies to the nodes of a HyperNode that spans several domains of the level above. The rest stays usable.
+As in Volcano, a HyperNode has at most one parent, which has a higher tier. If several HyperNodes name it as a member,
+it has no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of this tier or a lower
+tier. The same applies to the nodes of a HyperNode in several domains of the level above. The rest of the tree stays
+usable.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,19 +39,19 @@ class Problems:
         self._found: dict[str, list[HyperNodeProblem]] = {}
 
     def add(self, hyper_node: str, reason: str, message: str) -> None:
-        """Add a problem, unless the HyperNode already has it or has `MOST` problems."""
+        """Add a problem, unless the HyperNode already has this problem or has `MOST` problems."""
         found, problem = self._found.setdefault(hyper_node, []), HyperNodeProblem(reason, message)
         if problem not in found and len(found) < MOST:
             found.append(problem)
 
     def all(self) -> Mapping[str, tuple[HyperNodeProblem, ...]]:
-        """Return HyperNode → its problems; HyperNodes without problems are left out."""
+        """Return the problems by HyperNode; HyperNodes without problems are left out."""
         return {name: tuple(found) for name, found in sorted(self._found.items())}
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A HyperNode without errors in its spec."""
+    """A HyperNode whose spec has no errors."""
 
     name: str
     tier: int
@@ -60,26 +61,26 @@ class Described:
 
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
-"""Maximum number of nodes named in a problem that many nodes share."""
+"""Maximum number of nodes that a problem of many nodes names."""
 NOTED = 16
-"""Maximum number of parents at which a HyperNode's problem is also reported."""
+"""Maximum number of parents to which a HyperNode's problem is also reported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nesting:
-    """Builder of the tree, from HyperNodes with numbers and their direct nodes."""
+    """Builder of the tree from numbered HyperNodes and their direct nodes."""
 
     described: Mapping[int, Described]
     numbers: Numbers
-    """HyperNodes and, in `columns`, their direct nodes, pairwise."""
+    """HyperNodes and, in `columns`, their direct nodes, as pairs."""
     columns: Numbers
     size: int
-    """Columns of the node table."""
+    """Number of columns of the node table."""
     node_name: Callable[[int], str]
     problems: Problems
-    """Collects the problems that the builder finds."""
+    """The problems that the builder finds."""
     tiers: tuple[int, ...] = field(init=False)
-    """The tiers in use, the highest first."""
+    """The tiers in use, highest first."""
 
     def __post_init__(self) -> None:
         tiers = sorted({each.tier for each in self.described.values()}, reverse=True)
@@ -106,13 +107,13 @@ class Nesting:
         if crowded.any():
             of_level[:, crowded] = SEVERAL
             self._note_crowded(crowded)
-        for level in range(len(of_level) - 2, -1, -1):  # a node without a domain takes the next lower one
+        for level in range(len(of_level) - 2, -1, -1):  # a node without a domain uses the next lower one
             np.copyto(of_level[level], of_level[level + 1], where=of_level[level] == NONE)
         self._keep_nested(of_level)
         return self._numbered(of_level)
 
     def _parents(self) -> dict[int, int]:
-        """Return number of a HyperNode → number of its parent; HyperNodes without a parent are left out."""
+        """Return the number of each HyperNode's parent, by its own number; those without a parent are left out."""
         numbers = {each.name: number for number, each in self.described.items()}
         claims: dict[int, list[int]] = {}
         in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # problems are reported in this order
@@ -148,7 +149,7 @@ class Nesting:
         return found
 
     def _keep_nested(self, of_level: Domains) -> None:
-        """Remove, level by level, each domain (with all below it) that lies in no domain above or in several."""
+        """Remove, level by level, each domain (with all domains below it) that is in no domain above or in several."""
         unclear = np.zeros(of_level.shape[1], dtype=np.bool_)
         for level, row in enumerate(of_level):
             row[unclear] = NONE
@@ -173,7 +174,8 @@ class Nesting:
     def _numbered(self, of_level: Domains) -> Tree:
         """Number the domains of each level.
 
-        They are the HyperNodes of its tier, with or without nodes, and HyperNodes taken from lower tiers.
+        The domains are the HyperNodes of the level's tier, with or without nodes, and HyperNodes of lower tiers that
+        extend up to it.
         """
         by_name = sorted(self.described, key=lambda each: self.described[each].name)
         rank = np.zeros(max(self.described, default=-1) + 1, dtype=np.int32)
@@ -192,7 +194,7 @@ class Nesting:
         return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=self.tiers, tier_names=self._tier_names())
 
     def _tier_names(self) -> tuple[str, ...]:
-        """Return one name per tier, empty if there is none; a name that several tiers use belongs to the lowest."""
+        """Return one name per tier, or an empty text; a name that several tiers use belongs to the lowest one."""
         users: dict[tuple[str, int], list[str]] = {}
         for each in self.described.values():
             if each.tier_name:

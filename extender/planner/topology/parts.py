@@ -1,7 +1,7 @@
-"""Parts of a gang that are filled together, as a tree.
+"""Parts of a gang that are placed together, as a tree.
 
-An inner part gets nodes within the nodes of the part around it (as in KAI-Scheduler's trees of sub-groups). `requests`
-reads the gang's topology requests.
+An inner part gets nodes among the nodes of the outer part, as in KAI-Scheduler's trees of sub-groups. `requests` reads
+the gang's topology requests.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,50 +13,49 @@ from extender.planner.topology.requests import RequestKind, TopologyRequest
 from muster.resources.topology import NOTHING, Nearness, Slices
 
 Ranks = Collection[int] | None
-"""Ranks of one pod set; None: all of them."""
+"""Ranks of one pod set; None means all ranks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotGroup:
-    """Slots that are filled together."""
+    """A part of a gang: slots that are placed together."""
 
     name: str
-    """Name for users: empty for the whole gang, else `worker` or `worker 8-15`."""
+    """Name for users: empty for the whole gang, otherwise `worker` or `worker 8-15`."""
     slots: Mapping[str, Sequence[int]]
-    """Pod set → ranks to be placed now."""
+    """Maps a pod set to the ranks to place now."""
     members: Mapping[str, Ranks]
-    """Pod set → all ranks of the part."""
+    """Maps a pod set to all ranks of the part."""
     near: Nearness = NOTHING
     children: tuple["SlotGroup", ...] = ()
-    """Inner parts with slots to fill, which together are all slots of the part; empty if the part has `slices` or no
-    parts."""
+    """Inner parts that together contain all slots to place; empty if the part has `slices` or no inner parts."""
     slices: tuple[Slices, ...] = ()
-    """Layers of slices (consecutive ranks that belong together), outermost first; only in parts with one pod set and no
-    children."""
+    """Layers of slices (consecutive ranks that belong together), outermost first; only for parts with one pod set and
+    no children."""
     places: Mapping[int, int] | None = None
-    """Rank → its place in the part, from which slices are counted; None: the rank is the place."""
+    """Maps a rank to its position in the part, from which slices are counted; None if both are equal."""
     all_slots: int = 0
-    """Number of all pods of the part, including those above the minimum."""
+    """Number of all pods in the part, including pods above the minimum."""
     least: int | None = None
-    """Number of slots that must be filled for the others to be useful; None: all."""
+    """Number of slots that must be placed, otherwise the others are useless; None means all slots."""
     unit: bool = False
-    """True for a slice: one of several equal parts, which are placed one after the other."""
+    """True for a slice: one of several equal parts that are placed one after another."""
     there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Members of the whole gang with a node: pod set → rank → column of the node."""
+    """Maps a pod set and a rank of the whole gang to the column of the member's node."""
 
     @property
     def wanted(self) -> int:
-        """Number of slots to fill."""
+        """Number of slots to place."""
         return sum(map(len, self.slots.values()))
 
     @property
     def needed(self) -> int:
-        """Number of slots that must be filled."""
+        """Number of slots that must be placed."""
         return self.wanted if self.least is None else self.least
 
     @property
     def asks(self) -> bool:
-        """True if the part, or a part inside it, has a topology request."""
+        """True if the part or an inner part has a topology request."""
         return bool(self.near or self.slices or self.children)
 
     @property
@@ -70,7 +69,7 @@ class SlotGroup:
 
     @property
     def regular(self) -> bool:
-        """True if the slots to fill are whole slices, which can be placed in one step."""
+        """True if the slots to place are whole slices, which can be placed in one step."""
         if not self.slices or self.least is not None or len(self.slots) != 1:
             return False
         (ranks,) = self.slots.values()
@@ -84,7 +83,7 @@ class SlotGroup:
         )
 
     def units(self) -> Iterator["SlotGroup"]:
-        """Yield the slices that have slots to fill, those with placed members first."""
+        """Yield the slices that have slots to place, those with placed members first."""
         (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
         place = self.places.__getitem__ if self.places is not None else int
         at = None if self.places is None else {each: rank for rank, each in self.places.items()}
@@ -107,13 +106,13 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that are in no part yet, in order. The cost of taking slots is proportional to their number."""
+    """Slots that are not in a part yet, in order. The cost of taking slots is proportional to their number."""
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
 
     def take_ranks(self, pod_set: str, ranks: frozenset[int] | None) -> list[int]:
-        """Take and return the remaining ones of these ranks (None: all ranks) of a pod set."""
+        """Take and return those of these ranks (None: all) of a pod set that are left."""
         left = self._left.get(pod_set, {})
         if ranks is None:
             taken = list(left)
@@ -200,7 +199,7 @@ def _kind_part(root: SlotGroup, kind: RequestKind, ranks: list[int], replicas: i
 
 
 def _group_part(root: SlotGroup, name: str, kinds: list[RequestKind], children: list[SlotGroup]) -> SlotGroup:
-    """Return the part of a group; a request of one of its kinds applies to all of them."""
+    """Return the part of a group; a request of one of its kinds applies to all its kinds."""
     members: dict[str, Ranks] = {}
     for kind in kinds:
         known: Ranks = members.get(kind.pod_set, frozenset())

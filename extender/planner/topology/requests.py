@@ -1,14 +1,14 @@
-"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the units that result.
+"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the resulting units.
 
-* the gang: `networkTopology` of the PodGroup, else the annotations `muster.dev/topology…` on it;
-* a pod set: annotations on its template, overridden by annotations on its pods. The ReplicatedJobs of a JobSet are
-  one pod set of the gang, and several kinds of pods here.
+* the gang: `networkTopology` of the PodGroup, otherwise its annotations `muster.dev/topology…`;
+* a pod set: annotations on its template, overridden by annotations on its pods. The ReplicatedJobs of a JobSet are one
+  pod set of the gang, and several kinds of pods in this module.
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
 A unit is a partition of a task, or a slice: its ranks are placed together or not at all when a gang starts, grows or is
-repaired. Half of a slice in a domain that cannot hold the rest is a dead end. Its pods hold capacity without running,
-and the other half fits nowhere else.
+repaired. Half of a slice is useless in a domain that cannot hold the rest of the slice. Its pods hold capacity without
+running, and the other half fits nowhere else.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ from muster.api.volcano.scheduling import SubGroupPolicy
 from muster.resources.topology import NOTHING, Nearness, PodTopology, Slices, of_gang, of_network
 
 SubGroup = tuple[str, Nearness, Mapping[str, frozenset[int]]]
-"""Name, nearness, pod set → ranks."""
+"""Name and topology request of a sub-group, and its ranks by pod set."""
 
 
 _SILENT = PodTopology()
@@ -39,21 +39,21 @@ class RequestKind:
     pod_set: str
     topology: PodTopology
     ranks: frozenset[int] | None
-    """Ranks of these pods; None: all ranks of the pod set."""
+    """Ranks of these pods; None means all ranks of the pod set."""
     slices: tuple[Slices, ...]
 
     @property
     def places(self) -> Mapping[int, int] | None:
-        """Rank → its place among the pods of the kind; None: the rank is the place."""
+        """Maps a rank to its position among the pods of the kind; None if both are equal."""
         return None if self.ranks is None else {rank: place for place, rank in enumerate(sorted(self.ranks))}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopologyRequest:
-    """The topology requests of a gang, each with its members."""
+    """The topology requests of a gang, each with the members that it applies to."""
 
     near: Nearness
-    """Request for the whole gang, from networkTopology, else from annotations."""
+    """Request for the whole gang, from networkTopology, otherwise from annotations."""
     also: Nearness
     """Request from annotations in addition to networkTopology."""
     kinds: tuple[RequestKind, ...]
@@ -72,7 +72,7 @@ class TopologyRequest:
 
 
 def request_of(gang: GangView) -> TopologyRequest | None:
-    """Read the gang's request, None for most gangs. Raises LimitError for a request that is too large."""
+    """Return the gang's topology request; None for most gangs. Raises LimitError for a request that is too large."""
     spec = gang.group.spec
     by_name = {policy.name: policy for policy in spec.sub_group_policy[: SUB_GROUPS.value]}
     set_names = {pod_set.name for pod_set in gang.pod_sets}
@@ -106,7 +106,7 @@ def request_of(gang: GangView) -> TopologyRequest | None:
 
 
 def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
-    """Return requests and kinds of a gang with sub-groups by labels, whose pods may belong to several kinds.
+    """Return the requests and kinds of a gang with sub-groups by labels, whose pods may belong to several kinds.
 
     The requirement of a gang's only template applies to the whole gang, around the sub-groups. Other requirements would
     cut across sub-groups: raises LimitError.
@@ -122,7 +122,7 @@ def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[lis
 
 
 def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[RequestKind]:
-    """Return the pod set's kinds, several if its pods have different requests; `members` have slots of it."""
+    """Return the pod set's kinds: several if its pods have different requests; `members` have slots of it."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
@@ -162,7 +162,7 @@ def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[S
 
 
 def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator[SubGroup]:
-    """Yield the sub-groups of these policies; each is compared only with pods that have a label it demands.
+    """Yield the sub-groups of these policies; a policy is compared only with pods that have its required label.
 
     The cost is proportional to the result, not to policies times pods, since one user chooses both numbers. Raises
     LimitError for too much work: many policies demand no label, or a label that all pods have.
@@ -198,7 +198,7 @@ class Units:
     united: frozenset[str]
     """Pod sets with pods that are placed in units of several pods."""
     _sliced: Mapping[str, Sequence[RequestKind]]
-    """Pod set → its kinds that request slices of several pods; other pod sets are left out."""
+    """Maps a pod set to its kinds that request slices of several pods; other pod sets are left out."""
 
     def units_of_ranks(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
         """Return these ranks grouped by unit, in their order."""
@@ -217,7 +217,7 @@ class Units:
         return list(units.values())
 
     def complete(self, pod_set: PodSetView, units: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """Return the units of open slots that are complete: all other ranks have a node or have failed.
+        """Return the complete units of open slots, in which all other ranks have a node or have failed.
 
         Pods of a unit are created one after the other, so the first could otherwise take a domain that cannot hold the
         rest.

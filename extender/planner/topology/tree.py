@@ -1,11 +1,11 @@
-"""One topology as arrays: the domain of every node in each level, and sums over domains.
+"""One topology as arrays: the domain of every node at each level, and sums over domains.
 
-Domains nest: nodes that share a domain of one level also share a domain of each level above. A node without a domain in
-a level has -1 in that level and all levels below; gangs without a topology request may still use it.
+Domains are nested: nodes that share a domain of one level also share a domain of each level above. A node without a
+domain in a level has -1 in that level and all levels below; gangs without a topology request may still use it.
 
-HyperNode trees need not be balanced. Their levels are the tiers in use, the highest first. In the level of tier t, a
-node's domain is its topmost HyperNode ancestor whose tier is at most t, which is how Volcano interprets
-highestTierAllowed. So one HyperNode may be a domain of several levels, and the levels still nest.
+HyperNode trees need not be balanced. Their levels are the tiers in use, the highest first. At the level of tier t, a
+node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets highestTierAllowed.
+Therefore one HyperNode may be a domain of several levels, and the levels are still nested.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from extender.planner.state.amounts import Amounts, Mask
 
 Domains = NDArray[np.int32]
-"""Numbers of domains; -1 means none."""
+"""Numbers of domains; -1 means no domain."""
 
 HYPER_NODES = "hypernodes"
 """Name of the tree of HyperNodes."""
@@ -29,19 +29,20 @@ class Tree:
     """A topology over the columns of a node table, compared by identity."""
 
     name: str
-    """`default`, the name of a configured topology or of a Kueue Topology, or `hypernodes`."""
+    """Name of the tree: `default`, a configured topology, a Kueue Topology, or `hypernodes`."""
     levels: tuple[str, ...]
-    """Label keys, outermost first; for HyperNodes one text per tier (`tier 2`), for users."""
+    """Label keys, outermost first; for HyperNodes, one text per tier for users (`tier 2`)."""
     domains: tuple[tuple[str, ...], ...]
-    """Per level, the names of its domains by number, with or without nodes. For labels, the path: `block-a/rack-3`."""
+    """For each level, the names of its domains by number, with or without nodes. For labels, a name is the path:
+    `block-a/rack-3`."""
     domain_of: Domains
-    """int32 of shape (levels, columns of the node table): number of the node's domain, -1 for none."""
+    """Number of each node's domain, int32 of shape (levels, columns of the node table); -1 for no domain."""
     tiers: tuple[int, ...] = ()
     """For HyperNodes: the tier of each level, highest first; empty for other trees."""
     tier_names: tuple[str, ...] = ()
     """For HyperNodes: the tierName of each level, or an empty text; empty for other trees."""
     parents: tuple[Domains, ...] = field(init=False)
-    """Per level, int32 of shape (domains,): each domain's parent in the level above, -1 for none."""
+    """For each level, each domain's parent in the level above, int32 of shape (domains,); -1 for no parent."""
 
     def __post_init__(self) -> None:
         self.domain_of.flags.writeable = False
@@ -56,7 +57,7 @@ class Tree:
         return parents
 
     def level(self, key: str) -> int | None:
-        """Return the number of the level with this label key or tier name; None if there is none."""
+        """Return the number of the level with this label key or tier name; None without such a level."""
         if key in self.levels:
             return self.levels.index(key)
         return self.tier_names.index(key) if key and key in self.tier_names else None
@@ -72,27 +73,27 @@ class Geometry:
         self._first: dict[int, Amounts] = {}
 
     def sums(self, level: int, amounts: Amounts) -> Amounts:
-        """Sum amounts per node, int64 of shape (nodes,), by the domains of a level."""
+        """Return sums of quantities per node, int64 of shape (nodes,), by the domains of a level."""
         if level not in self._numbers:
             self._numbers[level] = self.tree.domain_of[level].astype(np.int64) + 1
         domains = len(self.tree.domains[level])
         return np.bincount(self._numbers[level], weights=amounts, minlength=domains + 1)[1:].astype(np.int64)
 
     def lifted(self, level: int, counts: Amounts) -> Amounts:
-        """Sum counts per domain of a level by the domains of the level above."""
+        """Return sums of the counts of a level's domains, by the domains of the level above."""
         parents = self.tree.parents[level]
         inside = parents >= 0
         total = np.bincount(parents[inside], weights=counts[inside], minlength=len(self.tree.domains[level - 1]))
         return total.astype(np.int64)
 
     def first(self, level: int) -> Amounts:
-        """Return, per domain of a level, the lowest position of its nodes, int64 of shape (domains,)."""
+        """Return, for each domain of a level, the lowest position of its nodes, int64 of shape (domains,)."""
         if level not in self._first:
             self._first[level] = _lowest(self.tree, level, self.places)
         return self._first[level]
 
     def members(self, level: int, domain: int) -> Mask:
-        """Return the nodes of a domain, bool of shape (nodes,); all nodes for the level `WHOLE`."""
+        """Return the mask of a domain's nodes, bool of shape (nodes,); all nodes for the level `WHOLE`."""
         if level < 0:
             return np.ones(self.tree.domain_of.shape[1], dtype=np.bool_)
         inside: Mask = self.tree.domain_of[level] == domain

@@ -1,11 +1,11 @@
-"""Victims that are enough by amounts alone, by domain if required; a statement then proves the result.
+"""Victims that suffice by resources alone, per domain if required; a statement then verifies the result.
 
-A gang's open slots are counted, per pod class, against the capacity without the victims; rules between pods are
-ignored. The shortest sufficient prefix of evictable units is found by doubling and halving, on arrays with a row per
-pod. Then needless units are removed by halves, the most expensive first.
+A gang's open slots are compared, per pod class, with the capacity without the victims; rules between pods are ignored.
+The shortest sufficient prefix of evictable units is found by doubling and halving, on arrays with a row per pod. Then
+unnecessary units are removed by halves, the most expensive units first.
 
-For gangs that must be in one domain, domains are searched one at a time, the smallest shortage first (as in Volcano's
-gangpreempt). The cheapest victims of the whole cluster would rarely be neighbours.
+For gangs that require one domain, domains are searched one at a time, smallest shortage first (as in Volcano's
+gangpreempt). The cheapest victims of the whole cluster would rarely be in the same domain.
 """
 
 from bisect import bisect_left
@@ -26,7 +26,7 @@ from extender.planner.victims.units import EvictableUnit
 DOMAINS = 8
 """Maximum number of domains that are searched for one gang."""
 MOST_CHECKED = 256
-"""Maximum number of domains whose amounts are compared."""
+"""Maximum number of domains whose capacity is compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +36,11 @@ class Need:
     cls: PodClass
     pods: int
     usable: Mask
-    """Nodes that accept such pods apart from capacity and other pods; bool of shape (nodes,)."""
+    """Nodes that accept such pods, apart from capacity and other pods; bool of shape (nodes,)."""
 
 
 def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> list[Need] | None:
-    """Return the needs of these ranks of each pod set; None if the pods of a pod set are still unknown."""
+    """Return the needs of these ranks of each pod set; None if the pods of a pod set are unknown."""
     pods: dict[bytes, tuple[PodClass, int]] = {}
     for pod_set in gang.pod_sets:
         for rank in slots.get(pod_set.name, ()):
@@ -59,7 +59,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
 
 
 def helpful(units: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
-    """Return the units of one gang that free usable nodes; all units if the rest does."""
+    """Return the units of one gang that free usable nodes; all units if its last unit does."""
     useful = [any(bool(need.usable[unit.columns].any()) for need in needs) for unit in units]
     if units and units[-1].rest and useful[-1]:
         return units
@@ -87,19 +87,19 @@ class VictimCapacity:
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self) -> int | None:
-        """Return the smallest sufficient number of units, counted from the first; None if all are not enough."""
+        """Return the smallest sufficient number of first units; None if all units do not suffice."""
         most = len(self.units)
         if not self.enough(most):
             return None
         high = 1
-        while high < most and not self.enough(high):  # usually few are enough
+        while high < most and not self.enough(high):  # usually few units suffice
             high = 2 * high
         return bisect_left(range(min(high, most)), 1, lo=high // 2, key=self.enough)
 
     def needed(self, number: int) -> list[int]:
-        """Return sufficient units among the first `number`; the most expensive are removed first.
+        """Return sufficient units among the first `number`; unnecessary units are removed, most expensive first.
 
-        Pods above a gang's minimum must be evicted with its rest.
+        If the rest of a gang is evicted, so are its pods above the minimum.
         """
         free = self._freed(number)
         rooms = [self._room(need, free, None) for need in self._needs]
@@ -125,7 +125,7 @@ class VictimCapacity:
         return kept[::-1]
 
     def _without(self, free: Amounts, totals: list[int], claims: list[FreedDevices], low: int, high: int) -> bool:
-        """Keep these units on their nodes if the gang still fits, and update the three arguments."""
+        """Keep these units on their nodes if the gang still fits, and then update the first three arguments."""
         first, last = self._bounds[low], self._bounds[high]
         used = [claim for claim in claims if any(low <= user < high for user in claim.users)]
         there = np.concatenate([self._columns[first:last], np.array([claim.column for claim in used], np.int64)])
@@ -147,7 +147,7 @@ class VictimCapacity:
         return True
 
     def _freed(self, number: int) -> Amounts:
-        """Return the free amounts without the first `number` units, int64 of shape (resources, nodes), a copy."""
+        """Return a copy of the free capacity without the first `number` units, int64 of shape (resources, nodes)."""
         free = self._free.copy()
         last = self._bounds[number]
         np.add.at(free.T, self._columns[:last], self._rows[:last])
@@ -164,7 +164,7 @@ class VictimCapacity:
 def domains_of(
     session: Session, gang: GangView, needs: list[Need], units: list[EvictableUnit]
 ) -> Iterator[Mask | None]:
-    """Yield the nodes of each domain to search, bool of shape (nodes,); a single None means all nodes at once."""
+    """Yield the nodes of each domain to search, bool of shape (nodes,); a single None means all nodes."""
     request = session.ask(gang).request
     if request is None or not request.required:
         yield None

@@ -1,15 +1,16 @@
-"""The single rule that decides if pods of one gang may be evicted for another. Each action asks it with a purpose.
+"""The rule that decides if pods of one gang may be evicted for another gang. Each action passes its purpose.
 
-* `recall`: gangs that run on its spares; they have agreed to leave.
-* `preempt`: gangs of its queue with a lower priority, as far as `preempt_victim_filter` allows.
-* `reclaim`: gangs of other, reclaimable queues, as far as `reclaim_victim_filter` allows.
-* `move`: gangs of no higher priority, as far as the filter of `preempt` in its queue, or of `reclaim`, allows.
+* `recall`: gangs on spare slots of the waiting gang, because borrowers have agreed to leave.
+* `preempt`: gangs of the same queue with a lower priority, if `preempt_victim_filter` allows.
+* `reclaim`: gangs of other, reclaimable queues, if `reclaim_victim_filter` allows.
+* `move`: gangs of no higher priority, if the filter of `preempt` (same queue) or `reclaim` (other queues) allows.
 
-A gang that was moved recently is not moved again for a while. No gang is moved if its owner would count the restart.
+A gang that was moved recently is not moved again for a while. No gang is moved if its owner would count the restart as
+a failure.
 
-A gang's marks and its own budget protect it from all but `recall` (`state.guards`), but not from `reclaim` of capacity
-that its queue does not deserve. Otherwise a user could mark a gang after its start and keep the capacity of other
-queues. PodDisruptionBudgets are checked later (`victims.units`), by the API server's rules.
+A gang's annotations and own budget protect it from all purposes but `recall` (`state.guards`), and not from `reclaim`
+of capacity that its queue does not deserve. Otherwise a user could annotate a gang after its start and keep the
+capacity of other queues. PodDisruptionBudgets are checked later (`victims.units`), by the API server's rules.
 """
 
 from typing import Literal
@@ -28,7 +29,7 @@ MOVE_REST_S = 600.0
 
 
 def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -> bool:
-    """Return True if pods of the victim may be evicted for the gang that asks."""
+    """Return True if pods of the victim may be evicted for the waiting gang."""
     if victim is asker:
         return False
     if why == "recall":
@@ -46,12 +47,12 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
 
 
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
-    """Return True if the victim's marks and budget do not count: it borrows, or holds capacity owed to other queues."""
+    """Return True if the victim's annotations and budget do not count: it borrows, or holds other queues' resources."""
     return why == "recall" or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))
 
 
 def borrows(victim: GangView, lender: GangView) -> bool:
-    """Return True if the victim runs on spares of the lender."""
+    """Return True if the victim runs on spare slots of the lender."""
     return any(loan.lender == lender.uid for loan in borrowed_spares_of(victim))
 
 
@@ -81,7 +82,7 @@ def _across(session: Session, asker: GangView, victim: GangView) -> bool:
 
 
 def _movable(session: Session, asker: GangView, victim: GangView) -> bool:
-    """Return True if the asking gang has at least the victim's priority: a move costs the victim only a restart."""
+    """Return True if the waiting gang has at least the victim's priority; a move costs the victim only a restart."""
     if not victim.started or victim.does_again or victim.spends_retries or victim.priority > asker.priority:
         return False
     return not _rests(victim, session.now)

@@ -1,16 +1,16 @@
-"""Search for moves that let a gang fit: few evictable units that get other slots in the same scenario.
+"""Search for moves that let a gang fit: a few evictable units get other slots in the same scenario.
 
-Candidates are tested from the cheapest on, each with all predicates on a statement:
+Candidates are tested from the cheapest to the most expensive, each with all predicates on a statement:
 
 1. Single units that free enough capacity.
-2. Units of one node that free enough for a pod only together, and combinations of such lots on several nodes.
-3. Units that free enough capacity, and a further unit whose node they can move to.
-4. Prefixes of the whole order; each member that can stay does so.
+2. Units of one node that only together free enough for a pod, and combinations of such lots on several nodes.
+3. Units that free enough capacity, plus another unit whose node they can move to.
+4. Prefixes of the whole order; each unit that can stay does so.
 
-The freed capacity is counted exactly, GPU by GPU, as a unit may move between two GPUs of one node.
+The freed capacity is counted exactly for each GPU, because a unit may move between two GPUs of one node.
 
-A trial first evicts all of its units; then those that can stay are put back, and only the others have to move. A node
-that now refuses new pods does not matter to a unit that stays there, but rules between pods do.
+A trial first evicts all its units; then units that can stay are put back, and only the others move. A unit may stay on
+a node that now refuses new pods, but rules between pods still apply.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,20 +26,20 @@ from extender.planner.victims.solver import Search, scenario_of, trial
 from extender.planner.victims.units import EvictableUnit
 
 TRIALS = 32
-"""Maximum number of candidates before candidates with a further unit (3)."""
+"""Maximum number of candidates of steps 1 and 2."""
 CHAINS = 16
-"""Maximum number of candidates with a further unit before prefixes of the whole order (4)."""
+"""Maximum number of candidates of step 3, before step 4."""
 CONSIDERED = 128
 """Maximum number of bundles whose freed capacity is counted, and of combinations of bundles on one node."""
 TOGETHER = 3
 """Maximum number of bundles of one node in a combination."""
 Bundle = tuple[EvictableUnit, ...]
-"""Units that move together: a single one above its gang's minimum, or all units of a gang."""
+"""Units that move together: a single unit above its gang's minimum, or all units of a gang."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """Units that are moved together, and the number of lacking pods that fit as a result."""
+    """Units that are moved together, and the number of missing pods that fit as a result."""
 
     bundles: tuple[Bundle, ...]
     gain: int
@@ -60,12 +60,12 @@ class Lot:
         return set(chain.from_iterable(unit.columns.tolist() for unit in self.units))
 
     def size(self, whole: Amounts) -> float:
-        """Return the sum of its pods' amounts as shares of the largest node (`whole`, int64 of shape (resources,))."""
+        """Return the sum of the requests as fractions of the largest node, `whole`, int64 of shape (resources,)."""
         return sum(float((unit.amounts / whole).max(initial=0.0)) for unit in self.units)
 
 
 def solve_moves(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the units that have to move; empty if none, or None if no moves help."""
+    """Return the units that must move; empty if none must, None if no moves help."""
     tried: set[frozenset[int]] = set()
     lacks = _lacks(search)
     lots, total = _lots(search, units, lacks), sum(lacks)
@@ -89,7 +89,7 @@ def solve_moves(search: Search, units: list[EvictableUnit]) -> list[EvictableUni
 
 
 def bundles_of(units: Sequence[EvictableUnit]) -> list[Bundle]:
-    """Return the bundles: a gang's rest moves only with its pods above the minimum."""
+    """Return the bundles; the last unit of a gang moves only together with its pods above the minimum."""
     extras: dict[str, list[EvictableUnit]] = {}
     for unit in units:
         if not unit.rest:
@@ -106,7 +106,7 @@ def _beginnings(units: list[EvictableUnit]) -> Iterator[list[EvictableUnit]]:
 
 
 def _lots(search: Search, units: list[EvictableUnit], lacks: list[int]) -> list[Lot]:
-    """Return single bundles and useful combinations on one node, the lots with the fewest pods first."""
+    """Return single bundles and useful combinations on one node, those with the fewest pods first."""
     bundles = sorted(bundles_of(units)[:CONSIDERED], key=lambda bundle: sum(len(unit.pods) for unit in bundle))
     singles = [Lot((bundle,), _gain(search, lacks, [bundle])) for bundle in bundles]
     return sorted([*singles, *_together(search, lacks, singles)], key=lambda lot: lot.pods)
@@ -115,8 +115,8 @@ def _lots(search: Search, units: list[EvictableUnit], lacks: list[int]) -> list[
 def _candidates(
     search: Search, units: list[EvictableUnit], lots: list[Lot], total: int
 ) -> Iterator[list[EvictableUnit]]:
-    """Yield sets of units that free enough capacity, sets with the fewest pods first."""
-    if not total:  # probably rules between pods are in the way, so any unit may be
+    """Yield sets of units that free enough capacity, those with the fewest pods first."""
+    if not total:  # rules between pods probably prevent the placement, so any unit may be the cause
         yield []
         yield from map(list, bundles_of(units))
         return
@@ -146,13 +146,13 @@ def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[Evicta
 
 
 def whole_node(session: Session) -> Amounts:
-    """Return the largest amount per resource of any node, at least 1, int64 of shape (resources,)."""
+    """Return the largest quantity of each resource on any node, at least 1, int64 of shape (resources,)."""
     most: Amounts = np.maximum(session.snapshot.allocatable.max(axis=1, initial=0), 1)
     return most
 
 
 def _enough(lots: Iterable[Lot], total: int) -> list[EvictableUnit]:
-    """Return the units of the first lots that together free capacity for `total` pods, on distinct nodes."""
+    """Return the units of the first lots on distinct nodes that together free capacity for `total` pods."""
     chosen: dict[EvictableUnit, None] = {}
     nodes: set[int] = set()
     for lot in lots:
@@ -166,7 +166,7 @@ def _enough(lots: Iterable[Lot], total: int) -> list[EvictableUnit]:
 
 
 def _together(search: Search, lacks: Sequence[int], singles: Sequence[Lot]) -> list[Lot]:
-    """Return combinations of bundles on one node that free more capacity than the best of their bundles alone."""
+    """Return combinations of bundles on one node that free more capacity than the best single bundle."""
     on_node: dict[int, list[Lot]] = {}
     for lot in singles:
         for column in lot.nodes:
@@ -193,7 +193,7 @@ def _lacks(search: Search) -> list[int]:
 
 
 def _gain(search: Search, lacks: Sequence[int], bundles: Iterable[Bundle]) -> int:
-    """Return the number of lacking pods that fit on the nodes of these bundles once the bundles are gone."""
+    """Return the number of missing pods that fit on the nodes of these bundles without the bundles."""
     units = list(dict.fromkeys(chain.from_iterable(bundles)))
     columns = np.unique(np.concatenate([unit.columns for unit in units]))
     before = _held(search, columns)
@@ -214,7 +214,7 @@ def _held(search: Search, columns: Amounts) -> list[int]:
 
 
 def keep_untouched(session: Session, statement: Statement, bundles: Sequence[Bundle]) -> list[Bundle]:
-    """Put back the bundles on whose nodes the statement has placed nothing; return the others."""
+    """Put back the bundles on whose nodes the statement has placed nothing; return the other bundles."""
     taken = {operation.column for operation in statement.operations}
     kept: list[Bundle] = []
     others: list[Bundle] = []

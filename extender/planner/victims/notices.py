@@ -1,7 +1,8 @@
-"""Eviction notices: their length, the time of the eviction, and its cost for the victim. Pure.
+"""Eviction notices: their length, the time of the eviction, and the cost for the victim. Pure.
 
-A notice is written once, with its end, in the placement of the gang that needs the capacity. So a victim can rely on
-its end: another planner reads the same time, and a later gang with the same victim adopts the earlier end.
+A notice is written once, with its end, to the placement of the gang that needs the capacity. Therefore a victim can
+rely on the end of its notice: another planner reads the same time, and a later gang with the same victim uses the
+earlier end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,11 +21,11 @@ from muster.resources.runtime import notice_s
 from muster.volcano.access import lineage
 
 LATE_S = 60.0
-"""Time, in seconds, after its grace period during which a pod that is being deleted is still expected to end."""
+"""Time, in seconds, after the end of its grace period during which a terminating pod is still expected to end."""
 
 
 def expected_to_go(session: Session, pod: PodRecord) -> bool:
-    """Return True if a pod that is being deleted is likely to end soon, or is not being deleted yet.
+    """The grace period counts up to `Timing.longest_grace_s`, plus `LATE_S`.
 
     Its grace period counts up to `Timing.longest_grace_s`, plus `LATE_S`.
     """
@@ -41,7 +42,7 @@ def expected_to_go(session: Session, pod: PodRecord) -> bool:
 def length_s(session: Session, gang: GangView) -> float:
     """Return the length of a gang's notice in seconds, as requested within the limits of queues and installation.
 
-    The PodGroup's request counts; without one, the longest request of a member.
+    The PodGroup's request counts; without one, the longest request of a member counts.
     """
     text = gang.group.metadata.annotations.get(EVICT_NOTICE)
     of_pods = {pod.answer.notice for pod in gang.pods if pod.answer and pod.answer.notice} if text is None else set()
@@ -57,7 +58,7 @@ def length_s(session: Session, gang: GangView) -> float:
 def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Notice, ...]:
     """Return the notices for a gang's victims, in whole seconds; victims without a notice are left out.
 
-    A victim with an earlier notice, for a gang that no longer needs its capacity, keeps that notice's end.
+    A victim with an earlier notice, for a gang that no longer needs its capacity, keeps the end of that notice.
     """
     home, found = gang.group.metadata.namespace, []
     going = {pod.uid for _, pod in victims}
@@ -86,7 +87,7 @@ def notices_of(placement: Placement) -> dict[str, Notice]:
 
 
 def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
-    """Return the victims that are evicted now, among those that have not been evicted yet.
+    """Return the victims to evict now, among those that have not been evicted yet.
 
     A gang with a notice is evicted once it has answered or the notice is over; it can rely on that. If it has already
     fallen below its minimum, the rest is evicted at once, as it runs without effect. Its first members may have taken
@@ -101,7 +102,7 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
             continue
         if not gang.independent and gang.key not in of_gangs:
             of_gangs[gang.key] = not (answered(gang, notice, now) or _failed_before(gang))
-        # independent pods answer each for itself
+        # each independent pod answers for itself
         if not answered(gang, notice, now, [pod]) if gang.independent else of_gangs[gang.key]:
             running.add(pod.uid)
     if not running:
@@ -110,7 +111,7 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
 
 
 def _is_over(notice: Notice, now: float) -> bool:
-    """Return True for a notice that is over, is unreadable, or was given in the future (the clock was set back)."""
+    """Return True for a notice that is over, unreadable, or dated in the future (the clock was set back)."""
     end, given = readable_time(notice.evict_at) or 0.0, readable_time(notice.told_at) or now
     return now >= end or given > now + CLOCKS_S
 
@@ -118,7 +119,7 @@ def _is_over(notice: Notice, now: float) -> bool:
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:
     """Return True if a member reports that the gang is ready or has saved a checkpoint since its notice.
 
-    `pods` are the members whose answers count; None: all members and the PodGroup.
+    `pods` are the members whose answers count; None means all members and the PodGroup.
     """
     answers = gang.answers if pods is None else [pod.answer for pod in pods if pod.answer]
     since = max(readable_time(notice.told_at) or now, gang.started_s or 0.0)
@@ -127,22 +128,22 @@ def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecor
 
 
 def last_saved(gang: GangView, now: float) -> Checkpoint | None:
-    """Return the latest checkpoint since the gang's last start that a member or its PodGroup reports."""
+    """Return the latest checkpoint, since the gang's last start, that a member or the PodGroup reports."""
     answers = gang.answers
     return latest((each.checkpoint for each in answers), since=gang.started_s or 0.0, now=now) if answers else None
 
 
 def unsaved_s(gang: GangView, now: float) -> float:
-    """Return the seconds of work that an eviction costs each member: since the last checkpoint, or the start.
+    """Return the seconds of work that an eviction costs each member, since the last checkpoint or the start.
 
-    If neither is known, the gang counts as if it had always run, so that it is evicted after others.
+    If neither is known, the gang counts as if it had always run, so that other gangs are evicted first.
     """
     saved = last_saved(gang, now)
     return max(0.0, now - (saved.at if saved else gang.started_s or 0.0))
 
 
 def pending_notice_text(pods: Iterable[PodRecord]) -> str:
-    """Return the earliest time at which one of these pods got an eviction notice (RFC 3339); empty if none did."""
+    """Return the earliest time at which one of these pods got an eviction notice (RFC 3339), or empty."""
     return min((pod.answer.evict_at for pod in pods if pod.answer and pod.answer.evict_at), default="")
 
 

@@ -139,7 +139,7 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
             "tiers[0].plugins[4]: tdm",
             "time-of-day zones are not supported; the eviction actions choose victims",
         ),
-        ("configurations[0].arguments.overcommit-factor", "it is an argument of the plugin overcommit"),
+        ("configurations[0].arguments.overcommit-factor", "the name is an argument of the plugin overcommit"),
         ("metrics", "no plugin of Muster reads the load of nodes"),
     ]
     assert "tiers: gang: different: the plugin is always active, and first: members start together or not at all" in [

@@ -19,7 +19,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
                  ({"topologies": ["x"]}, "topologies must be at most 64 names"),
                  ({"topologies": {f"x{number}": ["a"] for number in range(65)}}, "topologies must be at most 64 names"),
                  ({"topologies": {"hypernodes": ["a"]}}, "'hypernodes' is the name of the tree of HyperNodes"),
-                 ({"topologies": {"default": ["a"]}, "levels": ["a"]}, "'default' is the name of those under `levels`"),
+                 ({"topologies": {"default": ["a"]}, "levels": ["a"]}, "'default' is the name of the topology under `levels`"),
                  ({"profile": "tight"}, "profile is 'tight'; valid: best-fit")],
     "nodeorder": [({"leastrequested": 1}, "plugin 'nodeorder' has no argument 'leastrequested'"),
                   ({"mostrequested.weight": "many"}, f"mostrequested.weight is 'many'; {NOT_NEGATIVE}"),
