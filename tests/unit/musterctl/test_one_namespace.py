@@ -92,7 +92,7 @@ def test_queue_top_without_queues_is_where_ones_own_gangs_stand(muster: Any, lis
 
 @pytest.mark.parametrize(("size", "remark"), [
     (4, "the queue uses 8 nvidia.com/gpu, with this gang 16, of the 16 that the queue deserves"),
-    (8, "the queue uses 8 nvidia.com/gpu, with this gang 24: more than the 16 that the queue deserves; others may reclaim"),
+    (8, "the queue uses 8 nvidia.com/gpu, with this gang 24: more than the 16 that the queue deserves; others"),
     (16, "the queue uses 8 nvidia.com/gpu, with this gang 40: more than the 24 that the queue may use (capability)"),
 ])  # fmt: skip
 def test_simulate_says_what_the_queue_says(muster: Any, lists: dict[str, list[Any]], size: int, remark: str) -> None:

@@ -72,7 +72,7 @@ CASES = {
     "gated": Case(gated, "gated", ("behind the gate muster.dev/gang until its gang has a placement",)),
     "pinned": Case(lambda world: start(world, pin="node-0", epoch=1), "not-tried",
                    ("pinned to node-0 by placement 1", "given up at")),
-    "old epoch": Case(old_epoch, "old-epoch", ("pinned to node-1 by placement 1", "now 2 (Planned)", "creates it again")),
+    "old epoch": Case(old_epoch, "old-epoch", ("pinned to node-1 by placement 1", "now 2 (Planned)", "creates it")),
     "newer epoch": Case(lambda world: start(world, pin="node-0", epoch=5), "newer-epoch",
                         ("placement 5, which is not",)),
     "wrong pin": Case(lambda world: start(world, pin="node-1", epoch=1), "wrong-pin", ("gives its slot node-0",)),

@@ -94,7 +94,10 @@ def test_times_are_as_long_as_people_say_them(left_s: float, words: str) -> None
     assert _about("2026-11-25T03:34:10Z", left_s) == about
 
 
-EVICTED = "its 2 pods were evicted: preempted by Job high of priority 10 in queue default; it waits until the Job makes"
+EVICTED = (
+    "its 2 pods were evicted: preempted by Job high of priority 10 in queue default; "
+    "the gang waits until the Job creates"
+)
 
 
 def test_the_whole_gang_is_told_who_took_its_room() -> None:

