@@ -16,7 +16,7 @@ from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.fairshare.sharedclaims import Sharing, above, count_once, sharing_of
 from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
+from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along, widened
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.core import Node
 from muster.api.muster.placement import own_victims
@@ -249,7 +249,7 @@ class Accounts:
         if generation > snapshot.generation:  # nodes of another cluster
             generation, known = 0, known[:0]
         if generation != snapshot.generation:
-            known = np.pad(known, (0, len(snapshot.nodes) - len(known)))
+            known = widened(known, len(snapshot.nodes) - len(known))
             for column in np.flatnonzero(snapshot.changed[: len(known)] > generation):
                 known[column] = _usable(snapshot.nodes[column])
             self._usable = snapshot.generation, known

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from extender.planner.framework.hooks import Scores
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.state.amounts import Amounts
+from extender.planner.state.amounts import Amounts, widened
 from extender.planner.state.podclass import PodClass
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
@@ -82,7 +82,7 @@ class NodeState:
         now = NodeState.from_snapshot(snapshot, columns)
         wider = now.partly.shape[1] - self.partly.shape[1]
         if wider > 0:
-            self.partly = np.pad(self.partly, ((0, 0), (0, wider)))
+            self.partly = widened(self.partly, wider)
         for known, fresh in zip(self.arrays, now.arrays, strict=True):
             known[columns] = fresh
 
@@ -174,7 +174,7 @@ class Mix:
         if len(rows):
             part = left.at(rows)
             part.unused -= 1
-            part.partly = np.pad(part.partly, ((0, 0), (0, 1)))
+            part.partly = widened(part.partly, 1)
             part.partly[:, -1] = WHOLE - kind.portion
             np.maximum.at(result, rows, self.worth(part))
         return result

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.state.amounts import Amounts
+from extender.planner.state.amounts import Amounts, widened
 from muster.api.limits import GPU_DEVICES
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
@@ -50,7 +50,7 @@ class Devices:
         more = size - len(self.memory)
         for each in fields(self):
             amounts = getattr(self, each.name)
-            setattr(self, each.name, np.pad(amounts, ((0, more), (0, 0))[: amounts.ndim]))
+            setattr(self, each.name, widened(amounts, more, 0))
 
     def copy(self) -> "Devices":
         """Return a copy."""
@@ -73,7 +73,7 @@ class Devices:
         """Widen `shared` for nodes with this number of devices."""
         more = min(devices, GPU_DEVICES.value) - self.shared.shape[1]
         if more > 0:
-            self.shared = np.pad(self.shared, ((0, 0), (0, more)))
+            self.shared = widened(self.shared, more)
 
     def add_share(self, share: GpuShare, column: int, devices: tuple[int, ...], sign: int = 1) -> None:
         """Add a pod's share of these devices; with sign -1, subtract it."""

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from extender.planner.state.amounts import CLIP, Amounts, clipped, put_entry, row_along
+from extender.planner.state.amounts import CLIP, Amounts, clipped, put_entry, row_along, widened
 from extender.planner.state.devices import Devices
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import PodCounts
@@ -250,8 +250,7 @@ class NodeTable:
         """Add rows for resources that no node has offered so far, with the usage of ledger entries."""
         while len(self._free_rows) < len(resources):
             rows = self.used.shape[0]
-            pad = ((0, rows), (0, 0))
-            self.allocatable, self.used = np.pad(self.allocatable, pad), np.pad(self.used, pad)
+            self.allocatable, self.used = widened(self.allocatable, rows, 0), widened(self.used, rows, 0)
             self._free_rows = [*range(2 * rows - 1, rows - 1, -1), *self._free_rows]
         self.axis.update({resource: self._free_rows.pop() for resource in resources})
         if not resources:
@@ -267,9 +266,9 @@ class NodeTable:
         if not self._free_columns:
             size = self.allocatable.shape[1]
             grown = max(GROWTH, size)
-            self.allocatable = np.pad(self.allocatable, ((0, 0), (0, grown)))
-            self.used = np.pad(self.used, ((0, 0), (0, grown)))
-            self.changed = np.pad(self.changed, (0, grown))
+            self.allocatable = widened(self.allocatable, grown)
+            self.used = widened(self.used, grown)
+            self.changed = widened(self.changed, grown)
             self.devices.grow(size + grown)
             self.pod_counts.grow(size + grown)
             self.nodes += [None] * grown

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.state.amounts import widened
 from extender.planner.state.queries import Mark
 
 Counts = NDArray[np.int32]
@@ -28,7 +29,7 @@ class PodCounts:
     def grow(self, size: int) -> None:
         """Grow to this number of nodes."""
         for tally in self._tallies.values():
-            tally.counts = np.pad(tally.counts, (0, size - self._size))
+            tally.counts = widened(tally.counts, size - self._size)
             tally.shared = False
         self._size = size
 
