@@ -7,6 +7,7 @@ for them. Queue shares, topology and affinity are not simulated, so the start of
 waits is unknown.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -145,7 +146,7 @@ class _Play:
         if life.declared_s is not None:
             return life.declared_s - elapsed_s if life.declared_s > elapsed_s else inf
         past = self._past.get(life.queue, [])
-        first = int(np.searchsorted(past, elapsed_s, side="right"))
+        first = bisect_right(past, elapsed_s)
         if len(past) - first < LEAST:
             return inf
         chosen = self._random.randint(first, len(past))  # one more than there are: longer than any before

@@ -100,7 +100,7 @@ def test_the_interval_holds_on_a_trace() -> None:
             scenes.append((replay.now, replay.scene()))
     held: list[bool] = []
     for now, scene in scenes:
-        for number, found in starts(scene, draws=60).items():
+        for number, found in starts(scene, draws=30).items():
             held.append(found.early_s <= replay.began[int(number)] - now <= found.late_s)
     assert len(held) > 80
     assert sum(held) / len(held) == pytest.approx(0.8, abs=0.1)
