@@ -1,7 +1,7 @@
 """What the extender logs of pods and placements can be followed through all lines: UID, gang and epoch."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,10 @@ import pytest
 EXTENDER = Path(__file__).parents[3] / "extender"
 
 
-def lines() -> Iterator[tuple[str, str, set[str]]]:
+@cache
+def lines() -> list[tuple[str, str, set[str]]]:
     """Each line that is logged: where, what it says, and the names of its fields."""
+    found = []
     for path in sorted(EXTENDER.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
@@ -19,7 +21,8 @@ def lines() -> Iterator[tuple[str, str, set[str]]]:
                     args=[ast.Constant(value=str(says)), *_],
                     keywords=more,
                 ):
-                    yield f"{path.name}:{node.lineno}", says, {each.arg or "" for each in more}
+                    found.append((f"{path.name}:{node.lineno}", says, {each.arg or "" for each in more}))
+    return found
 
 
 def test_pods_are_told_with_their_uid() -> None:

@@ -12,45 +12,62 @@ from served_app import Served, alive, wait_until
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """A served app; killed after the test if it still lives."""
+    """A served app of a test that ends it; killed after the test if it still lives."""
     served = Served(tmp_path)
     yield served
     served.end()
 
 
-def test_new_certificate_from_the_next_connection_on(served: Served) -> None:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A served app of all tests that leave it running."""
+    served = Served(tmp_path_factory.mktemp("shared"))
+    yield served
+    served.end()
+
+
+@pytest.fixture
+def lasting(shared: Served) -> Iterator[Served]:
+    """The shared app with its first certificate; without the test's connections afterwards."""
+    shared.rotate("first")
+    shared.pids()  # a connection reads it
+    yield shared
+    shared.hang_up()
+
+
+def test_new_certificate_from_the_next_connection_on(lasting: Served) -> None:
     """A connection keeps its certificate and goes on; the next one gets the new certificate, without a restart."""
-    old = served.connect()
-    before = served.pids(old)
-    served.rotate("second")
-    new = served.connect()
-    assert served.common_name(old) == "first"
-    assert served.common_name(new) == "second"
-    assert served.pids(old) == served.pids(new) == before
+    old = lasting.connect()
+    before = lasting.pids(old)
+    lasting.rotate("second")
+    new = lasting.connect()
+    assert lasting.common_name(old) == "first"
+    assert lasting.common_name(new) == "second"
+    assert lasting.pids(old) == lasting.pids(new) == before
 
 
-def test_half_written_pair_keeps_the_old_certificate(served: Served) -> None:
+def test_half_written_pair_keeps_the_old_certificate(lasting: Served) -> None:
     """While key and certificate do not fit, new connections still work with the old pair."""
-    pair = served.authority.issue("third", ips=["127.0.0.1"], server=True)
-    served.key.write_bytes(pair.key_pem)
-    connection = served.connect()
-    assert served.common_name(connection) == "first"
-    served.cert.write_bytes(pair.cert_pem)
-    connection = served.connect()
-    assert served.common_name(connection) == "third"
+    pair = lasting.authority.issue("third", ips=["127.0.0.1"], server=True)
+    lasting.key.write_bytes(pair.key_pem)
+    connection = lasting.connect()
+    assert lasting.common_name(connection) == "first"
+    lasting.cert.write_bytes(pair.cert_pem)
+    connection = lasting.connect()
+    assert lasting.common_name(connection) == "third"
 
 
-def test_background_threads_start_in_the_worker(served: Served) -> None:
+def test_background_threads_start_in_the_worker(lasting: Served) -> None:
     """The worker is a child of the started process, and the thread of on_worker_start lives in it."""
-    pids = served.pids()
-    assert pids["master"] == served.process.pid
-    assert pids["worker"] != served.process.pid
+    pids = lasting.pids()
+    assert pids["master"] == lasting.process.pid
+    assert pids["worker"] != lasting.process.pid
     assert pids["thread"]
 
 
-def test_a_defect_is_answered_and_the_server_goes_on(served: Served) -> None:
+def test_a_defect_is_answered_and_the_server_goes_on(lasting: Served) -> None:
     """Nobody waits for an answer that does not come."""
-    connection = served.connect()
+    connection = lasting.connect()
     connection.request("POST", "/fails", b"{}")
     answer = connection.getresponse()
     assert (answer.status, b"a defect" in answer.read()) == (500, False)
@@ -94,13 +111,13 @@ def test_sigterm_answers_what_was_asked(served: Served) -> None:
     assert served.process.returncode == 0
 
 
-def test_connections_without_a_request_keep_nobody_waiting(served: Served) -> None:
+def test_connections_without_a_request_keep_nobody_waiting(lasting: Served) -> None:
     """More idle connections than there are threads, with and without a handshake, and others are answered at once."""
-    silent = [served.connect() for _ in range(4)]
+    silent = [lasting.connect() for _ in range(4)]
     for _ in range(4):
-        served.tcp()
-    served.pids()
-    assert served.pids(silent[0])["worker"]
+        lasting.tcp()
+    lasting.pids()
+    assert lasting.pids(silent[0])["worker"]
 
 
 def test_killed_worker_is_replaced(served: Served) -> None:
