@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from muster.api import names
 from muster.crds.files import as_lines, manifests, reference
 from muster.crds.openapi import CORE_FILE, OPENAPI_PATH, committed_core, core_text, reduced
 from muster.kube.client import Client
@@ -25,6 +26,8 @@ CHART = Path("charts/muster")
 CRDS = CHART / "files/crds"
 RELEASED = Path("charts/released")
 """The CRDs of the last release, as lines."""
+RELEASED_NAMES = RELEASED / "names.list"
+"""Names of labels and annotations in the last release."""
 API_PAGE = Path("docs/api.md")
 
 
@@ -60,10 +63,17 @@ def main(source: Path | None, *, check: bool, release: bool) -> None:
 
 def released_files() -> dict[Path, str]:
     """Return the texts with which later CRDs are compared, by path."""
-    return {
+    crds = {
         RELEASED / f"{path.stem}.txt": "\n".join(as_lines(document(path))) + "\n"
         for path in sorted((ROOT / CRDS).glob("*.yaml"))
     }
+    return {**crds, RELEASED_NAMES: "".join(f"{name}\n" for name in wire_names())}
+
+
+def wire_names() -> list[str]:
+    """Return the names of labels, annotations, gates and resources of Muster, in order."""
+    values = {value for value in vars(names).values() if isinstance(value, str)}
+    return sorted(value for value in values if value.startswith(f"{names.DOMAIN}/") and not value.endswith("/"))
 
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from muster.crds.files import as_lines, facts_of
 from musterctl.chart.files import CRDS, document
-from musterctl.generate import RELEASED, ROOT
+from musterctl.generate import RELEASED, RELEASED_NAMES, ROOT, wire_names
 
 JSON = dict[str, Any]
 _WIDER: Final = {("int32", "int64"), ("float", "double")}
@@ -214,3 +214,10 @@ def test_every_crd_was_released() -> None:
     """Until the first release the files are those of today: a kind that is new since then has none."""
     assert {file.stem for file in (ROOT / RELEASED).glob("*.txt")} <= {file.stem for file in CRDS.glob("*.yaml")}
     assert list((ROOT / RELEASED).glob("*.txt"))
+
+
+def test_names_of_the_last_release_still_exist() -> None:
+    """Labels and annotations of users' manifests keep their effect: docs/api-policy.md says when one may end."""
+    released = (ROOT / RELEASED_NAMES).read_text(encoding="utf-8").split()
+    assert released
+    assert sorted(set(released) - set(wire_names())) == []
