@@ -102,7 +102,7 @@ lint: setup ## style, types and import layers
 
 VALE := build/vale
 GO := $(shell command -v go || echo $(abspath $(BIN))/go)
-PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs
+PROSE := $(wildcard *.md) docs
 
 $(VALE): .vale/go.mod .vale/go.sum
 	cd .vale && $(GO) build -trimpath -ldflags="-s -w" -o $(abspath $(VALE)) github.com/vale-cli/vale/v3/cmd/vale
