@@ -7,6 +7,6 @@ handlers. `app` connects all controllers, and `main` is the process with its lea
 they do not contain yet) and call the API server (`live` reads single objects directly).
 
 If the controller is killed at any point, it reaches the same result after a restart. Every intent is written to the
-object before it is carried out, and every name is deterministic. It must not import the webhook or the extender. Start
-with `app.Controller`, then `job.rules.policies`.
+object before it is carried out, and every name is deterministic. The package must not import the webhook or the
+extender. Start with `app.Controller`, then `job.rules.policies`.
 """

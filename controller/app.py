@@ -100,7 +100,7 @@ class Controller:
                 reflector.mirror.refused.append(self._left_out)
 
     def start(self) -> None:
-        """Start the caches, even in a standby, so that it can take over at once."""
+        """Start the caches, even in a standby process, so that the process can take over at once."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()

@@ -1,8 +1,8 @@
 """Caches that several controllers share, with their indexes, and the objects that this process wrote last.
 
-A pass right after a write must not use the previous state. A complete pod takes about 10 KiB, and there may be 50,000.
-Of variables, commands, volumes and affinity, only the names of the Secret and the ConfigMap that
-`controller.gangs.rendezvous` creates are read.
+A pass right after a write must not use the state before the write. A complete pod takes about 10 KiB, and there may be
+50,000. From variables, commands, volumes and affinity, only the names of the Secret and the ConfigMap are read that
+`controller.gangs.rendezvous` creates.
 """
 
 import threading
@@ -45,11 +45,12 @@ JOB_INDEX: Final = "job"
 GROUP_INDEX: Final = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that the controller creates for the pod."""
 NAMED_INDEX: Final = "named"
-"""Index of the pod store: the same for a PodGroup that an unbound pod names and that Muster does not create."""
+"""Index of the pod store: `namespace/name` of the PodGroup that an unbound pod names, if Muster does not create it.
+"""
 ENDED_INDEX: Final = "ended"
-"""Index of the pod store: the same and the phase, of pods that have ended and still exist."""
+"""Index of the pod store: PodGroup and phase, of pods that have ended and still exist."""
 NATIVE_INDEX: Final = "native gang"
-"""Index of the pod store: the same for pods of a Job that are in its native PodGroup instead."""
+"""Index of the pod store: the same PodGroup, for pods of a Job that are in the Job's native PodGroup instead."""
 CRON_INDEX: Final = "cron-job"
 """Index of the store of Jobs: `namespace/name` of the CronJob that controls them."""
 TEMPLATE_INDEX: Final = "job-template"
@@ -152,7 +153,7 @@ def native_queue_names(native: NativePodGroup) -> list[str]:
 
 _SWEPT_AT_ONCE = 2
 _LATEST_S = 600.0
-"""Time after which an object is forgotten that no cache has shown."""
+"""Time after which the record of a written object is dropped if no cache has shown the object."""
 
 
 class OwnWrites(Generic[T]):
@@ -165,7 +166,7 @@ class OwnWrites(Generic[T]):
         self._written: dict[str, tuple[float, T]] = {}
 
     def note(self, written: T) -> None:
-        """Note an object with which the API server answered a write."""
+        """Record the object in the API server's response to a write."""
         now = self._monotonic_s()
         with self._lock:
             self._written.pop(written.metadata.key, None)
@@ -247,7 +248,7 @@ def _kept_volumes(spec: PodSpec) -> list[dict[str, Any]]:
 
 
 def _shared(value: V, kind: type[V]) -> V:
-    """Return an equal shared value, which must not be changed; unusually large values are not shared."""
+    """Return a shared value that equals this value, and must not be changed; unusually large values are not shared."""
     text = msgspec.json.encode(value)
     return cast("V", _decoded(text, cast("Hashable", kind))) if len(text) <= _MOST_SHARED_BYTES else value
 

@@ -107,7 +107,8 @@ class Keeper(KeyController):
     def make_first(self) -> None:
         """Create a missing Secret, in any replica, because the webhook's pods cannot start without it.
 
-        The leader does the rest. Only one of several replicas succeeds, because names are unique in the API server.
+        The leader creates all other objects. Only one of several replicas succeeds, because names are unique in the API
+        server.
         """
         if self._options.issuer != "own":
             return
@@ -163,7 +164,7 @@ class Keeper(KeyController):
         return [(kind, found) for kind, each in self._configurations for found in each.store.list()]
 
     def _cache(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
-        """Return a cache of one object by name, which needs no right to read others."""
+        """Return a cache of one object by name, which needs no right to read other objects."""
         selector = f"metadata.name={name}"
         reflector: Reflector[Any] = Reflector(self._client, kind, namespace=namespace, field_selector=selector)
         reflector.add_handler(self._changed)
@@ -182,7 +183,7 @@ class Keeper(KeyController):
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
     def _see(self, content: Content | None, bundles: _Bundles) -> Situation:
-        """Record the current state; return for how long this process has seen it."""
+        """Record the current state; return for how long this process has observed this state."""
         now_s = self._kit.monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
@@ -222,7 +223,7 @@ class Keeper(KeyController):
     def _write_certificates(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, at: Situation
     ) -> bool:
-        """Take all steps that can be taken now, in one write; False if there were none."""
+        """Take all possible steps in one write; return False if there were no steps."""
         after, steps = all_steps(content, [bundle for webhooks in bundles.values() for bundle in webhooks], at)
         if after is None or not steps:
             return False
@@ -235,7 +236,7 @@ class Keeper(KeyController):
         return True
 
     def _store(self, secret: CertificateSecret | None, content: Content) -> CertificateSecret:
-        """Create the Secret, or patch the version that was read; raise Conflict if it has changed."""
+        """Create the Secret, or patch the version that was read; raise Conflict if the object has changed."""
         data = {name: b64encode(value).decode() if value else None for name, value in data_of(content).items()}
         metadata: dict[str, Any] = {"labels": {names.MANAGED_BY: names.MANAGER}, "annotations": annotations_of(content)}
         if secret:
@@ -252,7 +253,7 @@ class Keeper(KeyController):
     def _complain(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, now_s: float
     ) -> None:
-        """Report problems, each only once while it lasts."""
+        """Report each problem once while it lasts."""
         own = self._options.issuer == "own"
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
         PROBLEMS.set(len(found))

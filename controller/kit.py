@@ -43,16 +43,16 @@ class KeyController(ABC):
         self._kit, self._client, self._recorder, self._wall_s = kit, kit.client, kit.recorder, kit.wall_s
         self.worker = Worker(name, self.process, threads=threads, monotonic_s=kit.monotonic_s)
         self.reflectors: dict[str, Reflector[Any]] = {}
-        """Its own caches, by the names that a process reports."""
+        """The controller's own caches, by the names that health checks report."""
         self.handlers: list[tuple[Handled, Handler[Any]]] = []
-        """Handlers of changes in its own and the shared caches; called while the process leads."""
+        """Handlers of changes in the controller's own caches and in shared caches; called while the process leads."""
 
     @abstractmethod
     def process(self, key: str) -> None:
         """Run one pass over one key."""
 
     def replay(self) -> None:  # noqa: B027 - most have none
-        """When this process becomes the leader, queue keys that no cached object causes."""
+        """Queue the keys that have no cached object, when this process becomes the leader."""
 
 
 class KindController(KeyController, Generic[T]):
@@ -70,7 +70,10 @@ class KindController(KeyController, Generic[T]):
         return self._written.newest(key, self.cache.store.get(key))
 
     def patched(self, obj: T, patch: Mapping[str, Any]) -> T:
-        """Write this merge patch of the status if there is any; return the object. Conflict if it has changed."""
+        """Write this merge patch of the status if there is any; return the object.
+
+        Raise Conflict if the object has changed.
+        """
         if not patch:
             return obj
         written = write_status(self._client, self._resource, obj, patch)

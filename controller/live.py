@@ -1,4 +1,4 @@
-"""Direct access to single objects in the API server: find or create one, or delete exactly one by UID."""
+"""Direct access to single objects in the API server: find, create or change an object, or delete it by UID."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -32,7 +32,7 @@ def find_or_make(client: Client, resource: Resource[T], wanted: Any) -> tuple[T,
 
 
 def controller_of(client: Client, meta: ObjectMeta, resource: Resource[Any] | None) -> Object | None:
-    """Return the controller, of this kind, of an object; None if it was deleted or replaced."""
+    """Return the controlling owner of an object if it has this kind; None if the owner was deleted or replaced."""
     ref = meta.controller
     found: Object | None = get_or_none(client, resource, ref.name, meta.namespace) if ref and resource else None
     return found if found and ref and found.metadata.uid == ref.uid else None
@@ -58,20 +58,26 @@ def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
 
 
 def patch_object(client: Client, resource: Resource[Known], meta: ObjectMeta, patch: Mapping[str, Any]) -> Known:
-    """Merge a patch into the object with this UID; return it. NotFound if it was deleted, Conflict if replaced."""
+    """Merge a patch into the object with this UID; return it.
+
+    Raise NotFound if the object was deleted, Conflict if it was replaced.
+    """
     body = {**patch, "metadata": {**patch.get("metadata", {}), "uid": meta.uid}}
     return client.merge_patch(resource, meta.name, body, meta.namespace or None)
 
 
 def write_status(client: Client, resource: Resource[Known], known: Known, patch: Mapping[str, Any]) -> Known:
-    """Write this merge patch of the status; return the object. Conflict if it has changed or was replaced."""
+    """Write this merge patch of the status; return the object.
+
+    Raise Conflict if the object has changed or was replaced.
+    """
     meta = known.metadata
     body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
     return client.merge_patch(resource, meta.name, body, meta.namespace, subresource="status")
 
 
 def controller_key(meta: ObjectMeta, resource: Resource[Any]) -> str | None:
-    """Return the key of the object of this kind that controls another one; None if none does."""
+    """Return the key of an object's controlling owner if it has this kind; otherwise None."""
     owner = meta.controller
     if owner is None or (owner.kind, owner.api_version) != (resource.kind, resource.api_version):
         return None
@@ -79,7 +85,7 @@ def controller_key(meta: ObjectMeta, resource: Resource[Any]) -> str | None:
 
 
 def owned_by(meta: ObjectMeta, uid: str) -> bool:
-    """Return True if the object with this UID controls the one with this metadata."""
+    """Return True if the object with this UID is the controlling owner of the object with this metadata."""
     return meta.controller is not None and meta.controller.uid == uid
 
 

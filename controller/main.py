@@ -159,7 +159,10 @@ def _report_server(client: Client, options: ControllerOptions) -> ReportServer |
 
 
 def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
-    """Return the options from valid settings; None without a Secret: another issuer provides the certificates."""
+    """Return the options of certificates from valid settings.
+
+    None if no Secret is set, as another issuer then provides them.
+    """
     if not settings.cert_secret:
         return None
     wanted = [

@@ -12,8 +12,8 @@ from muster.process.settings import Port, Settings
 from muster.resources.runtime import parse_duration_s
 
 LOAD_WAIT_S: Final = 3600.0
-"""Time until all replicas present the certificates in the Secret; much longer than a kubelet takes to update a
-volume."""
+"""Time after which all replicas present the certificates in the Secret; much longer than a kubelet needs for a volume.
+"""
 TRUST_WAIT_S: Final = 30.0
 """Time until all API servers have loaded a new caBundle; a new authority does not sign before that."""
 _SHORTEST_S: Final = 6 * LOAD_WAIT_S
@@ -51,11 +51,13 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     """Authorities (PEM) of the report port's certificate, which pods receive. Changes of the file take effect at once;
     TrainJobs wait until the file exists."""
     cert_secret: str = ""
-    """Secret with the webhook's certificates, in the namespace of the Lease (docs/certificates.md). With a report port
-    it also contains the certificate of the status server (reports.crt, reports.key). Empty: certificates are provided
-    as files."""
+    """Secret with the webhook's certificates, in the namespace of the Lease (docs/certificates.md). With a report port,
+    the Secret also contains the certificate of the status server (reports.crt, reports.key). Empty: certificates are
+    provided as files."""
     cert_issuer: Literal["own", "external"] = "own"
-    """Issuer of these certificates: the controller itself, or an external one, e.g. cert-manager, which it monitors."""
+    """Issuer of these certificates: the controller, or an external issuer such as cert-manager, which the controller
+    monitors.
+    """
     cert_dns_name: tuple[str, ...] = ()
     """Host names or addresses of the webhook, as in the webhook configurations. If they change, a new certificate is
     issued."""
@@ -63,8 +65,9 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     """Host names or addresses of the web page (docs/web.md). If set, the Secret also contains its certificate (web.crt,
     web.key)."""
     cert_lifetime: str = "2160h"
-    """Lifetime of a certificate. It is renewed after two thirds of this time, so the last third is left to fix problems
-    with the renewal."""
+    """Lifetime of a certificate. A certificate is renewed after two thirds of this time, so the last third is left to
+    fix problems with the renewal.
+    """
     cert_authority_lifetime: str = "8760h"
     """Lifetime of an authority; it is replaced after two thirds of this time."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"

@@ -1,7 +1,7 @@
 """Queues and runtimes that an installation ships: each leader applies them once, and never over a user's change.
 
-During the installation of the chart, their kinds and the webhook do not exist yet, so the leader retries until they are
-accepted.
+During the installation of the chart, the kinds and the webhook do not exist yet, so the leader retries until the
+objects are accepted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ Manifest = dict[str, Any]
 
 
 def read_folder(folder: Path) -> list[Manifest]:
-    """Return the objects in the YAML files of a folder. Raise ValueError that names all mistakes."""
+    """Return the objects in the YAML files of a folder. Raise a ValueError that lists all mistakes."""
     found: list[Manifest] = []
     errors: list[str] = []
     if not folder.is_dir():
@@ -46,7 +46,7 @@ def read_folder(folder: Path) -> list[Manifest]:
 
 
 def _mistake(document: Any) -> str:
-    """Return the mistake of an object that cannot be shipped; "" for a good one."""
+    """Return the error of an object that cannot be shipped; "" for a valid object."""
     if not isinstance(document, dict):
         return "each document should be an object"
     kind = (document.get("apiVersion"), document.get("kind"))

@@ -4,7 +4,7 @@ Namespaces alternate: the work of one tenant delays the others by one pass at mo
 `queue.others_wait` in between, and leaves the rest for a later pass.
 
 If a webhook does not answer, a single key is retried, and the others follow once it succeeds. During installation,
-Muster's own webhook waits for the certificate that the controller creates. This is logged once, and all other keys
+Muster's own webhook waits for the certificate that the controller creates. The wait is logged once, and all other keys
 wait.
 """
 
@@ -31,7 +31,7 @@ RECONCILE_SECONDS = Histogram(
 )
 _MAX_DELAY_S = 30.0
 START_S: Final = 120.0
-"""Time without a call of the webhook, from the start of a process or the last call, before a warning."""
+"""Time without a successful call of the webhook after which a warning is logged."""
 _SHARE: Final = 0.25
 _SHORTEST_S: Final = 0.5
 _LONGEST_S: Final = 30.0
@@ -60,9 +60,9 @@ class Unanswered:
         self._waits: dict[str, _Wait] = {}
 
     def failed(self, key: str, error: Exception) -> float | None:
-        """Record a failed pass; return the seconds until its retry, None for a failure of another kind.
+        """Record a failed pass; return the seconds until its retry, or None if no webhook caused the failure.
 
-        The result is 0 for a key that waits for the retried one: `passed` will return it.
+        The result is 0 for a key that waits for the retried key: `passed` will return the waiting key.
         """
         webhook = silent_webhook(error) if isinstance(error, APIError) else ""
         if not webhook:
@@ -82,7 +82,7 @@ class Unanswered:
             return min(max((now_s - wait.since_s) * _SHARE, _SHORTEST_S), _LONGEST_S)
 
     def passed(self, key: str) -> list[str]:
-        """Record a pass without a missing webhook; return the other keys, which need not wait any more."""
+        """Record a pass that no missing webhook stopped; return the waiting keys, which can now run."""
         if not self._waits:
             return []
         freed: list[str] = []
@@ -102,7 +102,7 @@ class Unanswered:
 
 
 class Retry(Exception):  # noqa: N818 - no defect: something outside has to change first
-    """The pass is incomplete, for the reason in the message. It is retried after growing delays."""
+    """The pass is incomplete, for the reason in the message. The pass is retried after growing delays."""
 
 
 class Worker:

@@ -1,4 +1,4 @@
-"""The controller of CronJobs: it deletes old Jobs, creates the due one, and writes the status."""
+"""The controller of CronJobs: it deletes old Jobs, creates the due Job, and writes the status."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -18,7 +18,7 @@ from muster.volcano.schedule import ScheduleError, read_schedule, zone_of
 BLOCKED_S = 30.0
 """Time until a refused Job is retried."""
 MARGIN_S = 0.1
-"""Added to the time of the next pass, so that the clock has certainly reached it."""
+"""Time that is added to the next scheduled pass, so that the clock has certainly reached the scheduled time."""
 LONGEST_S = 3600.0
 """Maximum interval between passes, because the clock may be changed."""
 BELIEVED_S = 30.0

@@ -1,7 +1,7 @@
 """Decisions about a CronJob: the due Job, the Jobs to delete, and the status. No I/O, no clock.
 
-If times were missed, only the latest one is made up for, unless it is longer ago than `startingDeadlineSeconds`. While
-a running Job forbids the next one, that time stays due.
+If scheduled times were missed, a Job is created only for the latest time, unless that time is longer ago than
+`startingDeadlineSeconds`. While a running Job prevents the next Job, the scheduled time of the next Job stays due.
 """
 
 from collections.abc import Sequence

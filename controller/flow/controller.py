@@ -37,8 +37,11 @@ BLOCKED_S = 10.0
 _SHOWN = 3
 """Maximum number of errors in an event of a JobFlow."""
 FIRST_S = 2.0
-"""Age from which a JobFlow without Jobs gets a status. A client may still update its new object, and an earlier write,
-even of the status, would cause a conflict. Creation times have whole seconds."""
+"""Age from which a JobFlow without Jobs gets a status.
+
+A client may still update its new object, and an earlier write, even of the status, would cause a conflict. Creation
+times have whole seconds.
+"""
 JOBS_S = 0.1
 """Delay of the pass after a change of a Job, so that one pass handles the changes of all Jobs of a JobFlow."""
 LISTS_S = 1.0
@@ -118,7 +121,7 @@ class JobFlows(KindController[JobFlow]):
             self.worker.queue.add_after(key, JOBS_S)
 
     def _is_step(self, key: str, job: Job) -> bool:
-        """Return True for the Job of a step; any user may name any JobFlow as the owner of a Job."""
+        """Return True for the Job of a step, because any user may name any JobFlow as the owner of a Job."""
         job_flow = self.cache.store.get(key)
         if job_flow is None or not owned_by(job.metadata, job_flow.metadata.uid):
             return False
@@ -182,7 +185,7 @@ class JobFlows(KindController[JobFlow]):
         return not (jobs or job_flow.status.state.phase) and self._wall_s() - created < FIRST_S
 
     def _jobs_of(self, job_flow: JobFlow) -> tuple[dict[str, Job], dict[str, Job]]:
-        """Return the existing Jobs of the steps, and other owners' Jobs with their names."""
+        """Return the existing Jobs of the steps, and Jobs of other owners that have a step's name."""
         own: dict[str, Job] = {}
         foreign: dict[str, Job] = {}
         for flow in job_flow.spec.flows:
@@ -193,7 +196,7 @@ class JobFlows(KindController[JobFlow]):
         return own, foreign
 
     def _write_flow_status(self, job_flow: JobFlow, status: JobFlowStatus) -> JobFlow:
-        """Write the status if it differs; return the JobFlow. Conflict if it has changed."""
+        """Write the status if it differs; return the JobFlow. Raise Conflict if the object has changed."""
         written = self.patched(job_flow, difference(job_flow.status, status))
         before, after = job_flow.status.state.phase, status.state.phase
         if before != after and after in {"Succeed", "Failed"}:
@@ -221,7 +224,7 @@ class JobFlows(KindController[JobFlow]):
         return refusals[:_SHOWN]
 
     def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
-        """Create the Job of a step; return the reason if this is not possible now."""
+        """Create the Job of a step; return the reason if it cannot be created now."""
         meta = job_flow.metadata
         name = job_name(job_flow, flow.name)
         template = self._templates.get(f"{meta.namespace}/{flow.name}")

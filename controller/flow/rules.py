@@ -74,7 +74,7 @@ _KEYS: Final = {
 
 
 def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
-    """Return the Job phase of each step whose Job was created and need not be created again."""
+    """Return, by step, the phase of each Job that was created and need not be created again."""
     past = {each.name: each.state for each in job_flow.status.job_status_list if each.state in FINISHED}
     found: dict[str, Phase] = {}
     for flow in job_flow.spec.flows:
@@ -110,7 +110,7 @@ def phase(job_flow: JobFlow, jobs: Jobs) -> FlowPhase:
 
 
 def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
-    """Return the steps whose Jobs must be created now; none if one has failed, or all have ended."""
+    """Return the steps whose Jobs must be created now; no steps if a Job has failed, or all Jobs have ended."""
     if phase(job_flow, jobs) not in {"Running", "Pending"}:
         return []
     known = phases(job_flow, jobs)
@@ -122,7 +122,7 @@ def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
 
 
 def _is_met(flow: Flow, state: Phase | None, job: Job | None) -> bool:
-    """Return True for a step that others need not wait for: it is completed, or its tasks satisfy the probe."""
+    """Return True if other steps need not wait for a step: it is completed, or its tasks satisfy the probe."""
     probe = flow.depends_on.probe if flow.depends_on else None
     return state == "Completed" or bool(job and probe and _reached(job, probe.task_status_list))
 
@@ -200,7 +200,7 @@ def _conditions(jobs: Jobs) -> dict[str, FlowCondition]:
 
 
 def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
-    """Return the Job, owned by the JobFlow. Values that are too long for a label are only annotations."""
+    """Return the Job, owned by the JobFlow. Values that are too long for a label are only stored as annotations."""
     meta = job_flow.metadata
     marks = {MADE_OF: f"{meta.namespace}.{flow.name}", MADE_FOR: f"{meta.namespace}.{meta.name}"}
     metadata = {
@@ -235,7 +235,7 @@ def _task(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 
 
 def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    """Return a part of a pod template with a patch of its shape."""
+    """Return a part of a pod template after applying a patch of the same structure."""
     result = dict(base)
     for key, value in patch.items():
         there = result.get(key)
@@ -249,7 +249,7 @@ def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 
 
 def _by_key(base: Sequence[JSON], patch: Sequence[JSON], key: str, merge: Any) -> list[JSON]:
-    """Return `base` with equal-key elements merged in place, and new ones appended."""
+    """Return `base` with elements of equal keys merged in place, and new elements appended."""
     result = list(base)
     places = {each.get(key): index for index, each in enumerate(result)}
     for each in patch:

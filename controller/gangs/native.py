@@ -1,11 +1,12 @@
 """Publication of gangs as native PodGroups, if the API server serves the kind (docs/native-podgroups.md).
 
-kube-scheduler's preemption in the cluster's other profiles respects them: with `disruptionMode.all`, all pods of a gang
-are evicted or none. It finds the group by a pod's `spec.schedulingGroup`, which is immutable. Therefore, pods get this
-field at their creation, from admission or, for Volcano Jobs, from this process (`NativeGroupWorker.joins`).
+kube-scheduler's preemption in the cluster's other profiles respects native PodGroups: with `disruptionMode.all`, all
+pods of a gang are evicted or none. Preemption finds the group by a pod's `spec.schedulingGroup`, which is immutable.
+Therefore, pods get this field at their creation, from admission or, for Volcano Jobs, from this process
+(`NativeGroupWorker.joins`).
 
 The native PodGroup has the name of Muster's PodGroup, which owns it, so both are deleted together. The planner does not
-read it.
+read the published PodGroup.
 """
 
 import structlog
@@ -30,7 +31,7 @@ _CHECK = ""
 
 
 class NativeGroupWorker(KeyController):
-    """A worker over `namespace/name` of PodGroups. It is idle while the API server does not serve the kind."""
+    """A worker over `namespace/name` of PodGroups. The worker is idle while the API server does not serve the kind."""
 
     def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "native")

@@ -28,7 +28,7 @@ from muster.workloads.table import PLAIN_PREFIX, gang_of, gang_rules, group_name
 AGAIN_S = 0.5
 """Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
 END_S = 5.0
-"""Time between two checks of a Job whose pods have all finished, until it has ended too."""
+"""Time between two checks of a Job whose pods have all finished, until the Job itself has ended."""
 
 MISSING_S = 10.0
 """Age of a pod from which its missing PodGroup is reported, because the PodGroup may be created slightly later."""
@@ -67,7 +67,7 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(key, AGAIN_S)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queue a changed PodGroup; one that was deleted while its pods exist is re-created."""
+        """Queue a changed PodGroup; a PodGroup that was deleted while its pods exist is re-created."""
         group = new or old
         if group is None or job_of(group.metadata):
             return
@@ -145,7 +145,7 @@ class PodGroups(KeyController):
             patch_object(self._client, PODS, pod.metadata, {"metadata": {"annotations": {names.GROUP_NAME: group}}})
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
-        """Update the group. If its queue may not change, write the other fields and raise the refusal."""
+        """Update the group. If the PodGroup's queue may not change, write the other fields and raise the refusal."""
         if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(pod, owner):
             wanted = in_the_queue_of(group, wanted)
         patch = update(group, wanted)
@@ -269,7 +269,7 @@ class PodGroups(KeyController):
     def _owner(self, meta: ObjectMeta) -> Object | None:
         """Return an object's controller with inherited labels and annotations.
 
-        None if it was deleted or has no gang.
+        Return None if the controller was deleted or has no gang.
         """
         kind = row_of(meta.controller)
         owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None

@@ -1,7 +1,7 @@
 """Objects by which shaped pods find each other: a headless Service, and ssh keys and a hostfile for MPI.
 
-Pods that the webhook has shaped refer to them and wait until they exist. They are created with the first pod of a
-workload.
+Pods that the webhook has shaped refer to them and wait until they exist. These objects are created with the first pod
+of a workload.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _Claim = tuple[str, ...]
 
 
 class Rendezvous(KeyController):
-    """A worker over shaped pods; one pod of each owner is enough."""
+    """A worker over shaped pods, which needs one pod of each owner."""
 
     def __init__(self, kit: Kit, caches: SharedCaches, framework: Framework | None = None) -> None:
         super().__init__(kit, "rendezvous")
@@ -117,7 +117,10 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ConfigMapError", message)
 
     def _make(self, resource: Resource[Any], workload: Object, manifest: Mapping[str, Any]) -> None:
-        """Create an object; first wait until one of an earlier workload is deleted. Users may also have created it."""
+        """Create an object; first wait until the object of an earlier workload is deleted.
+
+        Users may also have created the object.
+        """
         try:
             found, new = find_or_make(self._client, resource, manifest)
         except (BadRequest, Forbidden) as error:
@@ -187,7 +190,7 @@ def _owner(workload: Object) -> Owner:
 
 
 def _claim(pod: Pod) -> _Claim:
-    """Return the complete reference, because a pod may claim an owner's UID with another namespace or name."""
+    """Return the complete owner reference, because a pod may claim an owner's UID with another namespace or name."""
     meta, ref = pod.metadata, pod.metadata.controller
     whose = (ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.uid,)
     return (meta.namespace, *whose, mounted_hostfile(pod))

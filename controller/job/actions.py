@@ -43,7 +43,7 @@ from_zero(RESTARTS, get_args(budget.Fault))
 class Actions:
     """The executor of requested actions, with the timers by UID of the Job.
 
-    Call `first_sight` first for each Job.
+    For each Job, call `first_sight` before the other methods.
     """
 
     def __init__(self, context: Context) -> None:
@@ -120,7 +120,7 @@ class Actions:
         self._timers.pop(job.metadata.uid, None)
 
     def _match(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Match:
-        """Return the action of a new event; a sync for an event that this process has caused itself."""
+        """Return the action of a new event; the action is a sync if this process has caused the event itself."""
         if request.event in {events.TASK_COMPLETED, events.TASK_FAILED}:
             outcome = events.task_outcome(job, request.task, snapshot.pods)
             if outcome is None:
@@ -181,7 +181,7 @@ class Actions:
     def _entered(
         self, job: Job, cell: PolicyCell, action: str, request: JobEvent, target: RestartTarget, snapshot: JobSnapshot
     ) -> JobStatus:
-        """Return the status to write, according to the cell, before any pod is deleted."""
+        """Return the status that must be written before any pod is deleted, according to the cell of the table."""
         status, now_s = job.status, self._context.wall_s()
         ran_s = now_s - (parse_time(status.state.last_transition_time) or now_s)
         if cell.enter:

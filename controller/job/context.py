@@ -21,7 +21,7 @@ from muster.volcano.tasks import reference
 
 
 class Context:
-    """Caches, effects and the time.
+    """The caches, the calls about pods, and the clock of a pass.
 
     `job` returns the current Job of a key, or None. `requeue_after` requests another pass after some seconds.
     `others_wait` is true while other namespaces wait. `needed` is true while the creator of a Job has not recorded its
@@ -72,7 +72,7 @@ class JobSnapshot:
         self._job = job
         self.pods = context.pods(job)
         self.targets: dict[JobEvent, RestartTarget] = {}
-        """Further restart targets of a Job, by the request that caused them; not in the status yet."""
+        """Further restart targets of a Job, by the request that caused them; the status does not contain them yet."""
 
     @cached_property
     def by_name(self) -> dict[str, Pod]:

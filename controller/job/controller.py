@@ -16,8 +16,10 @@ from muster.kube.reflector import Reflector
 from muster.volcano.tasks import job_of, job_of_pod
 
 GATHER_S = 0.1
-"""Delay of the pass after a pod event, so that one pass handles the events of all pods of the Job. It also applies
-after changes that are mostly this controller's own, such as a new phase or PodGroup."""
+"""Delay of the pass after a pod event, so that one pass handles the events of all pods of the Job.
+
+The delay also applies after changes that this controller has usually made itself, such as a new phase or PodGroup.
+"""
 
 
 class Jobs(KindController[Job]):

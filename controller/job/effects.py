@@ -1,6 +1,6 @@
 """Creation and deletion of many pods at a time. A failing pod does not delay the others.
 
-Jobs do not delay each other either: their calls alternate. All failures of a pass become one event. If a quota has
+Jobs do not delay each other, because their calls alternate. All failures of a pass become one event. If a quota has
 refused a few pods, it would refuse all pods with the same amounts. Therefore, these pods are skipped for a growing
 time. Refusals then cost the API server only one or two calls per minute.
 """
@@ -41,7 +41,7 @@ AT_ONCE = 16
 OVER_QUOTA_AT_MOST = 3
 """Number of refusals after which pods with the same amounts are skipped, in all tasks."""
 FIRST_S, MAX_S = 1.0, 30.0
-"""The pause after that; doubled each time."""
+"""The pause after these refusals, in seconds; doubled each time."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -137,7 +137,7 @@ class PodEffects:
         self._refusals = Refusals(monotonic_s)
 
     def forget(self, job: Job) -> None:
-        """Forget a Job that is gone."""
+        """Drop the data of a deleted Job."""
         self._refusals.forget(job.metadata.uid)
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class PodEffects:
         return None
 
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
-        """Adopt a pod from an earlier attempt; return a sentence if another owner's pod has the name."""
+        """Adopt a pod from an earlier attempt; return an error message if another owner's pod has the name."""
         try:
             pod = get_or_none(self._client, PODS, name, namespace)
         except APIError as error:

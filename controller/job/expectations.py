@@ -1,7 +1,7 @@
 """Writes of this process that its caches do not contain yet.
 
-Without them, a pass would create pods twice, or use a deleted PodGroup. Deletions are remembered for some minutes,
-because the event of a pod's end may be late and must not count as an eviction.
+Without these records, a pass would create pods twice, or use a deleted PodGroup. Deletions are remembered for some
+minutes, because the event of a pod's end may be late and must not count as an eviction.
 """
 
 import threading
@@ -20,13 +20,13 @@ from muster.volcano.tasks import JobRef, job_of_pod, reference
 KEPT_S = 30.0
 """Time for which a created object counts while no cache contains it."""
 REMEMBERED_S = 300.0
-"""Time for which deletions are remembered; longer than the end of pods and the recovery of watches take."""
+"""Time for which deletions are remembered; longer than pods need to end and watches need to recover."""
 
 _SWEPT_AT_ONCE = 2
 
 
 class Deletion(NamedTuple):
-    """The deletion of an object; `ours` unless it no longer existed when this process deleted it."""
+    """The deletion of an object; `ours` is false if the object no longer existed when this process deleted it."""
 
     until: float
     ours: bool
@@ -48,7 +48,7 @@ class Expectations:
             self._pods.setdefault(job, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
 
     def deleted(self, uid: str, *, ours: bool = True) -> None:
-        """Record the accepted deletion of the object with this UID; not `ours` if it no longer existed."""
+        """Record the accepted deletion of the object with this UID; `ours` is false if the object no longer existed."""
         with self._lock:
             now = self._monotonic_s()
             self._deleted.pop(uid, None)
@@ -58,7 +58,7 @@ class Expectations:
                     del self._deleted[old]
 
     def deletion(self, uid: str) -> Deletion | None:
-        """Return the deletion of the object with this UID, if recent."""
+        """Return the recent deletion of the object with this UID, if there is one."""
         found = self._deleted.get(uid)
         return found if found and self._monotonic_s() < found.until else None
 

@@ -1,8 +1,8 @@
 """A small thread pool for the calls of many Jobs: nearly complete batches come first, and no batch starves.
 
-A gang starts when its last pod exists. If gangs are created one after the other, the first of three starts after a
-third of the time, and the last one no later than when they alternate. Therefore, three of four calls are for the batch
-with the fewest remaining items, and the fourth is for the batch that has waited longest.
+A gang starts when its last pod exists. If three gangs are created one after the other, the first gang starts after a
+third of the time, and the last gang no later than with alternating calls. Therefore, three of four calls are for the
+batch with the fewest remaining items, and the fourth is for the batch that has waited longest.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """Objects of a Job other than pods: its PodGroup, objects of plugins, and claims.
 
-Objects of plugins exist while the Job runs, and claims as long as the Job, so that pods find the same names and keys
-after a restart. The PodGroup is deleted with the pods when the Job is killed.
+Objects of plugins exist while the Job runs, and claims exist as long as the Job, so that pods find the same names and
+keys after a restart. The PodGroup is deleted with the pods when the Job is killed.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,10 @@ from muster.volcano.tasks import job_of, owner_of, reference
 
 
 class ObjectError(Exception):
-    """A required object cannot be created now; `reason` is the event's: PVCError or PluginError."""
+    """Error for a required object that cannot be created now.
+
+    `reason` is the reason of the event: PVCError or PluginError.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -68,7 +71,7 @@ class JobObjects:
                     delete(self._client, owned.resource, found.metadata)
 
     def forget(self, job: Job) -> None:
-        """Make the next pass check the Job's objects again, if the Job continues."""
+        """Request that the next pass checks the Job's objects again, if the Job continues."""
         self._synced_generation.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
@@ -122,7 +125,8 @@ class Groups:
         self._priorities = priorities
         self._expectations = expectations
         self._fits: dict[str, tuple[str, int, frozenset[str]]] = {}
-        """Key of a PodGroup → its UID, and the Job's generation and later tasks for which it was created."""
+        """Maps the key of a PodGroup to its UID, and the Job's generation and later tasks for which it was created.
+        """
 
     def find(self, job: Job) -> PodGroup | None:
         """Return the Job's current PodGroup."""
@@ -131,7 +135,7 @@ class Groups:
         return self._expectations.group(key, cached if cached and _is_of(cached, job) else None)
 
     def ensure(self, job: Job, pods: Sequence[Pod]) -> PodGroup:
-        """Create or update the Job's PodGroup; return it. Its minimum also depends on the Job's pods."""
+        """Create or update the Job's PodGroup; return it. The PodGroup's minimum also depends on the Job's pods."""
         found = self.find(job)
         later = not_counted_yet(job, pods, found)
         if found and self._fits.get(group_key(job)) == (found.metadata.uid, job.metadata.generation, later):
@@ -164,7 +168,7 @@ class Groups:
         return placement if usable(placement, group.metadata.uid) else None
 
     def forget(self, job: Job) -> None:
-        """Forget a Job that is gone."""
+        """Drop the data of a deleted Job."""
         self._fits.pop(group_key(job), None)
 
     def _created(self, job: Job, wanted: PodGroup) -> PodGroup:

@@ -1,7 +1,7 @@
 """The events of each Job since its last pass.
 
-A pass takes all pending requests as one `Batch` and removes the handled ones. The rest is put back when the pass ends
-or fails, before requests that have arrived in the meantime. No request is lost, and the order is kept.
+A pass takes all pending requests as one `Batch` and removes the handled ones. Unhandled requests are put back when the
+pass ends or fails, before requests that have arrived in the meantime. No request is lost, and the order is kept.
 """
 
 import threading
@@ -39,7 +39,10 @@ class Batch:
         return [request for request in self._waiting if request.command]
 
     def carried_out(self) -> Iterator[JobEvent]:
-        """Return the Commands that the pass has executed; one counts as deleted when the loop takes the next one."""
+        """Return the Commands that the pass has executed.
+
+        A Command counts as deleted when the loop takes the next one.
+        """
         while self._carried_out:
             yield self._carried_out[0]
             self._carried_out.popleft()
@@ -54,7 +57,7 @@ class Batch:
 
 
 class PendingEvents:
-    """Requests by Job key, without duplicates and syncs, in order of arrival. Thread-safe."""
+    """Requests by Job key, in order of arrival, without duplicates and without requests for a sync. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -43,7 +43,7 @@ class Provisioner:
         self._context = context
 
     def prepare(self, job: Job, pods: Sequence[Pod]) -> Prepared:
-        """Create or update claims, objects of plugins, and the PodGroup; `pods` are the Job's."""
+        """Create or update claims, objects of plugins, and the PodGroup; `pods` are the pods of the Job."""
         plugins: Sequence[JobPlugin] = ()
         try:
             plugins = plugins_for(job.spec.plugins)

@@ -1,7 +1,8 @@
 """One pass over a Job: handle its events, then do the work of its phase.
 
-The two halves only share the Job's status. An action writes the new phase and the targets of a restart. The work of the
-phase then deletes and creates pods accordingly, in this pass, in the next one after a failure, or in another process.
+Both parts of a pass only share the Job's status. An action writes the new phase and the targets of a restart. The work
+of the phase then deletes and creates pods accordingly: in this pass, in the next pass after a failure, or in another
+process.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ _HALF_DELETED_S = 5.0
 
 
 class Reconciler:
-    """Passes over Jobs; never two at once over the same one."""
+    """Passes over Jobs; a Job never has two passes at once."""
 
     def __init__(self, context: Context, pending_events: PendingEvents) -> None:
         self._context = context
@@ -49,7 +50,7 @@ class Reconciler:
         self._commands = CommandHandler(context, self._actions)
         self._provisioner = Provisioner(context)
         self._reported: dict[str, str] = {}
-        """UID of a Job → the obstacle in its last event; after a restart, one event is repeated."""
+        """Maps the UID of a Job to the obstacle in its last event; after a restart, one event is repeated."""
 
     def process(self, key: str) -> None:
         """Run one pass over the Job. Unhandled events stay pending, even if the pass raises.
@@ -190,7 +191,7 @@ class Reconciler:
         return [Failure("FailedDelete", failure) for failure in failures]
 
     def _conclude(self, job: Job, work: Work) -> None:
-        """Write the outcome of the work; raises Retry for transient failures."""
+        """Write the outcome of the work; raise Retry for transient failures."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         status = remembered(job, self._actions.noted(job, status), work.pods)
         self._context.writer.write(job, status)

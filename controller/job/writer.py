@@ -12,14 +12,15 @@ from muster.api.volcano.batch import Job, JobStatus
 
 STATUS_WRITES = Counter("muster_controller_status_writes_total", "Writes of a Job's status.", ["why"])
 REST_S = 0.5
-"""Counters are written when they have not changed for this long."""
+"""Time in seconds without changes after which counters are written."""
 REST_PER_POD_S = 0.01
 """Added to `REST_S` for each pod: counters of many pods change all the time."""
 MESSAGE_INTERVAL_S = 5.0
-"""The same for a new message with the same reason, because a waiting gang's message changes whenever another gang
-moves."""
+"""Time without changes after which a new message with the same reason is written: a waiting gang's message changes
+whenever another gang moves.
+"""
 MAX_S = 10.0
-"""Counters that keep changing are written at this interval."""
+"""Interval, in seconds, at which counters that keep changing are written."""
 
 
 class Held(NamedTuple):
@@ -48,7 +49,10 @@ class JobStatusWriter:
         self._held: dict[str, Held] = {}
 
     def write(self, job: Job, status: JobStatus) -> Job:
-        """Write the Job's status if it differs, counters possibly later; return the Job. Conflict if it has changed."""
+        """Write the Job's status if it differs, counters possibly later; return the Job.
+
+        Raise Conflict if the object has changed.
+        """
         meta = job.metadata
         patch = difference(job.status, status)
         if not patch:
@@ -68,7 +72,7 @@ class JobStatusWriter:
         return written
 
     def forget(self, job: Job) -> None:
-        """Drop the counters of a Job that is gone."""
+        """Drop the counters of a deleted Job."""
         self._held.pop(job.metadata.uid, None)
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:

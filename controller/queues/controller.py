@@ -28,7 +28,7 @@ BUILT_IN_QUEUES: Mapping[str, Mapping[str, Any]] = {
     names.ROOT_QUEUE: {"weight": 1, "reclaimable": False},
     names.DEFAULT_QUEUE: {"weight": 1, "reclaimable": True, "parent": names.ROOT_QUEUE},
 }
-"""spec of the queues that always exist, parents first."""
+"""Specs of the queues that always exist, parents first."""
 
 PARENT_INDEX = "parent"
 """Index of the queue store: the parent's name."""
@@ -110,7 +110,7 @@ class QueueController(KindController[Queue]):
             self._requeue_with_parents(queue)
 
     def _node_seen(self, old: Node | None, new: Node | None) -> None:
-        """Recount the queues of pods that request more than their node had offered."""
+        """Recount the queues of pods that requested more than their node offered."""
         if new and (old is None or old.status.allocatable != new.status.allocatable):
             for queue in self._usage.node_seen(new.metadata.name):
                 self._requeue_with_parents(queue)
@@ -124,7 +124,7 @@ class QueueController(KindController[Queue]):
             self.worker.queue.add(target.name)
 
     def not_ready(self) -> str | None:
-        """Return a sentence about required queues that cannot be used yet; None if all can."""
+        """Return a message about required queues that cannot be used yet; None if all can be used."""
         known = {name: self._queues.get(name) for name in BUILT_IN_QUEUES}
         missing = [name for name, queue in known.items() if queue is None or not queue.status.state]
         return f"not open yet: {', '.join(missing)}" if missing else None

@@ -1,9 +1,10 @@
 """The state of a queue, its status, and the requests of the pods in it. No I/O, no clock.
 
-A queue that is to be closed while gangs are in it is Closing until they are gone. Closing a queue closes the queues
-below it, and these open again with it; an annotation distinguishes them from queues that were closed by a Command.
+A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes its
+child queues, which open again with their parent. An annotation distinguishes them from queues that a Command has
+closed.
 
-A pod counts while it has a node and has not finished, with its present amounts, for the queue of its gang. A pod
+A pod counts for the queue of its gang, with its present amounts, while it has a node and has not finished. A pod
 without a PodGroup counts for the queue that it named when it was first seen with its node. A pod counts at most the
 amounts that its node has offered.
 """
@@ -122,10 +123,10 @@ class RequestsByQueue:
         self._pods: dict[str, Counted] = {}
         """By UID."""
         self._members: dict[str, dict[str, None]] = {}
-        """Key of a gang → UIDs."""
+        """Maps the key of a gang to UIDs of pods."""
         self._queues: dict[str, Vector] = {}
         self._beyond: dict[str, dict[str, Pod]] = {}
-        """Node → UID → `Counted.beyond`."""
+        """Maps a node and a pod's UID to `Counted.beyond`."""
 
     def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
         """Count a pod in its current state; return the queue whose sum has changed."""
@@ -162,7 +163,7 @@ class RequestsByQueue:
         return (group.spec.queue or names.DEFAULT_QUEUE) if group else queue
 
     def forget_others(self, present: Callable[[], set[str]]) -> None:
-        """Drop pods whose UIDs no longer exist; pods counted later are kept."""
+        """Drop pods whose UIDs no longer exist, except for pods that were counted later."""
         with self._lock:
             known = set(self._pods)
         for uid in known - present():

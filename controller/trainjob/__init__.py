@@ -1,4 +1,4 @@
-"""The life of a TrainJob: its runtime, the objects made for it, and its status.
+"""TrainJobs: the runtime, the created objects, and the status of each TrainJob.
 
 `rules` decides; the modules here do I/O, in the order of a pass: `runtimes` has the version of the runtime that
 admission saw, and frees runtimes of an old finalizer. `children` reads the existing objects of a TrainJob and carries

@@ -91,7 +91,7 @@ class ChildSteps:
         return self.children(train_job, [each.metadata.name for each in own])
 
     def forget(self, uid: str) -> None:
-        """Forget a TrainJob that has ended or is gone."""
+        """Drop the data of a TrainJob that has ended or was deleted."""
         with self._lock:
             self._ensured.pop(uid, None)
             self._commands.pop(uid, None)
@@ -138,7 +138,7 @@ class ChildSteps:
     def refusal(self, makers: Mapping[str, str], namespace: str, since_s: float) -> str:
         """Return why pods or Jobs cannot be created, by the newest Event of their makers since then.
 
-        "" if there is none.
+        Return "" if there is none.
 
         `makers` are kinds and names; the message begins with them. A later pod ends a refusal.
         """
@@ -212,7 +212,10 @@ class ChildSteps:
                 self._ensured.setdefault(meta.uid, {})[key] = Ensured(mark, live["metadata"]["uid"], version)
 
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
-        """Return the TrainJob's object of this name. Unless `likely`, it is read only if the cached maps have it."""
+        """Return the TrainJob's object of this name.
+
+        Unless `likely`, the object is read only if the cached maps have it.
+        """
         if not likely and self.maps.store.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None
         found = get_or_none(self._client, resource, name, train_job.metadata.namespace if resource.namespaced else None)
@@ -236,5 +239,5 @@ class ChildSteps:
 
 
 def _of(train_job: TrainJob, found: T | None) -> T | None:
-    """Return the object, if it is this TrainJob's."""
+    """Return the object, if it belongs to this TrainJob."""
     return found if found is not None and owned_by(found.metadata, train_job.metadata.uid) else None

@@ -1,4 +1,4 @@
-"""Deletion of the objects of a TrainJob that has ended: Jobs that still run, and its Job when its time is over."""
+"""Deletion of the objects of an ended TrainJob: Jobs that still run, and its Job after `ttlSecondsAfterFinished`."""
 
 from collections.abc import Iterable
 
@@ -24,7 +24,10 @@ class Cleanup:
         self._recorder, self._wall_s, self._steps = kit.recorder, kit.wall_s, steps
 
     def delete_left(self, train_job: TrainJob) -> float | None:
-        """Delete what must not stay now; return the seconds until the Job must be deleted, None if that is not due."""
+        """Delete the objects that must not stay.
+
+        Return the seconds until the Job must be deleted, or None if it stays.
+        """
         children = self._steps.left(train_job)
         maker = children.job or children.job_set
         jobs: list[Job | IndexedJob | JobSet] = [*children.initializers.values(), *([maker] if maker else [])]

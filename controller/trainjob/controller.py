@@ -1,6 +1,7 @@
-"""The controller of TrainJobs: the next steps of each and its status.
+"""The controller of TrainJobs: the next steps and the status of each TrainJob.
 
-Both depend only on its spec, its kept runtime and the existing objects, so another process would make the same pass.
+Both depend only on the TrainJob's spec, its stored runtime and the existing objects, so another process would make the
+same pass.
 """
 
 from collections.abc import Sequence
@@ -44,8 +45,10 @@ BLOCKED_S = 10.0
 WITHOUT_PODS_S = 10.0
 """Time after which Events of a batch/v1 Job without pods are read, and read again."""
 RETRIED_S = 1200.0
-"""Age from which a refusal no longer counts. JobSet's controller retries after at most 1,000 s, the Job controller
-after 60 s, with an Event at least every 5 minutes.
+"""Age from which a refusal no longer counts.
+
+JobSet's controller retries after at most 1,000 s, the Job controller after 60 s, with an Event at least every 5
+minutes.
 """
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
@@ -109,7 +112,7 @@ class TrainJobs(KindController[TrainJob]):
             self.worker.queue.add(key)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queue the TrainJob of a JobSet's gang that begins or ceases to wait for a place."""
+        """Queue the TrainJob of a JobSet whose gang begins or stops waiting for nodes."""
         if bool(status.why_the_gang_waits(old)) != bool(status.why_the_gang_waits(new)):
             self._child_seen(old, new)
 
@@ -141,7 +144,7 @@ class TrainJobs(KindController[TrainJob]):
                 self._after_the_end(ended)
 
     def _forget(self, train_job: TrainJob) -> None:
-        """Forget a TrainJob that has ended or is gone."""
+        """Drop the data of a TrainJob that has ended or was deleted."""
         uid = train_job.metadata.uid
         self._compiled.pop(uid, None)
         self._runtimes.forget(uid)
@@ -178,7 +181,7 @@ class TrainJobs(KindController[TrainJob]):
         return None
 
     def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
-        """Take the steps. The first obstacle is raised at the end; after it, no further Job is created."""
+        """Take the steps. The first obstacle is raised at the end of the pass; no Job is created after an obstacle."""
         obstacle: Exception | None = None
         for step in steps:
             if obstacle and isinstance(step, Create):
@@ -191,7 +194,7 @@ class TrainJobs(KindController[TrainJob]):
             raise obstacle
 
     def _compile(self, train_job: TrainJob) -> Compiled:
-        """Return plan and components, computed once for each generation, number of nodes, and authorities."""
+        """Return plan and components of a TrainJob, computed once per generation, number of nodes, and authorities."""
         meta, authorities = train_job.metadata, self._authorities
         trusted = authorities.pem() if authorities else ""
         version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""), trusted)
@@ -209,7 +212,7 @@ class TrainJobs(KindController[TrainJob]):
         return self._steps.children(train_job, [initializer_name(train_job, each.name) for each in before(plan)])
 
     def _computed(self, train_job: TrainJob, children: Children) -> Computed:
-        """End and counts by the plugin that computes a status, else by the JobSet."""
+        """Return end and counts from the plugin that computes a status, or else from the JobSet."""
         plugin, own = self._framework.status, of_job_set(children.job_set)
         if plugin is None or own.end:
             return own
@@ -254,7 +257,7 @@ class TrainJobs(KindController[TrainJob]):
         return written
 
     def _refusal(self, train_job: TrainJob, children: Children, statuses: Sequence[ReplicatedJobStatus]) -> str:
-        """Return the API server's message if pods of the TrainJob cannot be created; "" if they can."""
+        """Return the API server's message if pods of the TrainJob cannot be created; otherwise ""."""
         state = children.job.status.state if children.job else None
         if state and state.refusal:
             return f"Job {train_job.metadata.name}: {state.refusal}"
@@ -289,7 +292,7 @@ class TrainJobs(KindController[TrainJob]):
     def _with_status(
         self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition], runtime_digest: str = ""
     ) -> TrainJob:
-        """Write this status if it differs; return the TrainJob. Conflict if it has changed."""
+        """Write this status if it differs; return the TrainJob. Raise Conflict if the object has changed."""
         old = train_job.status
         begun = any(job.ready or job.succeeded or job.failed or job.active or job.suspended for job in jobs)
         counts = jobs if old.jobs_status or begun else []

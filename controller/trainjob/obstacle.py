@@ -6,7 +6,10 @@ from muster.api.kubernetes.meta import ObjectMeta
 
 
 class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster is in the way
-    """Error that is reported in the TrainJob's status and in an event, and retried; a `passing` one is not reported."""
+    """Error that is reported in the TrainJob's status and in an event, and retried.
+
+    A `passing` obstacle is not reported.
+    """
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
         super().__init__(message)
@@ -14,7 +17,7 @@ class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster i
 
 
 def foreign(what: str, meta: ObjectMeta, train_job: TrainJob) -> Obstacle:
-    """Return the obstacle of a foreign object that has a name which the TrainJob needs."""
+    """Return the obstacle that another owner's object has a name which the TrainJob needs."""
     owner = meta.controller
     if owner and owner.kind == TRAIN_JOBS.kind and owner.name == train_job.metadata.name:
         return Obstacle(f"{what} of an earlier TrainJob of this name still exists; it is being deleted", passing=True)

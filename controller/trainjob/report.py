@@ -41,7 +41,9 @@ log = structlog.get_logger(__name__)
 AT_ONCE: Final = 32
 """The number of complete reports that are handled at a time; others wait."""
 OF_A_PEER: Final = 8
-"""The number of these for one address, so that an address with many reports does not delay the others."""
+"""The number of complete reports that are handled at a time for one address, so that an address with many reports does
+not delay others.
+"""
 _CALL_S: Final = 5.0
 VOLUME = "kubeflow-trainer-token"
 FOLDER = "/var/run/secrets/kubeflow/trainer"
@@ -122,7 +124,7 @@ class ReportServer:
         self._server.start()
 
     def stop(self) -> None:
-        """Free the port; harmless if it was not started."""
+        """Free the port; do nothing if the server was not started."""
         if self._server:
             self._server.stop()
             self._server = None
@@ -145,19 +147,19 @@ class ReportServer:
 
 
 class ReportLimit:
-    """Limits the reports of each address that are handled at a time; on one event loop.
+    """Limit of the reports that are handled at a time for each address; used on one event loop.
 
-    An address is remembered while it has reports.
+    An address has an entry while it has reports.
     """
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._peers: dict[str, tuple[asyncio.Semaphore, int]] = {}
-        """Address → the semaphore that its reports wait for, and their number."""
+        """Maps an address to the semaphore that its reports wait for, and to their number."""
 
     @asynccontextmanager
     async def slot_for(self, peer: str) -> AsyncIterator[None]:
-        """Wait for this address's slot, and hold it."""
+        """Wait until a report of this address may be handled, and occupy its slot."""
         free, reports = self._peers.get(peer) or (asyncio.Semaphore(self._at_once), 0)
         self._peers[peer] = (free, reports + 1)
         try:
@@ -244,7 +246,7 @@ class TrainerReports:
 
 
 def _free(wanted: str, taken: Container[Any]) -> str:
-    """Return a name or path that the pods have not yet: theirs is never replaced."""
+    """Return a name or path that the pods do not use yet: values of the pods are never replaced."""
     return next(each for each in chain([wanted], (f"{wanted}-{number}" for number in count(2))) if each not in taken)
 
 

@@ -1,7 +1,8 @@
-"""The runtime of a TrainJob: the version that admission saw, kept in a ConfigMap (a snapshot) from the first pass on.
+"""The runtime of a TrainJob: the version that admission used, stored in a ConfigMap (a snapshot) by the first pass.
 
-Admission notes the version (`muster.dev/runtime-version`). If the runtime has changed by the first pass, the API server
-can still list that version, until etcd is compacted after some minutes. Later changes do not affect the TrainJob.
+Admission records the version (annotation `muster.dev/runtime-version`). If the runtime has changed by the first pass,
+the API server can still list that version, until etcd is compacted after some minutes. Later changes do not affect the
+TrainJob.
 """
 
 from contextlib import suppress
@@ -40,8 +41,10 @@ JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 KEY = "runtime"
 FINALIZER = f"{GROUP}/resource-in-use"
-"""The finalizer that Kubeflow Trainer before 2.3 has left on runtimes; it must be removed before they can be
-deleted."""
+"""The finalizer that Kubeflow Trainer before 2.3 has left on runtimes.
+
+It must be removed before they can be deleted.
+"""
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
 
 
@@ -82,7 +85,8 @@ class RuntimeFinder:
         self._maps = maps
         self._target: Target = target
         self._known: dict[str, tuple[str, str]] = {}
-        """The runtime, as one text for all TrainJobs that have it, and the digest of its snapshot, by their UID."""
+        """Maps the UID of a TrainJob to its runtime, as a text that TrainJobs share, and to the digest of the snapshot.
+        """
 
     def runtime_of(self, train_job: TrainJob) -> Runtime:
         """Return the runtime; Obstacle if it cannot be read, or is not allowed."""
@@ -95,15 +99,21 @@ class RuntimeFinder:
         return decoder(kind.type).decode(self._known[uid][0])
 
     def digest(self, uid: str) -> str:
-        """Return the digest of the runtime that `of` has found for a TrainJob, for its status; "" before."""
+        """Return the digest of the runtime that `of` has found for a TrainJob, for its status.
+
+        "" if `of` was not called yet.
+        """
         return self._known[uid][1] if uid in self._known else ""
 
     def forget(self, uid: str) -> None:
-        """Drop the runtime of a TrainJob that has ended or is gone."""
+        """Drop the runtime of a TrainJob that has ended or was deleted."""
         self._known.pop(uid, None)
 
     def _decoded(self, reference: RuntimeRef, text: str) -> Runtime:
-        """Return the runtime in a text. Repeat the checks of admission, because a label can switch admission off."""
+        """Return the runtime that is stored as text.
+
+        Repeat the checks of admission, because a label can switch admission off.
+        """
         kind: Resource[Runtime] = _KINDS[reference.kind]
         what = f"{reference.kind} {reference.name}"
         try:
@@ -186,7 +196,10 @@ class RuntimeFinder:
         return text
 
     def _version(self, train_job: TrainJob) -> JSON:
-        """Return the version that admission saw; else, with a warning, the current one."""
+        """Return the runtime version that admission used.
+
+        If it no longer exists, return the current version with a warning.
+        """
         reference, meta = train_job.spec.runtime_ref, train_job.metadata
         uid, _, version = meta.annotations.get(names.RUNTIME_VERSION, "").partition("/")
         live = self._live(reference, meta.namespace)
@@ -232,7 +245,7 @@ class Finalizers(KeyController):
         self.handlers += [(each, self._seen) for each in self.reflectors.values()]
 
     def process(self, key: str) -> None:
-        """Take the finalizer off; others stay."""
+        """Remove the finalizer, and keep all other finalizers."""
         kind: Resource[Any] = TRAINING_RUNTIMES if "/" in key else CLUSTER_TRAINING_RUNTIMES
         found: Object | None = self.reflectors[kind.plural].store.get(key)
         if found is None or FINALIZER not in found.metadata.finalizers:

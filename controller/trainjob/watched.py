@@ -36,7 +36,7 @@ class Kinds:
         }
 
     def resource_of(self, api_version: str, kind: str) -> Resource[JSON]:
-        """Return the resource of a kind; NotFound if the API server serves none of this name."""
+        """Return the resource of a kind; raise NotFound if the API server does not serve it."""
         key = (api_version, kind)
         if key in self._found:
             return self._found[key]
@@ -83,7 +83,7 @@ class Watched:
 
     @property
     def synced(self) -> bool:
-        """True if each kind is in sync, or known not to be installed."""
+        """True if the cache of each kind is in sync, or the kind is not installed."""
         return all(reflector.synced for reflector in self._reflectors)
 
     def get(self, resource: Resource[Any], key: str) -> Object | None:
@@ -114,7 +114,7 @@ class Watched:
 
 
 def _resource(name: str) -> Resource[Any]:
-    """Return the kind of a plugin's `plural.group`; the CRD determines the served version."""
+    """Return the kind that a plugin names as `plural.group`; the CRD determines the served version."""
     if name == JOB_SETS.full_name:
         return JOB_SETS
     plural, _, group = name.partition(".")

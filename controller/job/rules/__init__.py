@@ -3,7 +3,7 @@
 `events` derives requests from changes of pods, PodGroups and Commands. `policies` finds the action of a request, its
 cell in the table of phases and the pods to delete. `phases` counts pods and finds the next phase. `sync` finds missing
 pods, `timers` delays actions and new pods, and `status` builds the Job's status, with `notes` for the controller
-itself. The modules of `controller.job` carry it out.
+itself. The modules of `controller.job` carry out these decisions.
 
 The same objects always give the same result, so tests need no mocks. The package must not import `muster.kube`. Start
 with `policies`, whose docstring follows one event from the pod to the next phase.

@@ -34,12 +34,14 @@ INFRASTRUCTURE_EVENTS = frozenset({POD_EVICTED, POD_PENDING, UNKNOWN})
 INFRASTRUCTURE_REASONS = frozenset({"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"})
 """Reasons of a pod that the kubelet or the node controller has ended or refused."""
 USER_REASONS = frozenset({"ContainerCannotRun", "DeadlineExceeded", "Error", "OOMKilled", "StartError"})
-"""Reasons of a pod or its container; for `Error`, the exit code decides."""
+"""Reasons of a pod or its container that show a fault of the user program; for `Error`, the exit code decides."""
 LAST_OF_USERS = 127
-"""Highest exit code that a program or its shell chooses; higher ones are signals (128 plus the signal)."""
+"""Highest exit code that a program or its shell chooses; higher codes are signals (128 plus the signal)."""
 FOLLOWS_S = 600.0
-"""Time after a pod's disruption during which other failures are attributed to it; timeouts of collective operations are
-this long."""
+"""Time after a pod's disruption during which other failures are attributed to it.
+
+Timeouts of collective operations are this long.
+"""
 _MESSAGE_CHARS = 64
 
 
@@ -88,7 +90,7 @@ def restarts_of(status: JobStatus) -> Restarts:
 
 
 def spent(status: JobStatus) -> str:
-    """Return why the budget of a Job is spent; empty if it is not, or if there is no budget."""
+    """Return why the budget of a Job is spent; empty if it is not spent, or if there is no budget."""
     return restarts_of(status).spent if notes.note(status, notes.RESTARTS) else ""
 
 

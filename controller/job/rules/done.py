@@ -1,7 +1,8 @@
-"""The members of a Job that have succeeded and whose pods are gone. They count as if their pods still existed.
+"""The members of a Job that have succeeded and whose pods are gone. Such members count as if their pods still existed.
 
-A pod that exists decides about its own slot. A restart forgets the slots of the pods that it deletes, in the write that
-begins it. A member whose pod is gone before its success is noted, which takes some seconds, is created again.
+An existing pod determines the state of its own slot. The write that begins a restart removes the records of all slots
+whose pods the restart deletes. The success of a member is recorded after some seconds; if the pod is deleted before
+that, the member is created again.
 """
 
 from collections.abc import Iterable
@@ -66,7 +67,7 @@ def _done(job: Job) -> dict[str, Slot]:
 
 
 def _succeeded(job: Job, pod: Pod) -> Slot | None:
-    """Return the slot of a pod that has succeeded; None for any other, and for one that a restart deletes."""
+    """Return the slot of a pod that has succeeded; None for any other pod, and for a pod that a restart deletes."""
     meta = pod.metadata
     if pod.status.phase != "Succeeded" or names.OUT_OF_SYNC in meta.annotations or being_evicted(pod):
         return None

@@ -58,7 +58,7 @@ class JobEvent:
 
 
 SYNC = JobEvent()
-"""No specific event: compare existing with wanted pods."""
+"""The event of a sync, which compares the existing pods with the wanted pods."""
 
 
 def task_of(pod: Pod) -> str:
@@ -162,7 +162,7 @@ def task_outcome(job: Job, task_name: str, pods: Iterable[Pod]) -> str | None:
 
 
 def restarted(old: Pod | None, new: Pod | None) -> bool:
-    """Return True if a container of the pod has restarted between the two."""
+    """Return True if a container of the pod has restarted between two states of the pod."""
     return new is not None and _restarts([new]) > (_restarts([old]) if old else 0)
 
 
@@ -175,7 +175,7 @@ def _restarts(pods: Iterable[Pod]) -> int:
 def _reason(pod: Pod) -> str:
     """Return the kubelet's reason for the end of a pod, or of its first failed container.
 
-    "" if there is only a code.
+    Return "" if there is only an exit code.
     """
     ended = (status.state.terminated for status in pod.deciding_statuses)
     reasons = (state.reason for state in ended if state and state.exit_code and state.reason != "Error")
@@ -204,7 +204,7 @@ def group_changed(old: PodGroup | None, new: PodGroup | None) -> JobEvent | None
 def command_issued(command: Command) -> tuple[str, JobEvent] | None:
     """Return the key of the Job that a Command is for and the request to it; None if it is for a queue.
 
-    If no controller handles the target, the key has no name, because there is no such Job.
+    The key has no name if no controller handles the target.
     """
     target, meta = command.target, command.metadata
     if is_queue(target):

@@ -1,7 +1,7 @@
 """The controller's notes in `status.controlledResources`, Volcano's free-form map; they survive restarts.
 
-A note is a text under its own key. The map also contains the names of the existing plugins and claims of the Job, for
-Volcano's clients.
+Each note is a text under its own key. The map also contains the names of the existing plugins and claims of the Job,
+for Volcano's clients.
 """
 
 from collections.abc import Iterable

@@ -55,7 +55,7 @@ def count(pods: Iterable[Pod]) -> Counts:
 
 
 def without(pods: Iterable[Pod], others: Iterable[Pod]) -> list[Pod]:
-    """Return these pods without the others."""
+    """Return the counts without these other pods."""
     uids = {pod.metadata.uid for pod in others}
     return [pod for pod in pods if pod.metadata.uid not in uids]
 
@@ -82,7 +82,7 @@ def next_phase(
 ) -> Transition | None:
     """Return the phase that follows from the counters, or None if the phase does not change.
 
-    `spent` explains why the restart budget is spent, or is empty; for `unplaced` see the function of this name.
+    `spent` explains why the restart budget is spent, or is empty; for `unplaced` see the function with this name.
     """
     if phase in {"", "Pending"}:
         return _started(spec, counts)

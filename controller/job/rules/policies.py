@@ -71,7 +71,7 @@ SYNC = Match(PolicyAction.SYNC_JOB)
 def match(job: Job, request: JobEvent) -> Match:
     """Return the action for `request`.
 
-    A sync if it is for an older version of the Job, or another Job of the same name.
+    The action is a sync if the request is for an older version of the Job, or for another Job of the same name.
     """
     if request.action:
         return Match(request.action)
@@ -156,7 +156,7 @@ def step(phase: Phase, action: str) -> PolicyCell:
 
 WHOLE = "job"
 UNFINISHED = "unfinished"
-"""The whole Job except its finished pods: a resumed Job does not run finished pods again."""
+"""The target that is the whole Job except its finished pods: a resumed Job does not run finished pods again."""
 
 
 class RestartTarget(NamedTuple):

@@ -40,7 +40,7 @@ _SECOND_MS = 1000
 
 
 class Failure(NamedTuple):
-    """A failure of a pass: reason and message; a `transient` one is retried."""
+    """A failure of a pass, with reason and message; a `transient` failure is retried."""
 
     reason: str
     message: str
@@ -130,7 +130,7 @@ def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
 
 
 def finished_with_duration(job: Job, status: JobStatus) -> JobStatus:
-    """Return the status with runningDuration, from the Job's creation to its end, while it is stopped."""
+    """Return the status with runningDuration, the time from the Job's creation to its end, if the Job has stopped."""
     created, ended = parse_time(job.metadata.creation_timestamp), parse_time(status.state.last_transition_time)
     if status.state.phase not in STOPPED_PHASES or created is None or ended is None:
         return structs.replace(status, running_duration=None)
@@ -190,9 +190,9 @@ def _newest(group: PodGroup) -> PodGroupCondition | None:
 
 
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """Return True if the two differ only in counters, message, timers and succeeded members (written later).
+    """Return True if two statuses differ only in counters, message, timers and succeeded members, written later.
 
-    Timers of evicted pods are written at once, because another process would not find the pod.
+    Timers of evicted pods are written at once, because another process would not find these pods.
     """
     return _lasting(old) == _lasting(new) and _evictions(new) <= _evictions(old)
 

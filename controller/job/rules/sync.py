@@ -68,7 +68,7 @@ def over_limits(job: Job) -> Failure | None:
 
 
 def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bool:
-    """Return True if the tasks that this one depends on have as many ready pods as they need."""
+    """Return True if all tasks that a task depends on have enough ready pods."""
     if not task.depends_on or not task.depends_on.name:
         return True
     by_name = {other.name: other for other in spec.tasks}
@@ -78,7 +78,7 @@ def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bo
 
 
 def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> frozenset[str]:
-    """Return the tasks that wait for others, which the gang's minimum excludes until they start."""
+    """Return the tasks that wait for other tasks; the gang's minimum excludes them until they start."""
     waiting = {task.name: task for task in job.spec.tasks if task.depends_on and task.depends_on.name}
     if group is None:
         candidates = {name for name, task in waiting.items() if not dependencies_ready(job.spec, task, pods)}

@@ -1,11 +1,13 @@
-"""Delays of a Job: actions that wait for a timeout, and new pods after refused ones. Pure: time is an argument.
+"""Delays of a Job: actions that wait for a timeout, and new pods after the kubelet has refused pods.
+
+Pure: time is an argument.
 
 When a timer is due, everything is checked again: the Job, its version, the policy, and the event. After a restart of
 the controller, timers are derived from timestamps of objects; other timers are recorded in the Job's status.
 
-A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container ran, and usually the next one
-does too. The policy restarts it and uses up a retry at once; only the creation of new pods is delayed, with doubling
-delays. The same applies to a Job with a large maxRetry whose pods fail immediately.
+A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container ran, and usually its successor
+fails, too. The policy restarts the pod and uses up a retry at once; only the creation of new pods is delayed, with
+doubling delays. The same applies to a Job with a large maxRetry whose pods fail immediately.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,10 +25,11 @@ from muster.api.volcano.batch import TTL_SPARES_ABORTED, Job, JobStatus, compat
 from muster.resources.delays import doubled_s
 
 CLOCKS_S = 60.0
-"""Difference of clocks in seconds that is no sign of a clock that was set back."""
+"""Difference between clocks, in seconds, up to which a clock does not count as set back."""
 MAX_NOTED = 100
-"""Maximum number of recorded timers per Job, those due first: restarts for a hundred evicted pods also cover further
-ones."""
+"""Maximum number of recorded timers per Job, earliest first: restarts for a hundred evicted pods also cover further
+pods.
+"""
 _ACTING = frozenset({"Pending", "Running", "Restarting"})
 _DEFAULTS = asdict(SYNC)
 
@@ -40,11 +43,11 @@ class Timer:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Event and pod; a second timer with the same key is dropped."""
+        """The key of a timer, from its event and pod; a second timer with the same key is dropped."""
         return self.request.event, self.request.task, self.request.pod, self.request.pod_uid
 
     def to_check(self, now_s: float) -> bool:
-        """Return True when the timer is due, or at any time if the event may be over before, or is in the future."""
+        """Return True if the timer is due, or its event may end before the timer is due or is in the future."""
         since_s = self.request.since_s
         return self.due_s <= now_s or since_s is None or since_s > now_s + CLOCKS_S
 
@@ -105,8 +108,10 @@ QUICK_S = 60.0
 AT_ONCE = 3
 """Number of restarts without a delay: Volcano's default for maxRetry."""
 FIRST_QUICK_S, MAX_QUICK_S = 5.0, 40.0
-"""Delays of new pods after quick restarts, which cost 0.4 CPU seconds for a gang of three. Shorter than `QUICK_S`,
-since the time between restarts includes a delay."""
+"""Delays of new pods after quick restarts, which cost 0.4 CPU seconds for a gang of three.
+
+The delays are shorter than `QUICK_S`, because the time between restarts includes a delay.
+"""
 FIRST_S = 10.0
 """Delay of new pods after the first refusal, like the kubelet's delay after a container's first crash."""
 MAX_S = 300.0
@@ -123,7 +128,7 @@ class BackOff(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """The last refusal as a sentence."""
+        """The kubelet's last refusal of a pod, as a sentence."""
         if not self.reason:
             return f"it was restarted more than {AT_ONCE} times, the last ones within {QUICK_S:.0f} s each"
         return f"kubelet refused pod {self.pod} ({self.reason})"
@@ -143,7 +148,7 @@ def back_off(status: JobStatus) -> BackOff | None:
 
 
 def left_s(status: JobStatus, now_s: float) -> float:
-    """Return the seconds until pods may be created; 0 if they may now."""
+    """Return the seconds until pods may be created; 0 if they may be created now."""
     found = back_off(status)
     delay_s = found.until_s - now_s if found else 0.0
     return delay_s if 0 < delay_s <= MAX_S else 0.0  # more was never set: the clock was set back

@@ -37,7 +37,7 @@ class Children:
 
     @property
     def notes(self) -> Mapping[str, str]:
-        """The annotations of the object that makes the pods that train."""
+        """The annotations of the object that creates the training pods."""
         maker = self.job or self.job_set
         return maker.metadata.annotations if maker else {}
 
@@ -59,7 +59,7 @@ def before(plan: Plan) -> list[PodSetPlan]:
 
 
 def has(job: IndexedJob, *types: str) -> bool:
-    """Return True if a condition of a batch/v1 Job of one of these types holds."""
+    """Return True if a condition of one of these types holds for a batch/v1 Job."""
     conditions = job.status.get("conditions") or []
     return any(each.get("type") in types and each.get("status") == "True" for each in conditions)
 
@@ -104,9 +104,10 @@ def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
 
 
 def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
-    """Return an object that makes pods, with notes: hash of its TrainJob, time it was resumed, life after the end.
+    """Return an object that creates pods, with notes: its TrainJob's hash, last resumption and lifetime after the end.
 
-    A Job with the field for the latter might be deleted before the TrainJob's end is recorded, and would run again.
+    With the field `ttlSecondsAfterFinished`, a Job might be deleted before the TrainJob's end is recorded, and would
+    run again.
     """
     result = marked(manifest, train_job)
     annotations = {**(result["metadata"].get("annotations") or {}), names.TRAIN_JOB_SPEC: intent(train_job)}
@@ -121,13 +122,16 @@ def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: s
 
 
 def role(manifest: Mapping[str, Any]) -> Role | None:
-    """Return the role of an object that makes pods: a Volcano Job trains, a batch/v1 Job initializes, a JobSet both."""
+    """Return the role of an object that creates pods: Volcano Jobs train, batch/v1 Jobs initialize, JobSets do both."""
     kind = (manifest["apiVersion"], manifest["kind"])
     return next((role for role, each in _ROLES.items() if kind == (each.api_version, each.kind)), None)
 
 
 def covers(wanted: Any, live: Any) -> bool:
-    """Return True if the live object has every wanted field, and lists with equal elements; it may have others."""
+    """Return True if the live object has every wanted field, and lists with equal elements.
+
+    It may have other fields.
+    """
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         return all(covers(value, live.get(key)) for key, value in wanted.items())
     if isinstance(wanted, list) and isinstance(live, list):

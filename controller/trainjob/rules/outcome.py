@@ -1,4 +1,4 @@
-"""The end of a TrainJob: by its Jobs, its JobSet, a plugin or its deadline; and the deletion of its Job after it.
+"""The end of a TrainJob by its Jobs, its JobSet, a plugin or its deadline, and the deletion of its Job after the end.
 
 Reasons are the same as in a JobSet's conditions. Times are arguments, in seconds since the epoch.
 """
@@ -82,7 +82,7 @@ class Computed(NamedTuple):
     counts: tuple[ReplicatedJobStatus, ...] = ()
 
     def with_counts(self, others: Iterable[ReplicatedJobStatus]) -> list[ReplicatedJobStatus]:
-        """Return the other counts, replaced by computed ones of the same name, then the remaining computed ones."""
+        """Return the other counts, replaced by computed counts of the same name, then the remaining computed counts."""
         left = {each.name: each for each in self.counts}
         known = [left.pop(each.name, each) for each in others]
         return [*known, *left.values()]
@@ -121,7 +121,10 @@ def resumed_at(train_job: TrainJob, children: Children) -> str:
 
 
 def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | None:
-    """Return the seconds until the deadline, counted from creation or last resumption; None without, or suspended."""
+    """Return the seconds until the deadline, counted from creation or last resumption.
+
+    None without a deadline, or while suspended.
+    """
     seconds = train_job.spec.active_deadline_seconds
     began_s = readable_time(resumed_at(train_job, children) or train_job.metadata.creation_timestamp)
     if not seconds or train_job.spec.suspend or began_s is None:

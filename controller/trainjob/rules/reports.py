@@ -50,7 +50,7 @@ class ProgressReport(Wire):
 
 
 class RefusedError(Exception):
-    """The report is refused; `status` is the HTTP code."""
+    """Error for a refused report; `status` is the HTTP code."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
@@ -93,9 +93,9 @@ def read(body: bytes) -> TrainerStatus | None:
 
 
 def checkpoint(status: TrainerStatus) -> str:
-    """Return the checkpoint of a report, the metric `muster.dev/checkpoint`; "" without one.
+    """Return the checkpoint of a report, from the metric `muster.dev/checkpoint`; "" without this metric.
 
-    RefusedError if it cannot be read: the trainer would rely on it without effect.
+    Raise RefusedError if the checkpoint cannot be read, because the trainer would rely on it.
     """
     text = next((each.value for each in status.metrics if each.name == names.CHECKPOINT), "")
     if text and checkpoint_of(text) is None:

@@ -5,8 +5,8 @@ stays only until the pods run, `Waiting` only while its gang has no nodes, and `
 be created.
 
 `jobsStatus` counts in the same way as JobSet's controller: the pods of a task (or of a batch/v1 Job) are one Job. A Job
-that has ended counts as succeeded or failed. Another one counts as active if it has pods, and as ready if all are
-ready.
+that has ended counts as succeeded or failed. Any other Job counts as active if it has pods, and as ready if all of them
+are ready.
 """
 
 from collections import Counter
@@ -45,7 +45,8 @@ def conditions(
 ) -> list[Condition]:
     """Return the conditions now.
 
-    `trains`: the pods run; `obstacle`: why nothing can be made; `waits`: why its gang finds no place; `end`: its end.
+    `trains`: the pods run; `obstacle`: why nothing can be created; `waits`: why its gang waits; `end`: the end of the
+    TrainJob.
     """
     held = {each.type: each for each in train_job.status.conditions}
     suspended = held.pop(SUSPENDED, None)
@@ -74,7 +75,7 @@ def why_waiting(children: Children) -> str:
 
 
 def why_the_gang_waits(group: PodGroup | None) -> str:
-    """Return the reason why a gang that does not run finds no place; "" also while its pods are still being made."""
+    """Return the reason why a gang waits for nodes; "" if it runs, or while its pods are still being created."""
     if group is None or group.status.phase not in {"", "Pending", "Inqueue"} or obstacle_of(group) == TOO_FEW_PODS:
         return ""
     return unschedulable(group) or ""
@@ -85,7 +86,7 @@ def without_pods(
 ) -> Iterator[tuple[str, float]]:
     """Yield the batch/v1 Jobs that should have pods and lack some, with their age: only their Events have a reason.
 
-    The Jobs of a JobSet are unknown: it may create the second one when the first one has ended.
+    The Jobs of a JobSet are unknown, because it may create the second Job when the first Job has ended.
     """
     few = children.group is not None and obstacle_of(children.group) == TOO_FEW_PODS
     waiting = [each for each in statuses if not (each.ready or each.succeeded or each.failed)]
@@ -108,7 +109,10 @@ def _set(
 
 
 def jobs_status(train_job: TrainJob, plan: Plan, children: Children) -> list[ReplicatedJobStatus]:
-    """Return an entry for each pod set that has pods, in their order. An initializer that has succeeded stays so."""
+    """Return an entry for each pod set that has pods, in their order.
+
+    An initializer that has succeeded keeps this state.
+    """
     members = plan.gang.pod_sets if plan.gang else ()
     done = completed(train_job)
     return [
@@ -121,7 +125,7 @@ def jobs_status(train_job: TrainJob, plan: Plan, children: Children) -> list[Rep
 
 
 def completed(train_job: TrainJob) -> set[str]:
-    """Return the pod sets that have succeeded before, as the status notes them."""
+    """Return the pod sets that have succeeded earlier, according to the status."""
     return {each.name for each in train_job.status.jobs_status if each.succeeded}
 
 

@@ -1,4 +1,4 @@
-"""The next steps of a TrainJob, from its spec and the objects that exist, in the order to take them.
+"""The next steps of a TrainJob, in their order, from its spec and the existing objects.
 
 Initializers complete before the gang is created, so its minimum counts only pods that can exist. While a TrainJob is
 suspended no pods are created and its objects stay: a Job is aborted and resumed, not deleted. Only pods that were made
@@ -38,7 +38,7 @@ class Create(NamedTuple):
 
 
 class Ensure(NamedTuple):
-    """Create this object if it is missing, and change it if it differs, unless it is made only `once`."""
+    """Step that creates this object if it is missing, and changes it if it differs, unless it is created `once`."""
 
     component: Component
 
@@ -81,7 +81,7 @@ Step = Create | Ensure | Suspend | SendCommand | Clear | PatchJob | Delete
 
 
 def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], children: Children) -> list[Step]:
-    """Return the steps to take now; only `Ensure` if everything is as it should be."""
+    """Return the steps to take now; if nothing must change, these are only `Ensure` steps."""
     steps: list[Step] = []
     open_ = True
     started = children.job is not None
@@ -154,7 +154,7 @@ def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
 
 
 def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
-    """Return True if the Job was made for other pods; one without the note stays."""
+    """Return True if the Job was created for other pods; a Job without the note stays."""
     noted = job.metadata.annotations.get(names.TRAIN_JOB_SPEC)
     return noted is not None and noted != intent(train_job)
 
