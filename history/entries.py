@@ -73,6 +73,8 @@ class Entries:
         """Run → the key of the holding of its spare slots."""
         self.why: dict[str, str] = {}
         """UID of a pod that is about to be evicted → a sentence with the reason."""
+        self.displacers: dict[str, str] = {}
+        """Namespace and name of a victim's PodGroup → namespace, kind and name of the workload that displaces it."""
         self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
         """Gang → the number of its open runs and holdings."""

@@ -7,12 +7,11 @@ from history.entries import UID_CHARS, Entries, user_of
 from history.groups import RecordedJob
 from history.model import NAME_CHARS, GangRun, RecordedGang, What, clean
 from history.pods import ObservationTime
-from muster.api import names
 from muster.api.kubernetes.meta import Object
 from muster.api.muster.placement import Placement
 from muster.api.muster.placementnotes import noted
 from muster.api.muster.states import State, facts_of, state_of, stopped
-from muster.api.volcano.scheduling import PodGroup
+from muster.api.volcano.scheduling import SUSPENDED, PodGroup
 from muster.resources.vector import maximum
 from muster.workloads.owners import workload_of
 
@@ -27,14 +26,17 @@ def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
     run.seen.group_version = int(new.metadata.resource_version or 0)
     run.asked = maximum(run.asked, groups.minimum(new))
     gang = entries.gangs[run.gang]
-    entries.move(gang, run, _queue_of(new), max(moment.at, run.submitted))
+    for news in groups.edits(run.seen, run.queue, new, moment):
+        entries.happens(run, news)
+    entries.move(gang, run, groups.queue_of(new), max(moment.at, run.submitted))
     gang.user = run.user = gang.user or user_of(new.metadata)
     entries.save(gang, new.metadata, moment)
     placement = noted(new)
     if placement is not None:
         _record_placement(entries, run, placement, moment)
     for news in groups.news(run.seen, new, moment):
-        entries.happens(run, news)
+        by = entries.displacers.pop(run.seen.group, "") if news.what is What.EVICTED else news.subject
+        entries.happens(run, news._replace(subject=by))
     _state(entries, gang, run, new, moment)
     entries.touch(gang, run)
 
@@ -54,18 +56,14 @@ def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun
         namespace=meta.namespace,
         name=clean(workload.name, NAME_CHARS),
         kind=clean(workload.kind, UID_CHARS),
-        queue=_queue_of(new),
+        queue=groups.queue_of(new),
         submitted=created,
     )
     gang.ended, gang.owner = None, owner
     entries.gangs[gang.id] = gang
     if owner:
         entries.of_owner[gang.owner_key] = gang.id
-    return entries.begin(gang, meta.uid, meta.key, created, _queue_of(new))
-
-
-def _queue_of(group: PodGroup) -> str:
-    return clean(group.spec.queue, NAME_CHARS) or names.DEFAULT_QUEUE
+    return entries.begin(gang, meta.uid, meta.key, created, groups.queue_of(new))
 
 
 def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str | None = None) -> None:
@@ -79,6 +77,7 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
         return
     spares.settle(entries, uid, moment.time_of(stamp))
     entries.remember(uid)
+    entries.displacers.pop(run.seen.group, None)
     if entries.run_of.get(run.seen.group) == uid:
         del entries.run_of[run.seen.group]
     gang = entries.gangs[run.gang]
@@ -86,7 +85,10 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
     if run.ended is None:
         run.ended = at
     if gang.ended is None and not _is_reported_by_job(entries, gang):
-        _end_run(entries, gang, run, at, "Deleted", "it was deleted")
+        if run.seen.waits == SUSPENDED:
+            gang.ended, gang.state = at, "Suspended"
+        else:
+            _end_run(entries, gang, run, at, "Deleted", "")
     entries.touch(gang, run)
     entries.deleted(gang.namespace, uid)
     entries.less_alive(gang.id)
@@ -145,7 +147,7 @@ def _end_run(entries: Entries, gang: RecordedGang, run: GangRun, at: int, state:
         if state == "Completed":
             _has_started(entries, gang, run, at)
         gang.ended, gang.state = at, state
-        words = state.lower() + (f": {text}" if text and state != "Deleted" else "")
+        words = groups.ending_text(state, run.seen.failure, text)
         entries.happens(run, groups.NewGangEvent(What.ENDED, at, run.seen.epoch, words, subject=state))
 
 
@@ -165,6 +167,9 @@ def placement(entries: Entries, new: Placement, moment: ObservationTime) -> None
 
 def _record_placement(entries: Entries, run: GangRun, placement: Placement, moment: ObservationTime) -> None:
     gang = entries.gangs[run.gang]
+    for victim in map(placement.gang_key, placement.spec.victims):
+        if victim != run.seen.group:
+            entries.displacers[victim] = clean(f"{gang.namespace}/{gang.kind} {gang.name}", NAME_CHARS)
     for news in groups.placed(run.seen, placement, moment):
         entries.happens(run, news)
         if news.what is What.STARTED:
@@ -189,7 +194,8 @@ def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
         return
     before = gang.state, gang.ended, gang.user
     gang.user = gang.user or user_of(meta)
-    for news in groups.of_job(new, moment):
+    failure = next((run.seen.failure for run in entries.runs.values() if run.gang == gang.id), "")
+    for news in groups.of_job(new, moment, failure):
         if news.what is What.ENDED and news.subject == "Completed":
             _has_started(entries, gang, _alone(gang, meta.uid), news.at)
         entries.happens(_alone(gang, meta.uid), news)

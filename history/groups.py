@@ -6,16 +6,17 @@ from typing import Final, NamedTuple
 
 from msgspec import field
 
-from history.model import LastSeen, What
+from history.model import NAME_CHARS, LastSeen, What, clean
 from history.pods import ObservationTime
+from muster.api import names
 from muster.api.base import Resource
 from muster.api.grammar import many
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import RESOURCES
 from muster.api.muster.placement import Placement, slots_of
-from muster.api.muster.states import PLANNED, facts_of, stopped
+from muster.api.muster.states import PLANNED, State, facts_of, stopped
 from muster.api.volcano.batch import JOBS, JobStatus, is_job
-from muster.api.volcano.scheduling import EVICTED, TOO_FEW_PODS, PodGroup
+from muster.api.volcano.scheduling import EVICTED, SUSPENDED, TOO_FEW_PODS, PodGroup
 from muster.resources.vector import Vector, vector
 
 _LONGEST_RESOURCE: Final = 317
@@ -52,6 +53,11 @@ def owner_uid(group: PodGroup) -> str:
     return owner.uid if owner and is_job(owner) else ""
 
 
+def queue_of(group: PodGroup) -> str:
+    """Return the queue of a gang."""
+    return clean(group.spec.queue, NAME_CHARS) or names.DEFAULT_QUEUE
+
+
 def minimum(group: PodGroup) -> Vector:
     """Return the minimum resources of a gang; empty if unreadable. Quota names are skipped as duplicates."""
     given = group.spec.min_resources or {}
@@ -73,7 +79,10 @@ def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[N
         since = condition.last_transition_time or ""
         # The gang keeps waiting while its reason changes, so a live event's time is the time of the observation.
         at = moment.at if moment.live else moment.time_of(since)
-        if condition.reason == EVICTED:
+        if condition.reason == SUSPENDED and seen.waits != SUSPENDED:
+            yield NewGangEvent(What.SUSPENDED, at, seen.epoch, condition.message)
+            seen.waits = SUSPENDED
+        elif condition.reason == EVICTED:
             if since != seen.evicted_at:
                 yield NewGangEvent(What.EVICTED, at, seen.epoch, condition.message)
             seen.evicted_at = since
@@ -85,6 +94,21 @@ def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[N
         yield NewGangEvent(What.DEGRADED, moment.at, seen.epoch, "fewer members run than it needs")
 
 
+def edits(seen: LastSeen, queue: str, group: PodGroup, moment: ObservationTime) -> Iterator[NewGangEvent]:
+    """Yield the changes of a PodGroup's spec by users since the last observation, and record them in `seen`."""
+    new, version, moved_to = group.spec, group.metadata.resource_version, queue_of(group)
+    if moved_to != queue:
+        yield NewGangEvent(What.MOVED, moment.at, seen.epoch, f"from queue {queue} to {moved_to}", version)
+    known = seen.minimum > 0
+    if known and new.min_member != seen.minimum:
+        words = f"members that start together: from {seen.minimum} to {new.min_member}"
+        yield NewGangEvent(What.RESIZED, moment.at, seen.epoch, words, version)
+    if known and new.priority_class_name != seen.priority_class:
+        words = f"from class {seen.priority_class or 'none'} to {new.priority_class_name or 'none'}"
+        yield NewGangEvent(What.PRIORITY, moment.at, seen.epoch, words, version)
+    seen.minimum, seen.priority_class = new.min_member, clean(new.priority_class_name, NAME_CHARS)
+
+
 def placed(seen: LastSeen, placement: Placement, moment: ObservationTime) -> Iterator[NewGangEvent]:
     """Yield new events from a placement, and record it in `seen`."""
     spec, status = placement.spec, placement.status
@@ -92,7 +116,7 @@ def placed(seen: LastSeen, placement: Placement, moment: ObservationTime) -> Ite
         return
     if spec.epoch > seen.epoch or status.phase != seen.phase:
         if spec.epoch > seen.epoch:
-            seen.waits = ""
+            seen.waits = seen.failure = ""
         first = spec.epoch > seen.epoch or seen.phase not in PLANNED
         seen.epoch, seen.phase = spec.epoch, status.phase
         if status.phase in PLANNED and first:
@@ -117,8 +141,11 @@ def _planned(placement: Placement, nodes: Sequence[str]) -> str:
     return f"{words}, after {victims} {'pod goes' if victims == 1 else 'pods go'}" if victims else words
 
 
-def of_job(job: RecordedJob, moment: ObservationTime) -> Iterator[NewGangEvent]:
-    """Yield the events in a Volcano Job's status: its last restart, suspension and end, each with its name."""
+def of_job(job: RecordedJob, moment: ObservationTime, failure: str) -> Iterator[NewGangEvent]:
+    """Yield the events in a Volcano Job's status: its last restart, suspension and end, each with its name.
+
+    `failure` is the first failure of a member.
+    """
     status, phase = job.status, job.status.state
     at = moment.time_of(phase.last_transition_time)
     if status.retry_count > 0:
@@ -126,5 +153,11 @@ def of_job(job: RecordedJob, moment: ObservationTime) -> Iterator[NewGangEvent]:
     if phase.phase == "Aborted":
         yield NewGangEvent(What.SUSPENDED, at, 0, phase.message, phase.last_transition_time or "")
     elif (state := stopped(phase.phase, job.metadata)) is not None:
-        words = state.lower()
-        yield NewGangEvent(What.ENDED, at, 0, f"{words}: {phase.message}" if phase.message else words, phase.phase)
+        yield NewGangEvent(What.ENDED, at, 0, ending_text(state, failure, phase.message), phase.phase)
+
+
+def ending_text(state: State, failure: str, message: str) -> str:
+    """Return the sentence about an end: the state; for failures the first failed member; and the owner's message."""
+    known = failure and state == "Failed" and f"pod {failure.partition(' ')[0]} " not in message
+    parts = "; ".join(filter(None, (failure if known else "", message if state != "Deleted" else "")))
+    return f"{state.lower()}: {parts}" if parts else state.lower()

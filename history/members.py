@@ -6,7 +6,7 @@ from typing import Final
 
 from history import gangruns, groups, pods, spares
 from history.entries import UID_CHARS, Entries, user_of
-from history.model import NAME_CHARS, GangRun, Holding, MemberEnd, RecordedGang, What, clean
+from history.model import NAME_CHARS, TEXT_CHARS, GangRun, Holding, MemberEnd, RecordedGang, What, clean
 from history.pods import Ended, ObservationTime, RecordedPod
 from muster.api.limits import EPOCH, TASKS
 from muster.api.muster.gang import DEFAULT_POD_SET, epoch_of
@@ -164,7 +164,11 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     run = entries.runs.get(holding.run)
     if run is not None:
         if (what := _EVENT_OF_END.get(end.reason)) is not None:
-            entries.happens(run, _of_member(what, holding, end))
+            news = _of_member(what, holding, end)
+            entries.happens(run, news)
+            if what is What.FAILED_MEMBER and not run.seen.failure:
+                run.seen.failure = clean(news.text, TEXT_CHARS)
+                entries.touch(entries.gangs[run.gang], run)
         if run.uid.startswith(PODS_ONLY) and not entries.bound[run.uid]:
             gangruns.group_gone(entries, run.uid, ObservationTime(end.at, live=True))
     entries.less_alive(holding.gang)
@@ -204,13 +208,14 @@ _EVENT_OF_END = {
     MemberEnd.EVICTED: What.EVICTED_MEMBER,
     MemberEnd.FAILED: What.FAILED_MEMBER,
     MemberEnd.LOST: What.LOST_MEMBER,
+    MemberEnd.DELETED: What.DELETED_MEMBER,
 }
 """Kind of the event that a member's end causes; no event for other ends."""
 
 
 def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:
-    """Return the event of a member's end; one event for members that were evicted together."""
-    together = what is What.EVICTED_MEMBER
-    words = f"{holding.name} on {holding.node}{' and others of its placement' if together else ''}"
+    """Return the event of a member's end; one event for members that were evicted or deleted together."""
+    together = what in {What.EVICTED_MEMBER, What.DELETED_MEMBER}
+    words = f"{holding.name} on {holding.node}{', the first of its placement' if together else ''}"
     text = f"{words}: {end.text}" if end.text else words
     return groups.NewGangEvent(what, end.at, holding.epoch, text, "" if together else holding.name, [holding.node])

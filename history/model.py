@@ -69,9 +69,13 @@ class What(StrEnum):
     EVICTED_MEMBER = "member evicted"
     FAILED_MEMBER = "member failed"
     LOST_MEMBER = "member lost"
+    DELETED_MEMBER = "member deleted"
     DEGRADED = "degraded"
     RESTARTED = "restarted"
     SUSPENDED = "suspended"
+    MOVED = "moved"
+    RESIZED = "resized"
+    PRIORITY = "priority"
     ENDED = "ended"
     MORE = "more"
     """The number of events of an hour that were not stored."""
@@ -136,6 +140,11 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     reserved_at: str = ""
     waits: str = ""
     """Reason, in one word."""
+    minimum: int = 0
+    """Number of members that start together; 0 if it is not known yet."""
+    priority_class: str = ""
+    failure: str = ""
+    """Sentence about the first member that failed since the last plan."""
     evicted_at: str = ""
     facts: Facts | None = None
     """State facts from its PodGroup; None for pods without one."""
@@ -255,9 +264,10 @@ class Scope(msgspec.Struct, frozen=True):
         born = ((name, round((readable_time(stamp) or now) * MS)) for name, stamp in created.items())
         return cls(frozenset(created), frozenset(born))
 
-    def has(self, namespace: str) -> bool:
-        """Return True if objects of this namespace, their names and numbers may be shown."""
-        return self.namespaces is None or namespace in self.namespaces
+    def has(self, namespace: str, at: int | None = None) -> bool:
+        """Return True if objects of this namespace, their names and numbers may be shown, for data of this time."""
+        known = self.namespaces is None or namespace in self.namespaces
+        return known and (at is None or dict(self.born).get(namespace, at) <= at)
 
 
 EVERYTHING = Scope()

@@ -17,6 +17,7 @@ from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import readable_time
+from muster.api.kubernetes.pod_problems import deletion_began
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
 from muster.api.limits import RESOURCES
 from muster.resources.gpus import counted
@@ -169,7 +170,8 @@ def ended(pod: RecordedPod, moment: ObservationTime) -> Ended | None:
     """Return how an existing pod has ended; None if it has not."""
     if not pod.finished:
         return None
-    reason = MemberEnd.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or MemberEnd.FAILED
+    failed = MemberEnd.DELETED if _killed(pod) else MemberEnd.FAILED
+    reason = MemberEnd.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or failed
     return Ended(moment.time_of(_last(pod)), reason, why(pod), moment.error(_last(pod)))
 
 
@@ -177,6 +179,12 @@ def gone(pod: RecordedPod, moment: ObservationTime) -> Ended:
     """Return how a deleted pod has ended, judged by its last observed state."""
     known, last = ended(pod, moment), _last(pod)
     return known or Ended(moment.time_of(last), disrupted(pod) or MemberEnd.DELETED, why(pod), moment.error(last))
+
+
+def _killed(pod: RecordedPod) -> bool:
+    """Return True if the last container ended after the deletion of the pod was requested."""
+    began, last = deletion_began(pod.metadata), _last(pod)
+    return began is not None and (last is None or _second(last) >= _second(began))
 
 
 def stamps(pod: Pod) -> Iterator[str | None]:
@@ -209,6 +217,8 @@ def why(pod: RecordedPod) -> str:
         return condition.message
     if pod.status.message:
         return pod.status.message
+    if _killed(pod):
+        return "its pod was deleted"
     for status in pod.status.container_statuses:
         last = status.state.terminated
         if last is not None and last.exit_code:

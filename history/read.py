@@ -17,6 +17,7 @@ from muster.resources.gpus import is_gpu
 from muster.resources.vector import unit
 
 _NODES = msgspec.json.Decoder(tuple[str, ...])
+_OF_OTHERS = "a job of another namespace"
 _MOST = 10_000
 """Maximum number of gangs or events in a result."""
 _MEMBER = (HOLDINGS.c.gang, HOLDINGS.c.node, HOLDINGS.c.amounts, HOLDINGS.c.bound, HOLDINGS.c.ended)
@@ -47,14 +48,16 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     """Every node that a member has been on, sorted."""
     gpu_seconds: float
     """GPU seconds held by its members and spare slots until the recorder's last pass."""
+    ran_s: float = 0.0
+    """Seconds for which at least one member had a node, until the recorder's last pass."""
 
     def waited(self, now: float) -> str:
         """Return the time until its first start, or until now, as text."""
         return short((self.started or self.ended or now) - self.submitted)
 
-    def ran(self, now: float) -> str:
-        """Return the time from its first start to its end, or until now, as text; empty without a start."""
-        return "" if self.started is None else short((self.ended or now) - self.started)
+    def ran(self) -> str:
+        """Return the time for which a member had a node, as text; empty if none had one."""
+        return short(self.ran_s) if self.ran_s or self.started is not None else ""
 
 
 class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,8 +115,13 @@ def gangs(
         counts = {(gang, what): count for gang, what, count in connection.execute(_counts(ids))}
         members = connection.execute(select(*_MEMBER).where(HOLDINGS.c.gang.in_(ids))).all()
     nodes: dict[str, set[str]] = {}
-    for gang, node, *_ in members:
+    ran_ms, ran_until = Counter[str](), dict[str, int]()
+    for gang, node, _, bound, end in sorted(members, key=lambda member: member.bound):
         nodes.setdefault(gang, set()).update([node] if node else ())
+        if node:
+            begin, until = max(bound, ran_until.get(gang, 0)), max(bound, seen if end is None else end)
+            ran_ms[gang] += max(0, until - begin)
+            ran_until[gang] = max(begin, until)
     held = (
         TimeSpan(gang, vector_of(amounts), bound, seen if end is None else end, held=True)
         for gang, _, amounts, bound, end in members
@@ -133,6 +141,7 @@ def gangs(
             evictions=counts.get((row["id"], What.EVICTED), 0),
             nodes=tuple(sorted(nodes.get(row["id"], ()))),
             gpu_seconds=gpu_milli_ms[row["id"]] / (1000 * MS),
+            ran_s=ran_ms[row["id"]] / MS,
         )
         for row in found
     ]
@@ -164,7 +173,7 @@ def events_of_gang(
     if not scope.has(namespace):
         return []
     chosen = (
-        select(*(GANG_EVENTS.c[name] for name in ("at", "epoch", "what", "text", "nodes", "gang")))
+        select(*(GANG_EVENTS.c[name] for name in ("at", "epoch", "what", "text", "nodes", "gang", "subject")))
         .join(GANGS, GANGS.c.id == GANG_EVENTS.c.gang)
         .where(GANGS.c.namespace == namespace, GANGS.c.name == name, *visible(scope, GANGS))
         .order_by(GANG_EVENTS.c.at, GANG_EVENTS.c.id)
@@ -173,9 +182,24 @@ def events_of_gang(
     chosen = chosen if uid is None else chosen.where(GANGS.c.id == uid)
     with store.failing(), store.engine.connect() as connection:
         return [
-            GangEvent(at=at / MS, epoch=epoch, what=what, text=text, nodes=_NODES.decode(nodes), gang=gang)
-            for at, epoch, what, text, nodes, gang in connection.execute(chosen)
+            GangEvent(
+                at=row.at / MS,
+                epoch=row.epoch,
+                what=row.what,
+                text=row.text + (_displaced_by(scope, namespace, row) if row.what == What.EVICTED else ""),
+                nodes=_NODES.decode(row.nodes),
+                gang=row.gang,
+            )
+            for row in connection.execute(chosen)
         ]
+
+
+def _displaced_by(scope: Scope, namespace: str, row: Any) -> str:
+    """Return the workload of another namespace for which a gang was evicted, if the caller may see it."""
+    where, _, who = row.subject.partition("/")
+    if where in {"", namespace}:  # the reason has its name
+        return ""
+    return f"; it made room for {f'{who} in namespace {where}' if scope.has(where, row.at) else _OF_OTHERS}"
 
 
 def gaps(store: HistoryStore, since: float | None = None) -> list[Outage]:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
+    func,
     inspect,
     or_,
     select,
@@ -144,7 +145,9 @@ class HistoryStore:
     def write(self, changes: RowChanges, notes: dict[str, str]) -> None:
         """Write changes and notes in one transaction. Ended rows do not change, and events are not duplicated."""
         with self.failing(), self.engine.begin() as connection:
-            self.insert_rows(connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted",))
+            self.insert_rows(
+                connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted", "started")
+            )
             runs = [_packed(each, "asked", "seen", "moves") for each in changes.runs.values()]
             self.insert_rows(connection, RUNS, runs, where=RUNS.c.ended.is_(None))
             holdings = [_packed(each, "amounts", "moves") for each in changes.holdings.values()]
@@ -170,14 +173,15 @@ class HistoryStore:
     ) -> None:
         """Insert rows. An existing row is replaced, unless it is written `once` or does not match `where`.
 
-        Columns in `keep` are not changed.
+        Columns in `keep` are not changed if they have a value.
         """
         insert = (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(table)
         if once:
             statement = insert.on_conflict_do_nothing()
         else:
             keys = [column.name for column in table.primary_key]
-            new = {column.name: insert.excluded[column.name] for column in table.c if column.name not in {*keys, *keep}}
+            new = {column.name: insert.excluded[column.name] for column in table.c if column.name not in keys}
+            new |= {name: func.coalesce(table.c[name], new[name]) for name in keep}
             statement = insert.on_conflict_do_update(index_elements=keys, set_=new, where=where)
         for first in range(0, len(rows), _AT_ONCE):
             connection.execute(statement, rows[first : first + _AT_ONCE])

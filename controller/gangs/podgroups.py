@@ -17,7 +17,7 @@ from muster.api.grammar import many
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.pools import is_musters
-from muster.api.volcano.scheduling import POD_GROUPS, WORLD_ENDED, PodGroup
+from muster.api.volcano.scheduling import POD_GROUPS, SUSPENDED, WORLD_ENDED, PodGroup
 from muster.kube.errors import APIError, NotFound, Refused
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of, job_of_pod
@@ -35,6 +35,7 @@ MISSING_S = 10.0
 REFUSED_S = 5.0
 """Time until a refused PodGroup is retried."""
 
+_WANTS_NONE = "its workload wants no pods: it is suspended, or scaled to 0"
 _BEFORE_THE_REASON = "denied the request: "  # in front of it the API server names the webhook
 
 Fit = tuple[str, int, int, str]
@@ -206,7 +207,7 @@ class PodGroups(KeyController):
         if rules.is_over and rules.is_over(owner):
             self._complete(group, rules.failure(owner) if rules.failure else "")
         elif rules.wants_none and rules.wants_none(owner):
-            delete(self._client, POD_GROUPS, group.metadata)
+            self._suspend(group)
         elif rules.is_over:
             self.worker.queue.add_after(key, END_S)
 
@@ -236,6 +237,12 @@ class PodGroups(KeyController):
         self._lowered.setdefault(key, set()).add(job.metadata.uid)
         why = "its elastic world ended well, and the other members had not started"
         self._recorder.event(job, "Normal", WORLD_ENDED, f"completions and parallelism lowered to {size}: {why}")
+
+    def _suspend(self, group: PodGroup) -> None:
+        """Delete the PodGroup of an owner that wants no pods; its last condition tells the history the reason."""
+        reason = {"type": "Unschedulable", "status": "True", "reason": SUSPENDED, "message": _WANTS_NONE}
+        patch_object(self._client, POD_GROUPS, group.metadata, {"status": {"conditions": [reason]}})
+        delete(self._client, POD_GROUPS, group.metadata)
 
     def _complete(self, group: PodGroup, ending: str) -> None:
         """Write the end of a gang, for all programs that report it; `ending` is the reason for its failure."""

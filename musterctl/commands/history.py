@@ -142,7 +142,7 @@ _COLUMNS: list[tuple[str, Callable[[GangHistory], str]]] = [
     ("STATE", lambda gang: gang.state),
     ("SUBMITTED", lambda gang: clock(gang.submitted)),
     ("WAITED", lambda gang: gang.waited(time.time())),
-    ("RAN", lambda gang: gang.ran(time.time()) or "-"),
+    ("RAN", lambda gang: gang.ran() or "-"),
     ("RESTARTS", lambda gang: str(gang.restarts)),
     ("EVICTIONS", lambda gang: str(gang.evictions)),
     ("GPU-HOURS", lambda gang: f"{gang.gpu_seconds / 3600:.2f}"),

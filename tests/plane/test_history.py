@@ -32,8 +32,9 @@ from history.retain import tidy
 from history.schema import HOLDINGS, METADATA
 from history.store import HistoryStore
 from history.usage import SEEN, usage
-from muster.api.kubernetes.core import CONFIG_MAPS, PRIORITY_CLASSES
-from muster.api.names import SYSTEM_NAMESPACE, USAGE
+from muster.api.base import Resource
+from muster.api.kubernetes.core import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from muster.api.names import QUEUE, SYSTEM_NAMESPACE, USAGE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
@@ -49,6 +50,8 @@ QUEUES_OF_TEST = ("research", "product")
 EXACT = 0.001
 """The part by which held seconds may differ from the audit log's."""
 GPU = "nvidia.com/gpu"
+BATCH_JOBS: Resource[dict[str, Any]] = Resource("batch", "v1", "jobs", "Job", dict[str, Any])
+PRIORITY = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
 
 
 class Storm(NamedTuple):
@@ -76,13 +79,21 @@ LONG = Storm(240.0, (40.0, 70.0), (4.0, 10.0), base=False, kills=(HISTORY, *2 * 
 is killed less often: what happens while it does not run it knows to the second only."""
 
 
+def plain(name: str, kubelet: dict[str, str] | None = None) -> dict[str, Any]:
+    """A Job of Kubernetes of two pods of a whole node each, which start together; none may fail."""
+    annotations = {f"kwok.muster.dev/{key}": value for key, value in (kubelet or {}).items()}
+    containers = [{"name": "main", "image": "none", "resources": {"limits": {GPU: 8}}}]
+    template = {"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": containers}}
+    meta = {"name": name, "labels": {QUEUE: "default"}, "annotations": {"muster.dev/min-member": "2"}}
+    return {"metadata": meta, "spec": {"parallelism": 2, "completions": 2, "backoffLimit": 0, "template": template}}
+
+
 def prepare(client: Client) -> None:
     """Two queues, and two priorities."""
     for name in QUEUES_OF_TEST:
         client.create(QUEUES, {"metadata": {"name": name}, "spec": {"weight": 1}})
     for name, value in {"low": 1, "high": 1000, "base": 10_000}.items():
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        client.apply(PRIORITY_CLASSES, body | {"value": value})
+        client.apply(PRIORITY_CLASSES, {**PRIORITY, "metadata": {"name": name}, "value": value})
 
 
 def manifest(name: str, queue: str, replicas: int, **more: Any) -> dict[str, Any]:
@@ -270,6 +281,50 @@ def test_users_see_their_own(
         assert told("elsewhere", "history", "short", "-n", NAMESPACE)["story"] == []
         rows = told("elsewhere", "usage", "--by", "workload")["rows"]
         assert [each["key"] for each in rows] == [["elsewhere/Job/other"]]
+
+
+def test_what_users_and_others_do_to_a_job_is_told(recorded: Plane, wait_for: WaitFor) -> None:
+    """A Job of Kubernetes that is displaced, moved and held, that loses a pod, and whose successor fails."""
+    client = recorded.client()
+    client.create(QUEUES, {"metadata": {"name": "moved-to"}, "spec": {"weight": 1}})
+    client.create(NAMESPACES, {"metadata": {"name": "urgent"}})
+    client.apply(PRIORITY_CLASSES, {**PRIORITY, "metadata": {"name": "urgent"}, "value": 1000})
+
+    def told(*words: str) -> list[str]:
+        """Each thing that happened, with its text."""
+        found = json.loads(muster(recorded, "history", "plain", "-o", "json", *words))["story"]
+        return [f"{each['what']}: {each['text']}" for each in found]
+
+    def tells(words: str, times: int = 1) -> None:
+        wait_for(lambda: sum(words in each for each in told()) == times, 60, f"{words} to be recorded")
+
+    client.create(BATCH_JOBS, plain("plain"), NAMESPACE)
+    tells("started")
+    displaces = job("displaces", "urgent", replicas=len(client.list(NODES)))
+    displaces["spec"]["priorityClassName"] = "urgent"
+    client.create(JOBS, displaces, "urgent")
+    tells("; it made room for Job displaces in namespace urgent")
+    client.delete(JOBS, "displaces", "urgent")
+    tells("started", 2)
+    muster(recorded, "move", "job.batch/plain", "--queue", "moved-to")
+    tells("moved: from queue default to moved-to")
+    muster(recorded, "hold", "job.batch/plain")
+    tells("suspended: its workload wants no pods")
+    muster(recorded, "release", "job.batch/plain")
+    tells("started", 3)
+    [first, *_] = [each.metadata for each in client.list(PODS, NAMESPACE) if each.metadata.name.startswith("plain")]
+    client.delete(PODS, first.name, NAMESPACE)
+    tells(f"member deleted: {first.name} on ")
+    tells("ended: failed: more of its pods failed than its backoffLimit 0 allows")
+    muster(recorded, "cancel", "job.batch/plain")
+    wait_for(lambda: not client.list(BATCH_JOBS, NAMESPACE), 60, "its end")
+    client.create(BATCH_JOBS, plain("plain", {"run-seconds": "1", "exit-code": "3"}), NAMESPACE)
+    tells("exit code 3", 3)
+    assert [each for each in told() if each.startswith("ended: failed: plain-")]
+    assert not [each for each in told() if "exit code 137" in each]
+    titles = [line for line in muster(recorded, "history", "plain").splitlines() if line.startswith("Job plain, ")]
+    assert [each.rpartition(": ")[2] for each in titles] == ["Failed", "Failed"]
+    client.delete(BATCH_JOBS, "plain", NAMESPACE, propagation="Background")
 
 
 @pytest.mark.long

@@ -155,7 +155,7 @@ def past_gang(gang: GangHistory, now: float) -> PastGang:
         tone=tone(gang.state),
         submitted=moment(gang.submitted, now),
         waited=gang.waited(now),
-        ran=gang.ran(now),
+        ran=gang.ran(),
         ended=moment(gang.ended, now),
         nodes=_nodes(gang.nodes),
         gpu_hours=_number(gang.gpu_seconds / HOUR_S),

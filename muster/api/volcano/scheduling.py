@@ -74,6 +74,8 @@ TOO_FEW_PODS = "NotEnoughPods"
 """Reason of that condition of a gang whose pods do not all exist yet, as at each of its starts for a moment."""
 WORLD_ENDED = "WorldEnded"
 """Reason of that condition of an elastic world whose members have succeeded, so that no further member starts."""
+SUSPENDED = "Suspended"
+"""Reason of that condition of a gang whose owner wants no pods for now, before its PodGroup is deleted."""
 
 
 class PodGroupCondition(Wire):

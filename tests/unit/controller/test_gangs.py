@@ -286,7 +286,10 @@ def test_somebody_elses_service_is_told(world: World) -> None:
     (STATEFUL_SETS, {}, "Pending"),
 ])  # fmt: skip
 def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, phase: str | None) -> None:
-    """Without pods a gang is complete with its Job, and gone while its owner wants none; else it waits for pods."""
+    """Without pods a gang is complete with its Job, and gone while its owner wants none; else it waits for pods.
+
+    What is gone for that reason had it as its last condition, for the history.
+    """
     owner = world.owner(resource)
     pod = world.pod(owner, "muster")
     assert world.group(owner)
@@ -294,6 +297,9 @@ def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, 
     world.api.merge_patch(resource, "train", change, "n")
     group = world.group(owner)
     assert (group.status.phase if group else None) == phase
+    groups: list[Any] = [seen for _, seen in world.api.changes(POD_GROUPS)]
+    reasons = {each.reason for seen in groups for each in seen.status.conditions}
+    assert ("Suspended" in reasons) is (group is None)
 
 
 @pytest.mark.parametrize(("reason", "message", "ending"), [

@@ -1,0 +1,130 @@
+"""What the history says of a job whose user changed it, that was displaced, or that failed."""
+
+from typing import Any
+
+import pytest
+from recorded_lives import BOB, EVE, Lives, T, entered, group, job, placement, pod, waits
+
+from history import read
+from history.model import EVERYTHING, MEMORY, Scope
+from history.store import HistoryStore
+
+PLAIN = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "plain-uid", "controller": True}
+
+
+def story(w: Lives, scope: Scope = EVERYTHING) -> list[tuple[str, str]]:
+    """What stands in the store of the job after all looks."""
+    store = HistoryStore.for_writing(MEMORY)
+    store.write(entered(w.looks).take_changes(), {})
+    return [(each.what, each.text) for each in read.events_of_gang(store, scope, "team", "train")]
+
+
+def plain(phase: str = "Pending", *conditions: dict[str, Any], ending: str = "", **spec: Any) -> dict[str, Any]:
+    """The PodGroup of a Job of Kubernetes."""
+    made = group(phase, *conditions)
+    made["metadata"]["ownerReferences"] = [PLAIN]
+    made["spec"] |= spec
+    made["status"]["ending"] = ending
+    return made
+
+
+def test_changes_by_users_are_events() -> None:
+    """Each once, with the values before and after."""
+    w = Lives()
+    w.look("podgroups", EVE.group, 0.2, plain())
+    w.look("podgroups", EVE.group, 1.0, plain(queue="product"))
+    w.look("podgroups", EVE.group, 2.0, plain(queue="product", minMember=4))
+    w.look("podgroups", EVE.group, 3.0, plain(queue="product", minMember=4, priorityClassName="high"))
+    w.look("podgroups", EVE.group, 4.0, plain(queue="product", minMember=4, priorityClassName="high"))
+    w.look("podgroups", EVE.group, 5.0, plain())
+    assert story(w) == [
+        ("submitted", "to queue research"),
+        ("moved", "from queue research to product"),
+        ("resized", "members that start together: from 1 to 4"),
+        ("priority", "from class none to high"),
+        ("moved", "from queue product to research"),
+        ("resized", "members that start together: from 4 to 1"),
+        ("priority", "from class high to none"),
+    ]
+
+
+def test_a_held_job_is_not_deleted() -> None:
+    """Its PodGroup goes, as its owner wants no pods; once released it has another, and is still the same job."""
+    w, held, later = Lives(), waits("Suspended", "its workload wants no pods", 9), plain()
+    later["metadata"]["creationTimestamp"] = EVE.at(20)
+    w.look("podgroups", EVE.group, 0.2, plain())
+    w.look("placements", "placement", 1.0, placement(1, started=1))
+    w.look("podgroups", EVE.group, 9.0, plain("Running", held))
+    w.look("podgroups", EVE.group, 9.1, {}, gone=True)
+    w.look("podgroups", "later", 20.0, later)
+    told = story(w)
+    assert [what for what, _ in told] == ["submitted", "planned", "started", "suspended", "submitted"]
+    store = HistoryStore.for_writing(MEMORY)
+    for looks, state in ((w.looks[:-1], "Suspended"), (w.looks[-1:], "Waiting")):
+        store.write(entered(looks).take_changes(), {})
+        [gang] = read.gangs(store, EVERYTHING)
+        assert (gang.state, round(gang.submitted - T), gang.started) == (state, 0, T + 1.0)
+
+
+@pytest.mark.parametrize(("deleted", "what"), [(0, "member failed"), (8, "member deleted"), (20, "member failed")])
+def test_a_deleted_pod_has_not_failed(deleted: int, what: str) -> None:
+    """Its containers ended with a code after the deletion; not so if they had failed before."""
+    w, ended = Lives(), pod(5.0, "Failed", ended=9)
+    if deleted:
+        ended["metadata"]["deletionTimestamp"] = EVE.at(deleted + 30)
+        ended["metadata"]["deletionGracePeriodSeconds"] = 30
+    w.look("podgroups", EVE.group, 0.2, plain())
+    w.look("pods", EVE.pod, 5.0, pod(5.0))
+    w.look("pods", EVE.pod, 9.0, ended)
+    w.look("podgroups", EVE.group, 9.5, plain("Completed", ending="as its owner says"))
+    told = story(w)
+    assert [each for each, _ in told] == ["submitted", what, "ended"]
+    why = {"member failed": "container main ended with exit code 1", "member deleted": "its pod was deleted"}[what]
+    assert told[1][1].endswith(why)
+    first = f"{told[1][1]}; " if what == "member failed" else ""
+    assert told[2][1] == f"failed: {first}as its owner says"
+
+
+def test_the_end_of_a_volcano_job_has_the_first_failure() -> None:
+    """Beside its own message."""
+    w = Lives()
+    w.look("podgroups", EVE.group, 0.2, group())
+    w.look("pods", EVE.pod, 5.0, pod(5.0))
+    w.look("pods", EVE.pod, 9.0, pod(5.0, "Failed", ended=9))
+    w.look("jobs", EVE.owner, 9.5, job("Failed", 9))
+    why = "train-worker-0 on node-1: container main ended with exit code 1"
+    assert story(w)[-1] == ("ended", f"failed: {why}; as it says")
+
+
+@pytest.mark.parametrize(
+    ("scope", "who"),
+    [
+        (EVERYTHING, "Job train in namespace other"),
+        (Scope(frozenset({"team", "other"})), "Job train in namespace other"),
+        (Scope(frozenset({"team"})), "a job of another namespace"),
+        (Scope(frozenset({"team", "other"}), frozenset({("other", (T + 60) * 1000)})), "a job of another namespace"),
+    ],
+)
+def test_a_displacing_job_is_named_to_those_who_may_see_it(scope: Scope, who: str) -> None:
+    """That is, who may see its namespace, and not only a later one of the same name."""
+    w, asks = Lives(), placement(1, "Planned", whose=BOB)
+    asks["spec"]["victims"] = [{"name": "train-worker-0", "namespace": "team", "gang": "gang"}]
+    w.look("podgroups", EVE.group, 0.2, group())
+    w.look("podgroups", BOB.group, 10.0, group(whose=BOB), BOB)
+    w.look("placements", "b-placement", 11.0, asks, BOB)
+    w.look("podgroups", EVE.group, 12.0, group("Pending", waits("Evicted", "preempted by a gang", 12)))
+    assert story(w, scope)[-1] == ("evicted", f"preempted by a gang; it made room for {who}")
+
+
+def test_waiting_after_an_eviction_is_not_running() -> None:
+    """Times of several members count once."""
+    w = Lives()
+    w.look("podgroups", EVE.group, 0.2, group())
+    for uid, begin, end in (("one", 5.0, 10), ("two", 7.0, 12), ("again", 40.0, 50)):
+        w.look("pods", uid, begin, pod(begin, name=uid))
+        w.look("pods", uid, float(end), pod(begin, "Succeeded", name=uid, ended=end))
+    store = HistoryStore.for_writing(MEMORY)
+    store.write(entered(w.looks).take_changes(), {})
+    [gang] = read.gangs(store, EVERYTHING)
+    assert gang.ran_s == pytest.approx(12 - 5 + 50 - 40, abs=2.0)
+    assert gang.ran() == "17s"
