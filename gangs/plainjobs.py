@@ -1,6 +1,6 @@
-"""Jobs of Kubernetes without a gang: suspended, refused, in a namespace that is deleted, or not managed. Pure.
+"""Workloads without a gang: Jobs of Kubernetes (suspended, refused, not managed), and held ones of other kinds. Pure.
 
-Such a Job has no pods of Muster's, so no PodGroup either: only the Job and its Events show why.
+Such a workload has no pods of Muster's, so no PodGroup either: only the object and its Events show why.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +14,11 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, readable_time
 from muster.api.muster.states import ENDED, Facts, Members, State, state_of
 from muster.api.unchecked import mapping
 from muster.api.volcano.scheduling import EVICTED, PodGroup
-from muster.workloads.kind import GangRules
-from muster.workloads.table import gang_rules
+from muster.workloads.batch_job import BATCH_JOB
+from muster.workloads.kind import GangRules, WorkloadKind, with_templates
+from muster.workloads.sample import JSON
+from muster.workloads.table import KINDS, gang_rules
+from muster.workloads.verbs import is_held
 
 Refusals = Mapping[str, tuple[float, str]]
 """UID of an owner → time and reason of the newest refusal of one of its pods."""
@@ -23,14 +26,43 @@ _NOTES = frozenset({names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS, names
 """Keys that do not mean that the user wants Muster to place the pods."""
 _FORBIDDEN = " is forbidden: "
 """The end of the name of a pod that the API server refuses, before the reason."""
+HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind is not BATCH_JOB)
+"""Kinds whose held workloads have neither pods nor a Volcano Job."""
+
+
+def released_by(name: str) -> str:
+    """Return how a suspended workload of any kind starts."""
+    return f"`muster release {name}` starts it"
+
+
+def is_held_by_user(kind: WorkloadKind, workload: JSON) -> bool:
+    """Return True if a workload is suspended, or was scaled to 0 by `muster hold`, and no other object controls it."""
+    meta, noted = metadata_of(workload), kind.verbs is not None and bool(kind.verbs.count)
+    return is_held(kind, workload) and not meta.controller and (not noted or names.HELD_REPLICAS in meta.annotations)
+
+
+def held_queue(kind: WorkloadKind, workload: JSON, namespace: Namespace | None) -> str:
+    """Return the queue in which a held workload will wait; "" if Muster does not place its pods."""
+    return _queue([metadata_of(each) for _, each in with_templates(workload, kind.templates)], namespace)
+
+
+def metadata_of(document: Mapping[str, Any]) -> ObjectMeta:
+    """Return the metadata of a workload or template as the API server has it; members may be null."""
+    given = {key: value for key, value in mapping(document.get("metadata")).items() if value is not None}
+    return msgspec.convert(given, ObjectMeta)
 
 
 def queue_of(job: IndexedJob, namespace: Namespace | None) -> str:
     """Return the queue of a Job's pods; "" if Muster does not place them."""
-    labels = {**job.metadata.labels, **_template(job).labels}
+    return _queue([job.metadata, _template(job)], namespace)
+
+
+def _queue(given: Sequence[ObjectMeta], namespace: Namespace | None) -> str:
+    """Return the queue by the metadata of a workload and its templates."""
+    labels = {key: value for each in given for key, value in each.labels.items()}
     if labels.get(names.MANAGED) == "false":
         return ""
-    return labels.get(names.QUEUE, "") or (namespace.queue if namespace else "")
+    return given[0].annotations.get(names.MOVED_TO) or labels.get(names.QUEUE) or (namespace.queue if namespace else "")
 
 
 def state(job: IndexedJob, *, managed: bool) -> State:
@@ -48,7 +80,7 @@ def reason(job: IndexedJob, state: State, refusals: Refusals, *, managed: bool) 
     if not managed:
         return not_managed(job)
     if state == "Suspended":
-        return f"it is suspended: `muster release {job.metadata.name}` starts it"
+        return released_by(job.metadata.name)
     if job.metadata.deletion_timestamp:
         return "it is being deleted"
     if refusal or job.spec.parallelism == 0:
@@ -105,8 +137,7 @@ def means_muster(job: IndexedJob) -> bool:
 
 
 def _template(job: IndexedJob) -> ObjectMeta:
-    metadata: Mapping[str, Any] = mapping(job.spec.template.get("metadata"))
-    return msgspec.convert({key: mapping(metadata.get(key)) for key in ("labels", "annotations")}, ObjectMeta)
+    return metadata_of(job.spec.template)
 
 
 def pods_of(job: IndexedJob) -> int:

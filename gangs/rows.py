@@ -5,7 +5,7 @@ nodes from the placement.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,17 +21,20 @@ from muster.api.kubeflow.trainer import JOB_FAILURES, TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.pod_problems import first_failure
+from muster.api.limits import whole_number
 from muster.api.muster.creator import creator_of
 from muster.api.muster.placement import Placement
 from muster.api.muster.placementnotes import current
 from muster.api.muster.pools import is_musters
 from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
-from muster.api.names import DEFAULT_QUEUE, QUEUE
+from muster.api.names import DEFAULT_QUEUE, HELD_REPLICAS, QUEUE
 from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano import podgroup
+from muster.workloads.kind import WorkloadKind
 from muster.workloads.owners import as_kubectl_takes, job_workload, workload_of
+from muster.workloads.sample import JSON
 from muster.workloads.table import gang_of, group_name, row_of
 
 
@@ -48,6 +51,8 @@ class RowSources:
     train_jobs: list[TrainJob] | None = field(default_factory=list)
     plain_jobs: list[IndexedJob] = field(default_factory=list)
     """Jobs of Kubernetes, if the user may read them: those without pods have no PodGroup."""
+    held: list[tuple[WorkloadKind, JSON]] = field(default_factory=list)
+    """Held workloads of the kinds in `plainjobs.HELD_KINDS` that the user may read."""
     namespaces: list[Namespace] = field(default_factory=list)
     refusals: plainjobs.Refusals = field(default_factory=dict)
     """UID of an owner → time and reason of the newest refusal of one of its pods (`gangs.plainjobs.refusals`)."""
@@ -144,6 +149,12 @@ def rows(objects: RowSources) -> list[GangRow]:
             mine = pods[job.metadata.namespace, podgroup.group_name(job)]
             found.append(_with_train_job(_without_gang(job, mine), trainings.get(owner.uid), mine))
     found += [_without_job(each) for each in objects.train_jobs or () if each.metadata.uid not in ganged]
+    for kind, workload in objects.held:
+        held = _held(kind, workload, namespaces)
+        uid = workload["metadata"]["uid"]
+        if held.queue and uid not in ganged:
+            ganged.add(uid)
+            found.append(held)
     parts = {(row.namespace, row.name) for row in found if row.kind == TRAIN_JOBS.kind}
     for plain in objects.plain_jobs:
         meta, of = plain.metadata, plain.metadata.controller
@@ -245,7 +256,7 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
     owner = job_workload(job)
     why = state.message or ("its gang does not exist yet" if called == "Waiting" else "")
     if called == "Suspended":
-        why = f"`muster {'train' if owner.kind == TRAIN_JOBS.kind else 'job'} resume {owner.name}` starts it again"
+        why = plainjobs.released_by(owner.name)
     return structs.replace(
         _bare(owner, job.metadata, called, "" if called == "Completed" else why, pods),
         queue=spec.queue or DEFAULT_QUEUE,
@@ -267,6 +278,16 @@ def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainj
             wanted=plainjobs.pods_of(job),
             priority_class=str(value_at(job.spec.template, ("spec", "priorityClassName")) or ""),
         )
+
+
+def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace]) -> GangRow:
+    """Return the row of a held workload, with as many pods as it had."""
+    meta = plainjobs.metadata_of(workload)
+    row = _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", plainjobs.released_by(meta.name))
+    group_size = value_at(workload, ("spec", "leaderWorkerTemplate", "size")) or 1
+    replicas = whole_number(meta.annotations.get(HELD_REPLICAS)) or 0
+    queue = plainjobs.held_queue(kind, workload, namespaces.get(meta.namespace))
+    return structs.replace(row, queue=queue, wanted=replicas * group_size)
 
 
 def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
@@ -311,7 +332,7 @@ def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
         if kind in held:
             return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message, pods)
     if train_job.spec.suspend:
-        return _bare(owner, meta, "Suspended", f"`muster train resume {meta.name}` starts it again")
+        return _bare(owner, meta, "Suspended", plainjobs.released_by(meta.name))
     for each in train_job.status.jobs_status:
         if each.name.endswith("initializer") and not each.succeeded:
             return _bare(owner, meta, "Waiting", f"it waits for its {each.name}")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from gangs.forecast import ForecastCluster
-from gangs.plainjobs import refusals, wants_pods
+from gangs.plainjobs import HELD_KINDS, is_held_by_user, refusals, wants_pods
 from gangs.rows import RowSources
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
@@ -19,7 +19,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import EVICTED, POD_GROUPS, TOO_FEW_PODS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
-from musterctl.cluster import failing_as, may_list
+from musterctl.cluster import failing_as, may_list, whole
 
 T = TypeVar("T")
 
@@ -44,10 +44,13 @@ def read(client: Client, namespace: str | None) -> RowSources:
 
 
 def read_all(client: Client, namespace: str | None) -> RowSources:
-    """Return what `read` does, Jobs of Kubernetes, which may have no gang, and the reasons why pods are missing."""
+    """Return what `read` does, Jobs and held workloads, which may have no gang, and the reasons for missing pods."""
     objects = read(client, namespace)
     with suppress(Forbidden, NotFound):
         objects.plain_jobs = _listed(client, INDEXED_JOBS, namespace, objects.versions)
+    for kind in HELD_KINDS:
+        listed = may_list(client, whole(kind.resource), namespace) or ()
+        objects.held += ((kind, each) for each in listed if is_held_by_user(kind, each))
     objects.namespaces = (may_list(client, NAMESPACES) or []) if namespace is None else _namespace(client, namespace)
     if any(map(_lacks_pods, objects.groups)) or any(map(wants_pods, objects.plain_jobs)):
         objects.refusals = refusals(may_list(client, EVENTS, namespace, field_selector="reason=FailedCreate") or ())

@@ -19,7 +19,7 @@ from extender.explain.report import GangReport, UnknownNameError
 from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
-from gangs.plainjobs import Refusals, refusal_of, refusals
+from gangs.plainjobs import Refusals, refusal_of, refusals, released_by
 from gangs.rows import RowSources, rows
 from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS
@@ -260,5 +260,5 @@ def _without_pods(kind: WorkloadKind, workload: dict[str, Any], of_namespace: co
     if of_namespace.metadata.deletion_timestamp:
         return f"gets no pods: namespace {of_namespace.metadata.name} is being deleted"
     if is_held(kind, workload):
-        return f"is suspended: `muster release {workload['metadata']['name']}` starts it"
+        return f"is suspended: {released_by(workload['metadata']['name'])}"
     return f"has no pods, as they cannot be created: {refused}" if refused else "has no pods yet, so it has no gang"

@@ -11,16 +11,17 @@ from builders import pod as a_pod
 from extender.planner.reasons.pods import TOO_FEW
 from extender.planner.reasons.shortages import NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
-from gangs.plainjobs import refusals
+from gangs.plainjobs import HELD_KINDS, is_held_by_user, refusals
 from gangs.rows import GangRow, RowSources, difference, gang_name, rows
 from gangs.states import needs_room
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import Event, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, parse_time
 from muster.api.muster.gang import workload_note
-from muster.api.names import CREATED_BY, MANAGED, QUEUE
+from muster.api.names import CREATED_BY, HELD_REPLICAS, MANAGED, MOVED_TO, QUEUE
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import EVICTED, NO_ROOM, PodGroup
+from muster.workloads.kind import WorkloadKind
 
 JSON = dict[str, Any]
 EVICTION = {"type": "Unschedulable", "status": "False", "reason": EVICTED, "message": "a node is gone"}
@@ -219,14 +220,14 @@ def test_jobs_without_a_gang() -> None:
     mine = job("Aborted", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1alpha1"))
     row = only(train_jobs=[suspended], jobs=[mine])
     assert (row.title, row.state, row.queue) == ("TrainJob fit", "Suspended", "q")
-    assert row.reason == "`muster train resume fit` starts it again"
+    assert row.reason == "`muster release fit` starts it"
     over = {"type": "Failed", "status": "True", "lastTransitionTime": "", "reason": "x", "message": "pod fit-0 failed"}
     failed = train_job("fit", "r", uid="fit", suspend=True, status={"conditions": [over]})
     row = only(
         train_jobs=[failed], jobs=[job("Terminated", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1alpha1"))]
     )
     assert (row.state, row.reason) == ("Failed", "pod fit-0 failed")
-    assert only(jobs=[job("Aborted")]).reason == "`muster job resume train` starts it again"
+    assert only(jobs=[job("Aborted")]).reason == "`muster release train` starts it"
 
 
 def test_a_gang_whose_pods_cannot_be_created() -> None:
@@ -264,7 +265,7 @@ REFUSED = {"p": (1e10, "exceeded quota: q")}
 
 
 @pytest.mark.parametrize(("job", "more", "state", "reason"), [
-    (plain(suspend=True), {}, "Suspended", "it is suspended: `muster release p` starts it"),
+    (plain(suspend=True), {}, "Suspended", "`muster release p` starts it"),
     (plain(), {"refusals": REFUSED}, "Waiting", "its pods cannot be created: exceeded quota: q"),
     (plain(), {}, "Waiting", "its pods do not exist yet"),
     (plain(status={"active": 4}), {}, "Waiting", "its gang does not exist yet"),
@@ -278,6 +279,46 @@ def test_a_job_of_kubernetes_without_a_gang(job: IndexedJob, more: JSON, state: 
     row = only(plain_jobs=[job], **more)
     assert (row.reference, row.state, row.reason) == ("job.batch/p", state, reason)
     assert row.size == f"0/0/{1 if not job.spec.parallelism else 4}"
+
+
+def held(kind: WorkloadKind, labels: JSON | None = None, spec: JSON | None = None, **metadata: Any) -> JSON:
+    """A workload that wants no pods, in queue `q`."""
+    metadata = {
+        "name": "h",
+        "namespace": "ns",
+        "uid": "h",
+        "labels": {QUEUE: "q"} if labels is None else labels,
+    } | metadata
+    wants_none = {"suspend": True} if kind.verbs and kind.verbs.stop else {"replicas": 0}
+    return {"metadata": metadata, "spec": {**wants_none, **(spec or {})}}
+
+
+NOTED = {HELD_REPLICAS: "3"}
+GROUPS_OF_TWO = {"leaderWorkerTemplate": {"size": 2}}
+
+
+@pytest.mark.parametrize(("kind", "spec", "reference", "wanted"), [
+    ("StatefulSet", {}, "statefulset.apps/h", 3),
+    ("Deployment", {"template": {"metadata": {"labels": None}}}, "deployment.apps/h", 3),
+    ("LeaderWorkerSet", GROUPS_OF_TWO, "leaderworkerset.leaderworkerset.x-k8s.io/h", 6),
+    ("JobSet", {}, "jobset.jobset.x-k8s.io/h", 0),
+])  # fmt: skip
+def test_a_held_workload_has_a_row(kind: str, spec: JSON, reference: str, wanted: int) -> None:
+    """Of each kind, with the command that releases it, and the queue where it was moved to while it was held."""
+    [one] = [each for each in HELD_KINDS if each.resource.kind == kind]
+    noted = NOTED if wanted else {}
+    workload = held(one, spec=spec, annotations=noted)
+    assert is_held_by_user(one, workload)
+    row = only(held=[(one, workload)])
+    assert (row.reference, row.state, row.queue, row.wanted) == (reference, "Suspended", "q", wanted)
+    assert row.reason == "`muster release h` starts it"
+    assert only(held=[(one, held(one, spec=spec, annotations={**noted, MOVED_TO: "other"}))]).queue == "other"
+    made = owner(one.resource.kind, "h", one.resource.api_version)
+    assert only(held=[(one, workload)], groups=[group(metadata=made)]).gang == "podgroup-1"
+    part_of = [{**owner("TrainJob", "fit")["owner"], "controller": True}]
+    assert not is_held_by_user(one, held(one, annotations=noted, ownerReferences=part_of))
+    assert is_held_by_user(one, held(one)) == (not wanted)  # scaled to 0 by hand: it serves nobody for now
+    assert rows(RowSources(held=[(one, held(one, {}, annotations=noted))])) == []
 
 
 def test_whose_a_gang_is() -> None:

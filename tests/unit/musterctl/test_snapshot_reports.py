@@ -222,7 +222,7 @@ def test_why_a_train_job_has_no_job(cluster: Any, server: Server) -> None:
     assert asked.stderr.splitlines()[-1] == "Error: TrainJob fit is blocked: Job fit-0: no"
     held: Any = found | {"spec": {**spec, "suspend": True}, "status": {}}
     server.answers["GET /apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/fit"] = (200, held, [])
-    words = "Error: TrainJob fit is Suspended: `muster train resume fit` starts it again"
+    words = "Error: TrainJob fit is Suspended: `muster release fit` starts it"
     assert cluster("explain", "job", "fit", "-n", "ns").stderr.splitlines()[-1] == words
 
 
