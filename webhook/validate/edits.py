@@ -33,6 +33,7 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
     moved = value_at(new, _MOVED)
     if isinstance(moved, str) and moved != value_at(old, _MOVED):
         found.errors += unusable_queue(f"metadata.annotations[{names.MOVED_TO}]", moved, queues)
+    found.warnings += unmoved(kind, old, new)
     if kind.verbs and not is_held(kind, old) and not kind.verbs.ended(dict(old)):
         found.warnings += _without_effect(kind, old, new)
     return found
@@ -72,14 +73,18 @@ def scale_reviewer(lookups: Lookups) -> Handler:
     return review
 
 
+def unmoved(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
+    """Warn about another queue in the label, which does not move the existing gang."""
+    before, after = (value_at(each, ("metadata", "labels", names.QUEUE)) for each in (old, new))
+    if before == after or not kind.verbs or kind.verbs.ended(dict(old)) or is_held(kind, old):
+        return
+    move = f"use muster move {_title(kind, new)} --queue {after or 'NAME'}"
+    yield f"metadata.labels[{names.QUEUE}]: does not move the existing gang; {kind.verbs.instead.get('move', move)}"
+
+
 def _without_effect(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
-    """Warn about changes of queue and minimum that do not reach the existing gang."""
+    """Warn about changes of the minimum that do not reach the existing gang."""
     title = _title(kind, new)
-    path: tuple[str, ...] = ("metadata", "labels", names.QUEUE)
-    queue = value_at(new, path)
-    if queue != value_at(old, path):
-        how = f"use muster move {title} --queue {queue or 'NAME'}"
-        yield f"metadata.labels[{names.QUEUE}]: does not move the existing gang; {how}"
     for key in names.MIN_MEMBER_KEYS:
         path = ("metadata", "annotations", key)
         if value_at(new, path) != value_at(old, path):

@@ -27,10 +27,12 @@ from muster.runtime.plan import Compiled, Plan
 from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import Target, compile_train_job
 from muster.runtime.training_runtime import check_runtime
+from muster.workloads.table import row
 from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node
-from webhook.review import Handler, ReviewVerdict, decode
+from webhook.review import Handler, ReviewVerdict, decode, generic
+from webhook.validate.edits import unmoved
 from webhook.validate.pod import check_annotations
 from webhook.validate.trainjobpods import REFERENCE, check_jobs, check_pods
 from webhook.validate.trials import may_create_pods
@@ -70,6 +72,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
             old = decode(request.old_object, trainer.TrainJob)
             findings = check_update(old, job, request.namespace, lookups, against)
             findings.warnings += set(older_fields(job)).difference(older_fields(old))
+            findings.warnings += unmoved(row(trainer.TRAIN_JOBS), generic(request.old_object), generic(request.object))
         else:
             findings = check_train_job(job, request.namespace, lookups, against)
             findings.warnings += older_fields(job)

@@ -21,6 +21,7 @@ from muster.runtime.template import planned
 from muster.volcano.tasks import EVICTIONS, pod_hosts
 from muster.workloads.adapter import annotation
 from muster.workloads.jobset import COORDINATOR, JOB_INDEX, JOBSET_NAME, REPLICATED_JOB
+from muster.workloads.kind import again
 
 JSON = dict[str, Any]
 MAX_LABEL = 63
@@ -85,8 +86,8 @@ def _check_nodes(info: Info) -> Iterable[FieldError]:
         return
     path, elastic = f"metadata.annotations[{names.NUM_NODES}]", info.setting(ELASTIC)
     if elastic is None:
-        message = f"must be left out: {info.runtime_name} is not elastic, so its number of nodes is fixed"
-        yield FieldError(path, message, text)
+        fixed = f"{info.runtime_name} is not elastic, so spec.trainer.numNodes is fixed"
+        yield FieldError(path, f"must be left out: {fixed}; {again('an existing TrainJob keeps it')}", text)
         return
     least, most = (whole_number(each.strip()) for each in (*elastic.text.split(":"), "")[:2])
     wanted = whole_number(text)

@@ -281,7 +281,8 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
         [
             (
                 'metadata.annotations[muster.dev/num-nodes]: Invalid value: "3": must be left out: '
-                "r is not elastic, so its number of nodes is fixed"
+                "r is not elastic, so spec.trainer.numNodes is fixed; an existing TrainJob keeps it: delete it, and "
+                "create it again with the other value; it loses its place in its queue"
             )
         ],
     ),
@@ -297,6 +298,16 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
 def test_updates(old: JSON, new: JSON, messages: list[str]) -> None:
     """Fields that may not change, with advice."""
     assert said(reviewed(new, old)) == messages
+
+
+def test_another_queue_is_without_effect() -> None:
+    """A TrainJob cannot move, so the warning has the way that works; a suspended one takes it when it starts."""
+    for suspend, count in ((False, 1), (True, 0)):
+        old = train_job(suspend=suspend)
+        new = {**old, "metadata": {**old["metadata"], "labels": {"muster.dev/queue": "default"}}}
+        warnings = reviewed(new, old).warnings
+        assert len(warnings) == count
+        assert all("a TrainJob stays in the queue that admitted it: delete it, and create" in each for each in warnings)
 
 
 def test_the_runtime_may_be_gone() -> None:

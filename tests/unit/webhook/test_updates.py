@@ -259,6 +259,16 @@ def test_an_edit_that_does_not_reach_the_gang(path: tuple[str, ...], value: str,
         assert not ask(other(quiet, *path, value=value), quiet).warnings
 
 
+def test_another_queue_of_a_volcano_job_is_without_effect() -> None:
+    """It cannot move, so the warning has the way that works; a Job that is held or has ended is no gang."""
+    path, review = ("metadata", "labels", "muster.dev/queue"), volcano_job.reviewer(lookups(), FRAMEWORK)
+    [warning] = review(request(other(TORCH, *path, value="fresh"), "UPDATE", TORCH)).warnings
+    assert "does not move the existing gang; a Volcano Job stays in the queue that admitted it: delete it" in warning
+    for phase in ("Aborted", "Completed"):
+        quiet = other(TORCH, "status", "state", "phase", value=phase)
+        assert not review(request(other(quiet, *path, value="fresh"), "UPDATE", quiet)).warnings
+
+
 def test_a_queue_to_move_to_is_checked() -> None:
     """By its name in the annotation that `muster move` writes."""
     moved = other(JOB, "metadata", "annotations", "muster.dev/moved-to", value="nowhere")

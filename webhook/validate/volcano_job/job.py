@@ -22,7 +22,7 @@ from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import MOST_WARNINGS, Handler, ReviewVerdict, decode, generic
 from webhook.senders import is_controller
-from webhook.validate.edits import fixed_sizes
+from webhook.validate.edits import fixed_sizes, unmoved
 from webhook.validate.pod import check_budgets
 from webhook.validate.trials import may_create_pods
 from webhook.validate.volcano_job.spec import check_counts, check_limits, check_names, check_policies, check_volumes
@@ -69,15 +69,18 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
 
 def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> ReviewVerdict:
     old, new = generic(request.old_object), generic(request.object)
-    if job.metadata.deletion_timestamp or same(old.get("spec"), new.get("spec")):
-        return ReviewVerdict()  # metadata only: none of our business, and a finalizer must be able to go
+    if job.metadata.deletion_timestamp:
+        return ReviewVerdict()
+    warnings = [*unmoved(row(JOBS), old, new)]
+    if same(old.get("spec"), new.get("spec")):
+        return ReviewVerdict(warnings=warnings)  # metadata only: a finalizer must be able to go
     before = _check_changed(decode(request.old_object, Job))
     errors = [*check_update(old, new), *_check_changed(job).since(before).errors]
     if not is_controller(request, owned=job.metadata.controller is not None):  # Muster's resizes an elastic TrainJob
         errors += fixed_sizes(row(JOBS), old, new)
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)
-    return ReviewVerdict(errors=errors)
+    return ReviewVerdict(errors=errors, warnings=warnings)
 
 
 def _check_changed(job: Job) -> Findings:
