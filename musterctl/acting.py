@@ -1,22 +1,25 @@
 """Execution of verbs (cancel, hold, …) on workloads by name or label; the steps are in `muster.workloads.verbs`."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
 import msgspec
 
+from gangs.plainjobs import held_queue
 from muster.api.base import Resource
 from muster.api.grammar import listed
 from muster.api.muster.gang import workload_above
 from muster.api.muster.states import WAITING, facts_of, state_of
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
+from muster.workloads.capacity import requests_at, requests_of, without_place
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.sample import JSON
-from muster.workloads.verbs import ACTED_ON, POD_GROUP, Condition, VerbRequest, condition_of, outcome
-from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, name_of, whole
+from muster.workloads.verbs import ACTED_ON, POD_GROUP, Condition, VerbRequest, changed, condition_of, outcome
+from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, may_list, name_of, whole
 from musterctl.output.listing import show_object, since, without_managers
 from musterctl.steps import Acting, Target, take_steps, try_steps
 
@@ -166,6 +169,8 @@ def _carry_out(acting: Acting, target: Target, request: VerbRequest) -> None:
         raise Failed(
             f"{target.title}: it has no PodGroup of {POD_GROUPS.group} that could move; `muster ps` shows gangs"
         )
+    if request.verb == "resize":
+        _warn_without_place(acting, target, condition, request, groups or ())
     result = target.workload
     if acting.dry_run or len(found.steps) > 1:  # all or nothing, as far as admission is concerned
         result = try_steps(acting, target, found.steps, groups or ()) or result
@@ -175,6 +180,23 @@ def _carry_out(acting: Acting, target: Target, request: VerbRequest) -> None:
         click.echo(f"{target.title} {found.message}{' (dry run)' if acting.dry_run else ''}")
     else:
         show_object(without_managers(result), acting.output)
+
+
+def _warn_without_place(
+    acting: Acting, target: Target, condition: Condition, request: VerbRequest, groups: Sequence[PodGroup]
+) -> None:
+    """Warn on standard error if Queues that the user may list show that not all pods of the new size can run."""
+    kind, workload = target.kind, target.workload
+    queue = groups[0].spec.queue if groups else held_queue(kind, workload, None)
+    queues = {each.metadata.name: each for each in (queue and may_list(acting.client, QUEUES)) or ()}
+
+    def of_size(size: int) -> JSON:
+        return changed(workload, outcome(kind, workload, condition, request._replace(size=size)).steps)
+
+    with suppress(ValueError):  # admission has better words for what cannot be read
+        own = requests_of(kind, workload) if condition == "running" else {}
+        if queues and (why := without_place(requests_at(kind, request.size, of_size), own, queue, queues.get)):
+            click.echo(f"Warning: {target.title}: {why}", err=True)
 
 
 def _groups(acting: Acting, target: Target) -> list[PodGroup] | None:

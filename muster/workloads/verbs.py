@@ -4,7 +4,7 @@ The row of a kind has the members that change (`kind.Verbs`). An outcome has the
 about the workload; or the reason why there are none, with the way that works.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Any, Literal, NamedTuple
 
@@ -76,6 +76,11 @@ def outcome(kind: WorkloadKind, workload: JSON, condition: Condition, request: V
         return _OUTCOMES[request.verb](_Given(kind, verbs, workload, condition), request)
     except ValueError as error:
         return Outcome(str(error), refused=True)
+
+
+def changed(workload: JSON, steps: Iterable[Step]) -> JSON:
+    """Return a workload as the patches of these steps leave it."""
+    return reduce(_merged, (each.value for each in steps if each.does == "patch"), workload)
 
 
 def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condition:
