@@ -14,7 +14,6 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference, readable_time
 from muster.api.muster.states import ENDED, Facts, Members, State, state_of
 from muster.api.unchecked import mapping
 from muster.api.volcano.scheduling import EVICTED, PodGroup
-from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.kind import GangRules, WorkloadKind, with_templates
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS, gang_rules
@@ -26,7 +25,7 @@ _NOTES = frozenset({names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS, names
 """Keys that do not mean that the user wants Muster to place the pods."""
 _FORBIDDEN = " is forbidden: "
 """The end of the name of a pod that the API server refuses, before the reason."""
-HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind is not BATCH_JOB)
+HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind.resource is not INDEXED_JOBS)
 """Kinds whose held workloads have neither pods nor a Volcano Job."""
 
 
