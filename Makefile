@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 STATIC := web/static
 LIVE := $(STATIC)/vendor/sse.min.js
 
-.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose generate check-generated release-crds dist docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose workflows generate check-generated release-crds dist docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -110,6 +110,14 @@ $(VALE): .vale/go.mod .vale/go.sum
 prose: setup $(VALE) ## the words of docs/glossary.md, in pages, docstrings and messages
 	rm -rf build/prose && $(BIN)/python -B .ci/check/prose.py build/prose
 	$(VALE) $(PROSE) build/prose
+
+ACTIONLINT := build/actionlint
+
+$(ACTIONLINT): .github/actionlint/go.mod .github/actionlint/go.sum
+	cd $(<D) && CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(abspath $@) github.com/rhysd/actionlint/cmd/actionlint
+
+workflows: setup $(ACTIONLINT) ## the workflows for a public forge
+	$(ACTIONLINT) .github/workflows/*.yml
 
 generate: setup ## CRDs and other generated files
 	$(BIN)/python -m musterctl.generate

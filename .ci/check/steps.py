@@ -37,6 +37,7 @@ BESIDE = (
     _make("check-generated"),
     _make("docs"),
     _make("prose"),
+    _make("workflows"),
     SHORT_MODEL,
     _make("consumers", again=("-m", "consumer")),
 )
