@@ -181,7 +181,7 @@ def events_of_gang(
     )
     chosen = chosen if uid is None else chosen.where(GANGS.c.id == uid)
     with store.failing(), store.engine.connect() as connection:
-        return [
+        events = [
             GangEvent(
                 at=row.at / MS,
                 epoch=row.epoch,
@@ -192,6 +192,11 @@ def events_of_gang(
             )
             for row in connection.execute(chosen)
         ]
+    # A gang without pods counts as completed until its owner reports a failure.
+    ends = [(each.gang, each.what == What.ENDED) for each in events]
+    return [
+        each for each, end, after in zip(events, ends, [*ends[1:], None], strict=True) if not (end[1] and end == after)
+    ]
 
 
 def _displaced_by(scope: Scope, namespace: str, row: Any) -> str:

@@ -7,7 +7,7 @@ from extender.explain.reader import ALL, Viewer
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangQueueReport, GangReport, PlacementReport
 from extender.explain.topology import hyper_node_problems
-from extender.explain.verdict import RUNNING, message_of, verdict_of
+from extender.explain.verdict import RUNNING, displacer, message_of, verdict_of
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from extender.planner.actions.repair import fault_report
@@ -67,6 +67,7 @@ class GangExplainer:
             whole=self._whole,
             details=[
                 *verdict.details,
+                *(self._evicted_for(gang, verdict.summary) if planned else []),
                 *found.details,
                 *filter(None, [fault_report(self._session, gang)]),
                 *(hyper_node_problems(self._session, gang) if planned else []),
@@ -115,6 +116,12 @@ class GangExplainer:
             pod_sets={pod_set.name: pod_set.runs for pod_set in placement.spec.pod_sets},
             expected_at=expected,
         )
+
+    def _evicted_for(self, gang: GangView, known: str) -> list[str]:
+        """Return the gang for which this one was evicted, unless it is the gang itself, or the known text names it."""
+        by = displacer(self._what_if, gang)
+        who = self._reader.gang(by) if by and by.key != gang.key else ""
+        return [reasons.placements.evicted_for(who)] if who and who not in known else []
 
     def _spares(self, gang: GangView) -> list[str]:
         """Return the spare slots that the gang keeps, and the spare slots that it borrows from other gangs."""

@@ -95,11 +95,17 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
 
 def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
     """Return the reason of an eviction, with the name of the gang that got the capacity if the dump has that gang."""
+    by = displacer(what_if, gang)
+    return reasons.placements.named(reason, reader.gang(by)) if by else reason
+
+
+def displacer(what_if: WhatIf, gang: GangView) -> GangView | None:
+    """Return the gang for which this one was or is to be evicted; None if the dump does not have it."""
     for key, placement in what_if.state.placements.items():
         by, victims = what_if.state.gang(key), map(placement.gang_key, placement.spec.victims)
         if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
-            return reasons.placements.named(reason, reader.gang(by))
-    return reason
+            return by
+    return None
 
 
 def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:

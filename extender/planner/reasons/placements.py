@@ -178,6 +178,8 @@ def evicted(pods: int, reason: Reason) -> str:
     return f"{many(pods, 'pod')} {were(pods)} evicted: {reason}"
 
 
+evicted_for = "its pods were evicted for {}".format
+
 AWAITS_OWNER = "eviction-awaits-owner"
 
 

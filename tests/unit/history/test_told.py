@@ -85,6 +85,15 @@ def test_a_deleted_pod_has_not_failed(deleted: int, what: str) -> None:
     assert told[2][1] == f"failed: {first}as its owner says"
 
 
+def test_a_failure_replaces_an_end_without_pods() -> None:
+    """Until its owner says that it has failed, nothing tells it from one that has completed."""
+    w = Lives()
+    w.look("podgroups", EVE.group, 0.2, plain())
+    w.look("podgroups", EVE.group, 9.0, plain("Completed"))
+    w.look("podgroups", EVE.group, 9.5, plain("Completed", ending="as its owner says"))
+    assert [text for what, text in story(w) if what == "ended"] == ["failed: as its owner says"]
+
+
 def test_the_end_of_a_volcano_job_has_the_first_failure() -> None:
     """Beside its own message."""
     w = Lives()

@@ -109,6 +109,16 @@ def evicted_by_a_neighbour(world: ExplainWorld) -> None:
     world.change(placement, status={"made_room": ["ns/other", "ns/a"]})
 
 
+def test_a_gang_that_waits_for_room_again_names_who_displaced_it() -> None:
+    """Its condition has another reason by then."""
+    world = ExplainWorld().nodes(1)
+    _, placement = placed(world, name="b", members=1)
+    world.gang("a", {"worker": (8, GPU1)})
+    assert not world.gang_report("a").details
+    world.change(placement, status={"made_room": ["ns/other", "ns/a"]})
+    assert world.gang_report("a").details == ["its pods were evicted for Job ns/b"]
+
+
 @CASES("failed", words=("it failed: 2 of its pods failed",))
 def without_success(world: ExplainWorld) -> None:
     """All there is are failed pods."""
