@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from release import chart, evidence, image, packages
+from release import chart, evidence, image, packages, sbom
 from release.notes import notes
 from release.source import ROOT, ReleaseError, export, version_of
 
@@ -40,12 +40,13 @@ def build(options: argparse.Namespace, target: Path, scratch: Path) -> None:
     source = export(scratch / "source", options.version)
     text = notes((source.folder / "CHANGELOG.md").read_text(encoding="utf-8"), source.version)
     (target / "release-notes.md").write_text(text, encoding="utf-8")
-    digest = options.image or image.build(source, options.base, options.platforms.split(","), target, scratch)
+    digest = options.image or image.build(source, options, target, scratch)
     packages.sdist(source, target, scratch)
     chart.set_image(source, options.registry, digest)
     chart.package(source, target, scratch)
     chart.manifests(source, target)
     packages.wheel(source, target)
+    sbom.write(source, target)
     parameters = {"base": options.base, "image": digest, "platforms": options.platforms, "registry": options.registry}
     evidence.provenance(source, target, parameters, options.builder)
     evidence.sums(target)

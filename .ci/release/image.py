@@ -1,10 +1,10 @@
 """The image of a release: an OCI archive for one or more platforms, built with podman."""
 
+import argparse
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +17,9 @@ LOCK: Final = "requirements-tracing.lock"
 """The packages of the image; with it, a cluster can send traces."""
 
 
-def build(source: Source, base: str, platforms: Sequence[str], target: Path, scratch: Path) -> str:
+def build(source: Source, options: argparse.Namespace, target: Path, scratch: Path) -> str:
     """Write the archive into `target`, and return the digest of the image index in it."""
+    base, platforms = options.base, options.platforms.split(",")
     if not _BY_DIGEST.fullmatch(base):
         raise ReleaseError(
             f"the base image {base!r} must be named by digest, NAME@sha256:…, or be built here, localhost/…"
@@ -43,7 +44,8 @@ def build(source: Source, base: str, platforms: Sequence[str], target: Path, scr
     index = _json({"schemaVersion": 2, "mediaType": _INDEX, "manifests": entries})
     digest = hashlib.sha256(index).hexdigest()
     members[f"blobs/sha256/{digest}"] = index
-    named = {"org.opencontainers.image.ref.name": source.version}
+    name = f"{options.registry or 'localhost'}/muster:{source.version}"
+    named = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": name}
     entry = {"mediaType": _INDEX, "digest": f"sha256:{digest}", "size": len(index), "annotations": named}
     members["index.json"] = _json({"schemaVersion": 2, "mediaType": _INDEX, "manifests": [entry]})
     archives.write(target / f"muster-image-{source.version}.tar", members, source.epoch)

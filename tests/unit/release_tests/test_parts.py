@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from release import archives, chart, evidence
+from release import archives, chart, evidence, sbom
 from release.notes import notes
 from release.source import ROOT, ReleaseError, Source, version_of, write_version
 
@@ -35,7 +35,14 @@ CHANGELOG = """\
 def source(tmp_path: Path) -> Source:
     """The files that have the version, and the chart's values, as an exported commit."""
     folder = tmp_path / "source"
-    for name in ("pyproject.toml", "charts/muster/Chart.yaml", "charts/muster/values.yaml", "requirements.lock"):
+    for name in (
+        "pyproject.toml",
+        "charts/muster/Chart.yaml",
+        "charts/muster/values.yaml",
+        "requirements.lock",
+        "requirements-tracing.lock",
+        "web/static/package-lock.json",
+    ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, folder / name)
     return Source(folder, "1.2.3", "c0ffee", EPOCH)
@@ -140,7 +147,11 @@ def test_evidence_covers_every_file(source: Source, tmp_path: Path) -> None:
     ]
     definition = statement["predicate"]["buildDefinition"]
     assert definition["externalParameters"] == {"version": "1.2.3", "image": "sha256:abc"}
-    assert [each["name"] for each in definition["resolvedDependencies"]] == ["source", "requirements.lock"]
+    assert [each["name"] for each in definition["resolvedDependencies"]] == [
+        "source",
+        "requirements-tracing.lock",
+        "requirements.lock",
+    ]
     checked = subprocess.run(["sha256sum", "--check", evidence.SUMS], cwd=target, capture_output=True, check=True)
     assert checked.stdout.split() == [b"crds.yaml:", b"OK", b"provenance.intoto.json:", b"OK"]
     assert verified(target, key)
@@ -160,3 +171,54 @@ def verified(target: Path, key: Path) -> bool:
 def openssl(*arguments: str) -> None:
     """Run openssl."""
     subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
+STATUS = """\
+Package: libc6
+Status: install ok installed
+Version: 2.36-9+deb12u1
+Description: the C library
+ with a line: more
+
+Package: gone
+Status: deinstall ok config-files
+Version: 1
+"""
+
+
+def test_the_bill_of_materials_lists_every_package(source: Source, tmp_path: Path) -> None:
+    """Both documents have the packages of pip, of npm and of the image, and are the same for the same release."""
+    layers = []
+    for text in ("", STATUS):  # a later layer replaces the list of an earlier one
+        archives.write(tmp_path / "layer", {"var/lib/dpkg/status": text.encode()}, EPOCH, compress=True)
+        layers.append((tmp_path / "layer").read_bytes())
+    archives.write(tmp_path / "muster-image-1.2.3.tar", image_of(layers), EPOCH)
+    sbom.write(source, tmp_path)
+    first = (tmp_path / "muster-1.2.3.cdx.json").read_bytes()
+    sbom.write(source, tmp_path)
+    assert (tmp_path / "muster-1.2.3.cdx.json").read_bytes() == first
+    cyclonedx, spdx = (json.loads((tmp_path / f"muster-1.2.3.{name}.json").read_bytes()) for name in ("cdx", "spdx"))
+    found = {each["purl"]: each for each in cyclonedx["components"]}
+    assert {"pkg:deb/debian/libc6@2.36-9%2Bdeb12u1", "pkg:npm/htmx.org@2.0.11"} <= found.keys()
+    assert not any("gone" in url for url in found)
+    assert sum(url.startswith("pkg:pypi/opentelemetry") for url in found) > 1
+    (flask,) = (each for each in found.values() if each["name"] == "flask")
+    assert flask["licenses"] == [{"expression": "BSD-3-Clause"}]
+    references = [each["externalRefs"][0]["referenceLocator"] for each in spdx["packages"] if "externalRefs" in each]
+    assert references == list(found)
+    assert len(spdx["relationships"]) == len(found) + 1
+    assert spdx["creationInfo"]["created"] == cyclonedx["metadata"]["timestamp"] == "2023-11-14T22:13:20Z"
+
+
+def image_of(layers: list[bytes]) -> dict[str, bytes | Path]:
+    """Return the content of an OCI archive with these layers, for one platform."""
+    members: dict[str, bytes | Path] = {}
+
+    def add(content: bytes) -> dict[str, str]:
+        digest = hashlib.sha256(content).hexdigest()
+        members[f"blobs/sha256/{digest}"] = content
+        return {"digest": f"sha256:{digest}"}
+
+    manifest = json.dumps({"layers": [add(layer) for layer in layers]}).encode()
+    index = json.dumps({"manifests": [add(manifest)]}).encode()
+    return members | {"index.json": json.dumps({"manifests": [add(index)]}).encode()}
