@@ -4,7 +4,7 @@
 `rotation` (pure) decides its next step, and `issuing` creates the keys and certificates of a step. The controller reads
 and writes (`controller.certificates`).
 
-Files are never half written. Keys are readable by their owner only and are never printed. Every API server trusts the
+Files are replaced atomically. Keys are readable by their owner only and are never printed. Every API server trusts the
 certificates of every replica at all times. The package must not import the processes or the command line. Start with
 `rotation.next_step`.
 """

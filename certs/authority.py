@@ -45,7 +45,7 @@ class Authority:
 
     @property
     def cert_pem(self) -> bytes:
-        """The authority's certificate: what others trust (caBundle)."""
+        """The authority's certificate, for the caBundles."""
         return self.pair.cert_pem
 
     @classmethod
@@ -84,7 +84,8 @@ class Authority:
     ) -> CertificatePair:
         """Return a certificate with a new key for a server, a client (groups are its organizations) or both.
 
-        It is valid for `life` from `now` (by default this machine's time), but not longer than its authority.
+        The certificate is valid for `life` from `now` (by default this machine's time), but not longer than its
+        authority.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH] if client else []

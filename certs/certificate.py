@@ -34,7 +34,7 @@ class Certificate:
 
     @classmethod
     def read(cls, pem: bytes) -> Self:
-        """Return the first certificate in a PEM text. UnreadableError if there is none."""
+        """Return the first certificate in a PEM text. Raise UnreadableError if there is none."""
         try:
             found = x509.load_pem_x509_certificate(pem)
             return cls(found.public_bytes(serialization.Encoding.PEM), found)
@@ -54,7 +54,7 @@ class Certificate:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The host names and addresses for which a server may present it."""
+        """The host names and addresses for which a server may present the certificate."""
         try:
             found = self.parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except (x509.ExtensionNotFound, ValueError):
@@ -64,7 +64,7 @@ class Certificate:
 
     @cached_property
     def is_authority(self) -> bool:
-        """True if it may sign others."""
+        """True if the certificate may sign other certificates."""
         try:
             return self.parsed.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
         except (x509.ExtensionNotFound, ValueError):
@@ -72,17 +72,17 @@ class Certificate:
 
     @cached_property
     def begins_s(self) -> float:
-        """The start of its validity, in seconds since the epoch."""
+        """The start of the certificate's validity, in seconds since the epoch."""
         return self.parsed.not_valid_before_utc.timestamp()
 
     @cached_property
     def ends_s(self) -> float:
-        """The end of its validity, in seconds since the epoch."""
+        """The end of the certificate's validity, in seconds since the epoch."""
         return self.parsed.not_valid_after_utc.timestamp()
 
     @property
     def due_s(self) -> float:
-        """The time to replace it: after two thirds of its lifetime."""
+        """The time at which the certificate is replaced: after two thirds of its lifetime."""
         made_s = min(self.begins_s + BACKDATE.total_seconds(), self.ends_s)
         return made_s + (self.ends_s - made_s) * _RENEWED_AFTER
 
@@ -91,7 +91,7 @@ class Certificate:
         return self.begins_s <= now_s <= self.ends_s
 
     def signed_by(self, authority: "Certificate") -> bool:
-        """Return True if this authority has signed it."""
+        """Return True if this authority has signed the certificate."""
         return _signed_by(self, authority)
 
 
@@ -115,7 +115,7 @@ class Pair:
     """The intermediate authorities that are presented with the certificate; another issuer may have some."""
 
     def vouched_by(self, trusted: Collection[Certificate]) -> bool:
-        """Return True if a client that trusts these certificates accepts it: one of them is or has signed it."""
+        """Return True if a client that trusts these certificates accepts this one: they contain it or its signer."""
         current, left = self.certificate, set(self.above)
         while current not in trusted and not any(current.signed_by(each) for each in trusted):
             signer = next((each for each in left if current.signed_by(each)), None)

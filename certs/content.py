@@ -77,7 +77,7 @@ def read(
 
 
 def data_of(content: Content) -> dict[str, bytes | None]:
-    """Return the data of the Secret; None removes an earlier key."""
+    """Return the data of the Secret; a value None removes a key."""
     result: dict[str, bytes | None] = {BUNDLE: write_bundle(content.trusted)}
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         result[f"{name}.crt"] = pair.certificate.pem if pair else None
@@ -86,7 +86,7 @@ def data_of(content: Content) -> dict[str, bytes | None]:
 
 
 def annotations_of(content: Content) -> dict[str, str | None]:
-    """Return the annotations of the content; None removes one."""
+    """Return the annotations of the content; a value None removes an annotation."""
     return {names.ROTATE: content.request or None}
 
 
@@ -109,7 +109,7 @@ def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
 
 
 _LATE = 4
-"""A renewal is late after the time from the due renewal to the end, divided by this number."""
+"""Divisor of the time between the due renewal and the end; a renewal that is later than the result is a problem."""
 
 
 def problems(

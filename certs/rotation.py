@@ -5,8 +5,8 @@ Authorities change in this order, so that every API server always trusts the cer
 1. `NewAuthority`: the next authority is in the Secret, and is added to every caBundle next to the old one.
 2. `Issue`: once every caBundle has contained it for `trust_wait_s`, the authority signs new certificates in the Secret.
    Before that, an API server may not have loaded the change.
-3. `Drop`: an old authority is removed when it has signed no certificate in the Secret for `load_wait_s`, in which every
-   replica has loaded the new ones.
+3. `Drop`: an old authority is removed when it has signed no certificate in the Secret for `load_wait_s`. By then, every
+   replica has loaded the new certificates.
 
 There are two clocks, because one of them may jump: the API server's time decides validity, which the API server checks,
 and this process's monotonic clock measures waits. After a restart each wait begins again, which is late but safe.
@@ -57,7 +57,7 @@ class Situation:
     trusted_s: Mapping[str, float] = field(default_factory=dict)
     """Time for which this process has continuously seen an authority in every existing caBundle."""
     loaded_s: Mapping[str, float] = field(default_factory=dict)
-    """Time for which it has continuously seen a certificate in the Secret."""
+    """Time for which this process has continuously seen a certificate in the Secret."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Refuse:
-    """A user's request is not in REQUESTS; it is removed."""
+    """Remove a user's request that is not in REQUESTS."""
 
     why: str
 
@@ -143,7 +143,7 @@ def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:
 
 
 def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, now_s: float, ends_s: float) -> str:
-    """Return the reason for a new certificate, valid until `ends_s`; empty if there is none."""
+    """Return the reason for a new certificate, valid until `ends_s`; empty without a reason."""
     pair = content.leaves.get(wanted.name)
     if pair is None:
         return "there was none"
@@ -175,7 +175,7 @@ def _unused(content: Content, authority: Certificate, at: Situation) -> bool:
 def bundle_for(content: Content, present: tuple[Certificate, ...], at: Situation) -> tuple[Certificate, ...]:
     """Return the new caBundle of a webhook that now has `present`.
 
-    The Secret's authorities, and others still in use.
+    The bundle has the Secret's authorities, and other authorities that are still in use.
     """
     if not content.ours or not content.trusted:
         return present
@@ -216,6 +216,6 @@ class Since:
         self._first_s: dict[str, float] = {}
 
     def update(self, present: Iterable[str], now_s: float) -> dict[str, float]:
-        """Return for how many seconds each item has been continuously present."""
+        """Return the seconds for which each item has been continuously present."""
         self._first_s = {each: self._first_s.get(each, now_s) for each in present}
         return {each: now_s - first_s for each, first_s in self._first_s.items()}

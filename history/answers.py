@@ -1,8 +1,8 @@
 """Queries about the past and their results, for the web server and the commands.
 
-`OfStore` answers from a store, for the caller of a scope; `answers` answers a URL path. `silence` reports whether
-the recorder is still running, so that missing data is not mistaken for missing events. The recorder notes its progress
-with every transaction, and every ten seconds while nothing happens, but not while it cannot read the cluster.
+`OfStore` answers from a store, for the caller of a scope; `answers` answers a URL path. `silence` reports whether the
+recorder is still running, so that missing data is not mistaken for missing events. The recorder writes its progress
+with every transaction, and every ten seconds while nothing happens. It does not do so while it cannot read the cluster.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ from history.store import HistoryStore
 MOST: Final = 1000
 """Maximum number of gangs in a result."""
 Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
-"""Seconds since the epoch, until the year 5138."""
+"""Maximum time of a query in seconds since the epoch, in the year 5138."""
 SILENT_AFTER_S: Final = 60.0
-"""Six intervals between notes; a restart of the recorder takes less, and a busy recorder writes more often."""
+"""Age of the last progress after which the recorder counts as down: six intervals, longer than a restart takes."""
 NO_GANGS: Final = "what gangs have done since then is missing here; it reads it later, as far as the cluster remembers"
 NO_USAGE: Final = "what gangs have asked for and held since then does not count here yet"
 NO_BUDGETS: Final = (
@@ -63,7 +63,7 @@ class Coverage(msgspec.Struct, frozen=True):
     """End of the recorded history."""
 
     looked: float
-    """Time of the recorder's last pass, in seconds since the epoch; 0 if there was none."""
+    """Time of the recorder's last pass, in seconds since the epoch; 0 if there was no pass."""
 
 
 class OfStore(NamedTuple):
@@ -98,7 +98,7 @@ class QueryError(ValueError):
 def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mapping[str, str]) -> Any:
     """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, to be sent as JSON.
 
-    `path` contains the parts after /api. QueryError for an invalid query, LookupError for another path.
+    `path` contains the parts after /api. Raise QueryError for an invalid query, LookupError for another path.
     """
     source = OfStore(store, scope)
     try:
@@ -118,7 +118,7 @@ def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mappi
 
 
 def recorded_until(store: HistoryStore) -> float:
-    """Return the time of the recorder's last pass, in seconds since the epoch; 0 if there was none."""
+    """Return the time of the recorder's last pass, in seconds since the epoch; 0 if there was no pass."""
     return int(store.note(usage.SEEN) or 0) / MS
 
 

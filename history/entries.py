@@ -43,41 +43,41 @@ class Entries:
     def __init__(self, offers: Callable[[str], Vector | None] = lambda _: None) -> None:
         self.changes = RowChanges()
         self.offers = offers
-        """Returns the resources of a node; None if it is unknown."""
+        """Returns the resources of a node; None if the node is unknown."""
         self.gangs: dict[str, RecordedGang] = {}
         self.runs: dict[str, GangRun] = {}
         self.holdings: dict[str, Holding] = {}
         self.run_of: dict[str, str] = {}
-        """Namespace and name of a PodGroup → UID of its run."""
+        """Maps the namespace and name of a PodGroup to the UID of its run."""
         self.of_owner: dict[str, str] = {}
-        """Namespace and UID of a Volcano Job → its gang."""
+        """Maps the namespace and UID of a Volcano Job to its gang."""
         self.closed: OrderedDict[str, None] = OrderedDict()
         """UIDs of the most recently ended pods and PodGroups."""
         self.jobs: dict[str, tuple[int, int, str]] = {}
-        """Namespace and UID of a Volcano Job → last seen version, restarts and phase."""
+        """Maps the namespace and UID of a Volcano Job to its last seen version, restarts and phase."""
         self.members: dict[str, tuple[str, Vector]] = {}
-        """UID of an unfinished pod → its run and its requests."""
+        """Maps the UID of an unfinished pod to its run and its requests."""
         self.together: dict[str, Vector] = {}
-        """Run → the sum of these requests."""
+        """Maps a run to the sum of its pods' requests."""
         self.begun: Counter[str] = Counter()
-        """Run → the number of running or succeeded members."""
+        """Maps a run to the number of its running or succeeded members."""
         self.failed: Counter[str] = Counter()
-        """Run → the number of members that ran and failed."""
+        """Maps a run to the number of its members that ran and failed."""
         self.unended: Counter[str] = Counter()
-        """Run → the number of its members that have not ended."""
+        """Maps a run to the number of its members that have not ended."""
         self.bound: Counter[str] = Counter()
-        """Run → the number of its members that have a node."""
+        """Maps a run to the number of its members that have a node."""
         self.shapes: dict[str, dict[str, Vector]] = {}
-        """Run → pod set → resources of its most recently observed member."""
+        """Maps a run and a pod set to the resources of its most recently observed member."""
         self.spares: dict[str, str] = {}
-        """Run → the key of the holding of its spare slots."""
+        """Maps a run to the key of the holding of its spare slots."""
         self.why: dict[str, str] = {}
-        """UID of a pod that is about to be evicted → a sentence with the reason."""
+        """Maps the UID of a pod that is about to be evicted to a sentence with the reason."""
         self.displacers: dict[str, str] = {}
-        """Namespace and name of a victim's PodGroup → namespace, kind and name of the workload that displaces it."""
+        """Maps the namespace and name of a victim's PodGroup to namespace, kind and name of the displacing workload."""
         self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
-        """Gang → the number of its open runs and holdings."""
+        """Maps a gang to the number of its open runs and holdings."""
 
     def reopen(
         self,
@@ -195,7 +195,7 @@ class Entries:
         self.changes.holdings[holding.pod] = holding
 
     def deleted(self, namespace: str, key: str) -> None:
-        """Sum the row of a deleted object if its namespace has too many rows in this hour."""
+        """Mark the row of a deleted object for aggregation if its namespace has too many rows in this hour."""
         if self.hourly.is_full(namespace):
             self.changes.summed.add(key)
 
@@ -206,7 +206,7 @@ class Entries:
             self.closed.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:
-        """Record the end of a run or holding; forget the gang with its last one."""
+        """Record the end of a run or holding; drop the gang with its last run or holding."""
         self._alive[gang] -= 1
         if known := self.gangs.get(gang):
             self.forget(known)

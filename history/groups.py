@@ -59,7 +59,10 @@ def queue_of(group: PodGroup) -> str:
 
 
 def minimum(group: PodGroup) -> Vector:
-    """Return the minimum resources of a gang; empty if unreadable. Quota names are skipped as duplicates."""
+    """Return the minimum resources of a gang; empty if unreadable.
+
+    Resource names of quotas are skipped, because they repeat other names.
+    """
     given = group.spec.min_resources or {}
     plain = {
         name: each
@@ -73,7 +76,7 @@ def minimum(group: PodGroup) -> Vector:
 
 
 def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[NewGangEvent]:
-    """Yield new events from the status of a PodGroup, and record it in `seen`."""
+    """Yield new events from the status of a PodGroup, and record the status in `seen`."""
     condition = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
     if condition is not None and condition.status == "True":
         since = condition.last_transition_time or ""
@@ -110,7 +113,7 @@ def edits(seen: LastSeen, queue: str, group: PodGroup, moment: ObservationTime) 
 
 
 def placed(seen: LastSeen, placement: Placement, moment: ObservationTime) -> Iterator[NewGangEvent]:
-    """Yield new events from a placement, and record it in `seen`."""
+    """Yield new events from a placement, and record the placement in `seen`."""
     spec, status = placement.spec, placement.status
     if spec.epoch < seen.epoch:
         return

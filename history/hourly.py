@@ -1,7 +1,7 @@
 """Limits of the rows that are stored per namespace in an hour, and of the events per gang.
 
-One row counts the further events. Gangs, runs and members beyond the limit only count in the usage of the day, once
-they are deleted (`history.folding`).
+One row contains the number of further events. Gangs, runs and members beyond the limit only count in the usage of the
+day, once they are deleted (`history.folding`).
 
 Tenants can cause any number of events, which would fill the store that all users share.
 """
@@ -36,11 +36,11 @@ class HourlyLimit:
         self._gangs: Counter[str] = Counter()
         self._namespaces: Counter[str] = Counter()
         self._rows: Counter[str] = Counter()
-        """Namespace → its rows of gangs, runs and members."""
+        """Maps a namespace to the number of its rows of gangs, runs and members."""
         self._counted: Counter[str] = Counter()
-        """Namespace → the number of its gangs in `_more`."""
+        """Maps a namespace to the number of its gangs in `_more`."""
         self._more: dict[str, tuple[str, int, int]] = {}
-        """Gang → run and time of the last event that was not stored, and the number of such events."""
+        """Maps a gang to the run and time of the last event that was not stored, and to the number of such events."""
 
     def admits(self, gang: RecordedGang, run: str, what: What, at: int) -> bool:
         """Count an event, and return True if it is to be stored."""
@@ -60,7 +60,7 @@ class HourlyLimit:
         self._rows[namespace] += rows
 
     def is_full(self, namespace: str) -> bool:
-        """Return True if the namespace has more rows in this hour than are kept one by one."""
+        """Return True if the namespace has more rows in this hour than are stored individually."""
         return self._rows[namespace] > ROWS_OF_NAMESPACE
 
     def end_hour(self, now: int) -> list[GangEventRow]:

@@ -15,7 +15,7 @@ from muster.resources.vector import Vector
 
 K = TypeVar("K")
 FOREVER: Final = 2**62
-"""The end of a time without one (ms)."""
+"""The end (ms) of a period that has not ended."""
 
 
 class Amounts(msgspec.Struct):
@@ -27,7 +27,7 @@ class Amounts(msgspec.Struct):
     lost: int = 0
 
     def add(self, other: "Amounts", times: int = 1) -> None:
-        """Add others to these, multiplied by a factor."""
+        """Add other amounts to these amounts, multiplied by a factor."""
         self.asked += other.asked * times
         self.held += other.held * times
         self.used += other.used * times
@@ -42,12 +42,12 @@ class TimeSpan(NamedTuple, Generic[K]):
     amounts: Vector
     begin: int
     end: int | None
-    """None if the span has not ended."""
+    """End of the span; None if the span has not ended."""
     held: bool = False
     """True if held; otherwise requested."""
     used_from: int | None = None
     lost_from: int | None = None
-    """Start of the used, and of the lost, part of the held time; None if there is none."""
+    """Start of the used, and of the lost, part of the held time; None if there is no such part."""
 
 
 Totals = defaultdict[tuple[K, str], Amounts]
@@ -108,6 +108,6 @@ def by_queue(whole: TimeSpan[K], moves: Iterable[tuple[int, str]], key: Callable
 
 
 def add(totals: Totals[K], others: Totals[K], times: int = 1) -> None:
-    """Add other totals to these, multiplied by a factor."""
+    """Add other totals to these totals, multiplied by a factor."""
     for place, amounts in [*others.items()]:
         totals[place].add(amounts, times)

@@ -58,7 +58,7 @@ def _charge_more(entries: Entries, holding: Holding, pod: RecordedPod) -> None:
 
 
 def _of_gang(entries: Entries, gang: RecordedGang, run: GangRun, pod: RecordedPod, moment: ObservationTime) -> None:
-    """Process the information about the gang in a pod."""
+    """Process the data about a gang that a pod contains."""
     if not gang.user and (user := user_of(pod.metadata)):
         gang.user = user
         entries.touch(gang)
@@ -107,7 +107,7 @@ def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> 
 
 
 def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: ObservationTime) -> GangRun:
-    """Return the run of a pod whose PodGroup was never seen: one per owner and queue, or else per pod."""
+    """Return the run of a pod whose PodGroup was never seen: each owner and queue, or else each pod, has one run."""
     meta, owner, queue = pod.metadata, pod.metadata.controller, pods.queue_of(pod)
     identity = f"{meta.namespace}/{clean(owner.uid, UID_CHARS) if owner else meta.uid}"
     gang = entries.gangs.get(entries.of_owner.get(identity, identity)) or RecordedGang(
@@ -144,7 +144,7 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
 
 
 def _close(entries: Entries, holding: Holding, end: Ended) -> None:
-    """End a holding, and a run of pods without a PodGroup with its last one."""
+    """End a holding; with its last holding, also end a run of pods without a PodGroup."""
     holding.ended = max(end.at, holding.bound)
     holding.reason = end.reason
     holding.within += end.within

@@ -91,7 +91,7 @@ class MemberEnd(StrEnum):
     """Its node was deleted."""
     DELETED = "deleted"
     UNSEEN = "unseen"
-    """It ended while nothing was recorded, and the API server no longer has the reason."""
+    """The member ended while nothing was recorded, and the API server no longer has the reason."""
 
 
 class RecordedGang(msgspec.Struct, kw_only=True):
@@ -100,7 +100,7 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     id: str
     """Namespace, UID of the workload and name of the PodGroup; the PodGroup's UID if it has no owner.
 
-    Any user may claim any UID as owner, so it counts only within its namespace.
+    Any user may claim any UID as owner, so a UID counts only within its namespace.
     """
     namespace: str
     name: str
@@ -109,14 +109,14 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     """Kind of its workload."""
     queue: str
     user: str = ""
-    """Its creator; empty if unknown."""
+    """The gang's creator; empty if unknown."""
     submitted: int
     started: int | None = None
     """First start."""
     ended: int | None = None
     state: State = "Waiting"
     owner: str = ""
-    """UID of the Volcano Job that owns its PodGroups and reports the end; empty for other kinds."""
+    """UID of the Volcano Job that owns the gang's PodGroups and reports its end; empty for other kinds."""
     saved: int | None = None
     """Time of its last checkpoint."""
 
@@ -133,7 +133,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Namespace and name of its PodGroup."""
     group_version: int = 0
     placement_version: int = 0
-    """Resource versions, so that older versions (from a list after a watch) are ignored."""
+    """The last seen resource versions, so that older versions (from a list after a watch) are ignored."""
     epoch: int = 0
     phase: PlacementPhase | Literal[""] = ""
     started_at: str = ""
@@ -147,22 +147,22 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Sentence about the first member that failed since the last plan."""
     evicted_at: str = ""
     facts: Facts | None = None
-    """State facts from its PodGroup; None for pods without one."""
+    """Facts about the state from the PodGroup; None for pods without a PodGroup."""
     happened: int = 0
     """Number of events so far."""
     spares: tuple[tuple[str, int], ...] = ()
-    """Spare slots of its placement: pod set and number."""
+    """Spare slots of the placement: pod set and number."""
     kept_spares: int = 0
-    """Number of changes of its spare slots so far."""
+    """Number of changes of the run's spare slots so far."""
 
 
 class Charge(msgspec.Struct, kw_only=True):
     """Queue and user charged for a period, fixed at its start. A move only affects the time after it."""
 
     queue: str = ""
-    """Its (last) queue; empty in rows of earlier versions, which use the gang's queue."""
+    """The last queue of the period; empty in rows of earlier versions, which use the gang's queue."""
     user: str = ""
-    """User of its gang; empty if unknown at that time."""
+    """User of the gang; empty if unknown at that time."""
     moves: tuple[tuple[int, str], ...] = ()
     """Previous queues, each with the time (ms) of the move."""
 
@@ -179,14 +179,14 @@ class Charge(msgspec.Struct, kw_only=True):
 
 
 class GangRun(Charge, kw_only=True):
-    """One PodGroup from its creation to its end: the period for which a gang requests resources."""
+    """A run, from the creation of a PodGroup to its end: the period for which a gang requests resources."""
 
     uid: str
     gang: str
     submitted: int
     ended: int | None = None
     asked: Vector = {}
-    """Its request: the minimum, or all members that existed at the same time, whichever is larger."""
+    """The request of the gang: its minimum, or all members that existed at the same time, whichever is larger."""
     seen: LastSeen = msgspec.field(default_factory=LastSeen)
 
 
@@ -222,7 +222,7 @@ class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):
     epoch: int
     what: What
     subject: str = ""
-    """The member or kind of reason that distinguishes events of the same epoch."""
+    """The member, or the kind of reason, that distinguishes events of the same epoch."""
     at: int
     text: str = ""
     nodes: tuple[str, ...] = ()
@@ -260,7 +260,10 @@ class Scope(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_creation(cls, created: Mapping[str, str | None], now: float) -> Self:
-        """Return the scope of namespaces with their creation timestamps; without one, the namespace begins `now`."""
+        """Return the scope of namespaces with their creation timestamps.
+
+        A namespace without a timestamp begins `now`.
+        """
         born = ((name, round((readable_time(stamp) or now) * MS)) for name, stamp in created.items())
         return cls(frozenset(created), frozenset(born))
 

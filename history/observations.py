@@ -32,7 +32,9 @@ KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS
 
 
 WAIT_S: Final = 10.0
-"""Time to wait for the nodes, which only bound charges: the role of an earlier chart has no right to list them."""
+"""Time to wait for the list of nodes, which only limit charges: the role of an earlier chart has no right to list
+nodes.
+"""
 
 
 class Observation(NamedTuple):
@@ -47,7 +49,7 @@ class Observation(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its namespace and UID; both, because any user may name any UID as owner."""
+        """The namespace and UID of the owner; both are needed, because any user may name any UID as owner."""
         return f"{self.namespace}/{self.uid}"
 
 
@@ -105,12 +107,12 @@ class ObservationFeed:
             each.stop()
 
     def not_ready(self) -> str | None:
-        """Return why not everything that is recorded is read; None if it is."""
+        """Return why some kinds are not read; None if all recorded kinds are read."""
         return not_ready(self.reflectors)
 
     @property
     def synced(self) -> bool:
-        """True once all lists are in the queue, and the nodes are read, or have been awaited."""
+        """True once all lists are in the queue, and the nodes are read or the wait for them is over."""
         nodes = self.nodes.reflector.synced or self._monotonic_s() - self._began_s >= WAIT_S
         return nodes and all(each.synced for each in self.reflectors.values())
 

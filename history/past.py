@@ -1,7 +1,7 @@
 """Events that happened while no recorder ran, which are read afterwards.
 
-API servers keep changes for a few minutes. Older changes are derived from objects that the store considers alive but
-that no longer exist in the cluster.
+API servers keep changes for a few minutes. Older changes are derived from objects that are alive in the store but no
+longer exist in the cluster.
 """
 
 from collections import defaultdict
@@ -50,7 +50,7 @@ class _WatchedChange(NamedTuple):
 def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str], since: int, now: int) -> Past:
     """Read all changes between these resource versions, which API servers keep for a few minutes.
 
-    They happened between the times `since` and `now`.
+    These changes happened between the times `since` and `now`.
     """
     with ThreadPoolExecutor(len(KINDS)) as pool:
         changes = pool.map(
@@ -116,7 +116,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
 
 
 class KnownObjects(NamedTuple):
-    """UIDs of objects that the store considers alive; for Jobs with their namespaces."""
+    """UIDs of objects that are alive in the store; for Jobs with their namespaces."""
 
     pods: set[str]
     groups: set[str]
@@ -133,7 +133,7 @@ def known_of(entries: Entries) -> KnownObjects:
 def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:
     """Close entries of objects that no longer exist; return the number of members.
 
-    It ended between the times `since` and `now`.
+    The objects ended between the times `since` and `now`.
     """
     there: dict[str, set[str]] = defaultdict(set)
     for observation in listed:

@@ -74,7 +74,7 @@ class ObservationTime(NamedTuple):
 
     at: int
     live: bool
-    """True if the change was observed live; then the clock is more precise than a time in seconds."""
+    """True if the change was observed live, so that the clock is more precise than a time in whole seconds."""
     within: int = 0
     """Uncertainty of the time in milliseconds, for events that were read afterwards."""
 
@@ -167,7 +167,7 @@ def _starts(pod: RecordedPod) -> Iterator[str]:
 
 
 def ended(pod: RecordedPod, moment: ObservationTime) -> Ended | None:
-    """Return how an existing pod has ended; None if it has not."""
+    """Return how an existing pod has ended; None if it has not ended."""
     if not pod.finished:
         return None
     failed = MemberEnd.DELETED if _killed(pod) else MemberEnd.FAILED
@@ -188,7 +188,7 @@ def _killed(pod: RecordedPod) -> bool:
 
 
 def stamps(pod: Pod) -> Iterator[str | None]:
-    """Yield the times that the kubelet and the API server have written into a pod; the last one is its age."""
+    """Yield the times that the kubelet and the API server have written into a pod; the last time is its creation."""
     yield from (each.last_transition_time for each in pod.status.conditions)
     if isinstance(pod, RecordedPod):
         yield from _starts(pod)

@@ -54,7 +54,10 @@ class Publisher:
         self._written: object = None
 
     def published(self) -> PublishedUsage | None:
-        """Return the last published usage of any recorder; None if there is none. APIError if it cannot be read."""
+        """Return the last published usage of any recorder; None if there is none.
+
+        Raise APIError if it cannot be read.
+        """
         try:
             return read_usage(self._client.get(PUBLISHED, names.USAGE, self._namespace).data or {})
         except NotFound:
@@ -67,7 +70,7 @@ class Publisher:
             return None
 
     def changed(self, recorder: HistoryRecorder) -> None:
-        """Write if a write is due. A failed write is retried when the next write is due."""
+        """Write the ConfigMap if a write is due. A failed write is retried when the next write is due."""
         tallies, now_s = recorder.tallies, self._clock_s()
         if tallies is None or 0 <= now_s - self._written_s < EVERY_S:
             return
@@ -148,7 +151,7 @@ class BudgetedQueues:
         self._reflector.stop()
 
     def resources(self) -> Budgeted | None:
-        """Return queue → resources of its budgets and its ancestors' budgets; None until all Queues are read."""
+        """Return the resources of each queue's own and its ancestors' budgets; None until all Queues are read."""
         if not self._reflector.synced:
             return None
         with self._lock:  # a Queue that changes meanwhile invalidates the result afterwards
@@ -162,7 +165,10 @@ class BudgetedQueues:
 
 
 def _resources(queues: dict[str, Queue]) -> Budgeted:
-    """Return the resources of all budgets that count each queue; circles of parents are below the root."""
+    """Return, by queue, the resources of all budgets that include the queue.
+
+    Queues in a circle of parents count as below the root.
+    """
     own = {
         name: frozenset(each.resource for each in limits_of(queue.metadata.annotations).budgets)
         for name, queue in queues.items()

@@ -34,7 +34,7 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     queue: str
     user: str
-    """Its creator; empty if unknown."""
+    """The gang's creator; empty if unknown."""
     submitted: float
     started: float | None
     """First start."""
@@ -166,9 +166,11 @@ def namespaces(store: HistoryStore, *, limit: int) -> list[str]:
 def events_of_gang(
     store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: str | None = None
 ) -> list[GangEvent]:
-    """Return the events of gangs with this workload name, oldest first; only of the one with this UID, if given.
+    """Return the events of gangs with this workload name, oldest first.
 
-    It is empty for a namespace that the caller may not see, as for a name that no gang has.
+    With a UID, only the events of the gang with this UID.
+
+    The result is empty for a namespace that the caller may not see, and for a name that no gang has.
     """
     if not scope.has(namespace):
         return []

@@ -40,10 +40,12 @@ GATHER_S: Final = 0.05
 BEAT_S: Final = 10.0
 """Interval between notes of the recorder's progress while nothing happens."""
 SHORT_MS: Final = 5 * MS
-"""Longest pause that does not count as a gap, enough for a restart of the process."""
+"""Longest pause that does not count as a gap in the history; a restart of the process takes less."""
 _AGAIN_S: Final = 2.0
 MOST_QUEUED: Final = 100_000
-"""Maximum number of observations that wait while the store fails; the next process reads them from the API server."""
+"""Maximum number of waiting observations while the store fails; the next process reads further changes from the API
+server.
+"""
 EVENTS_WRITTEN: Final = Counter("muster_history_happenings_total", "Events of gangs that were written.", ["what"])
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are retried.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
@@ -277,7 +279,7 @@ class HistoryRecorder:
         self.tallies.close([*spans_of(ended)], but=begun)
 
     def _failed(self, error: StoreError | APIError) -> None:
-        """Report a failure, and wait before the next attempt. RuntimeError if too many observations wait."""
+        """Report a failure, and wait before the next attempt. Raise RuntimeError if too many observations wait."""
         FAILED.inc()
         if self._trouble != str(error):
             log.error("history was not written; the write is retried", why=str(error))

@@ -1,7 +1,7 @@
 """Limits of the store by age and size: old data is dropped for all namespaces, excess data by equal shares.
 
-Every namespace has an equal share. Its size is estimated in the database from the characters of each row and a fixed
-cost per row including indexes. The estimate need not be exact, only equally exact for all namespaces.
+Every namespace has an equal share. The size of a namespace's data is estimated in the database from the characters of
+each row and a fixed cost per row. The estimate need not be exact, only equally exact for all namespaces.
 """
 
 import heapq
@@ -34,7 +34,9 @@ _ROW: Final = 200
 _TIDY_S: Final = 3600.0
 _SIZE_S: Final = 60.0
 _GROWN: Final = 1.01
-"""Growth since the last tidying that causes another one. PostgreSQL gives back no disk space of deleted rows."""
+"""Growth since the last cleanup of free space after which the next cleanup starts. PostgreSQL gives back no disk space
+of deleted rows.
+"""
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
 
@@ -49,7 +51,7 @@ class Retention:
         self._left_megabytes = 0.0
 
     def apply(self) -> None:
-        """Measure the store, and tidy it, if it is time. A failure is only logged."""
+        """Measure the store and free its unused space, if this is due. A failure of the cleanup is only logged."""
         now_s, settings = self._clock_s(), self._settings
         if 0 <= now_s - self._sized_s < _SIZE_S:
             return
@@ -75,7 +77,10 @@ class Retention:
 
 
 def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:
-    """Fold data that is too old or exceeds the size; return the number of days, and of parts of namespaces."""
+    """Fold data that is too old or exceeds the size.
+
+    Return the number of folded days, and of folded parts of namespaces.
+    """
     today = now // DAY_MS * DAY_MS
     folded = _by_age(store, min(today, now - keep_days * DAY_MS))
     with store.failing(), store.engine.begin() as connection:
@@ -144,7 +149,7 @@ class FoldablePart(NamedTuple):
 
 
 def to_fold(parts: Iterable[FoldablePart], fixed: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Return until when which namespaces must be folded, so that the store fits into `limit` bytes.
+    """Return the namespaces to fold, each with its end of folding, so that the store fits into `limit` bytes.
 
     `fixed` are the bytes of each namespace that cannot be folded. The oldest part of the largest namespace is always
     folded first. Nothing of a namespace within its equal share is folded, even if the store then does not fit.

@@ -94,7 +94,9 @@ GANG_EVENTS: Final = Table(
     Index("happenings_by_gang", "gang", "at"),
     Index("happenings_by_time", "at"),
 )
-"""Exactly-once on top of at-least-once delivery: a second row with the same run, epoch, kind and subject is ignored."""
+"""Each event is stored once, even if it is delivered repeatedly: a second row with the same run, epoch, kind and
+subject is ignored.
+"""
 
 GAPS: Final = Table(
     "gaps",

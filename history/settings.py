@@ -56,7 +56,7 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
             yield "keepUsageDays: must be at least keepDays, because older days only have usage per day"
 
     def url(self) -> str:
-        """Return the URL of the store. OSError if its file cannot be read."""
+        """Return the URL of the store. Raise OSError if the file with the URL cannot be read."""
         if self.database_file:
             return Path(self.database_file).read_text(encoding="utf-8").strip()
         return self.database or MEMORY

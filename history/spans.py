@@ -28,7 +28,7 @@ class Key(NamedTuple):
     day: int = 0
 
     def on(self, day: int) -> "Key":
-        """Return the same key for a day."""
+        """Return the key with a day added."""
         return self._replace(day=day)
 
 
@@ -40,9 +40,9 @@ class ReadWindow(NamedTuple):
     scope: Scope
     namespace: str | None = None
     queue: str | None = None
-    """If set, also one of the fields of the key."""
+    """Field of the key to which the window is limited, if set."""
     keys: Sequence[str] | None = None
-    """If set, only the ended rows with these keys (`of_keys`)."""
+    """Keys of ended rows to which the window is limited, if set (`of_keys`)."""
 
 
 def floors(store: HistoryStore) -> dict[str, int]:
@@ -87,7 +87,7 @@ _CHARGED: Final = ("queue", "user")
 
 
 _Owners = dict[str, tuple[Key, int]]
-"""Gang → its key, and the start of its visibility."""
+"""Maps a gang to its key, and to the time from which the caller may see it."""
 
 
 def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, still: bool) -> Iterator[TimeSpan[Key]]:
@@ -108,7 +108,7 @@ class _Charged:
         self._keys: dict[tuple[Key, str, str], Key] = {}
 
     def spans(self, span: TimeSpan[Key], queue: str, user: str, moves: str) -> Iterator[TimeSpan[Key]]:
-        """Yield the parts of a row's time, each under its key."""
+        """Yield the parts of a row's time, each with its key."""
         if not self._fields:
             yield span
             return
@@ -151,7 +151,7 @@ def _asked(connection: Connection, window: ReadWindow, owners: _Owners, charged:
 def _held(
     connection: Connection, window: ReadWindow, owners: _Owners, charged: _Charged, *, still: bool
 ) -> Iterator[TimeSpan[Key]]:
-    """Yield the held resources of members; they are lost if members were evicted, or their gang restarted since."""
+    """Yield the held resources of members; they are lost if members were evicted or their gang restarted later."""
     table, other = HOLDINGS.c, HOLDINGS.alias()
     started = select(func.max(other.c.bound)).where(other.c.gang == table.gang, other.c.node != "").scalar_subquery()
     is_lost = case((table.reason.in_(_OTHERWISE), started >= table.ended), else_=table.reason == str(MemberEnd.EVICTED))
@@ -187,7 +187,7 @@ def visible(scope: Scope, table: Table) -> list[ColumnElement[bool]]:
 
 
 def of_keys(table: Table, keys: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition for ended runs by UID, or for holdings by UID of their pod (spare slots: of their run)."""
+    """Return the condition for ended runs by UID, or for holdings by UID of pod (for spare slots, of run)."""
     mine: ColumnElement[bool] = RUNS.c.uid.in_(keys)
     if table is HOLDINGS:
         mine = HOLDINGS.c.pod.in_(keys) | (HOLDINGS.c.run.in_(keys) & (HOLDINGS.c.node == ""))

@@ -1,7 +1,8 @@
 """Holdings of spare slots of gangs, which count in usage and budgets like members. Pure.
 
 The planner counts them in the queue of the gang, on their nodes or lent (`extender.planner.state.spareentries`), once
-the placement is written. Here they count while a member is bound. A slot has the amounts of a member of its pod set.
+the placement is written. In the history, spare slots count while a member is bound. A spare slot has the amounts of a
+member of its pod set.
 """
 
 from typing import Final
@@ -26,7 +27,7 @@ def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> Non
 
 
 def settle(entries: Entries, uid: str, at: int) -> None:
-    """Update the holding of a run's spare slots; it is empty if no member has a node, or the PodGroup is gone."""
+    """Update the holding of a run's spare slots, which is empty if no member has a node, or the PodGroup is gone."""
     run = entries.runs.get(uid)
     known = entries.holdings.get(entries.spares.get(uid, ""))
     if run is None or not entries.bound[uid] or not run.seen.spares:

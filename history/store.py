@@ -55,7 +55,7 @@ class HistoryStore:
     def __init__(self, engine: Engine, shown: str, *, checked: bool = True) -> None:
         self.engine = engine
         self.shown = shown
-        """Its URL without a password."""
+        """The store's URL without the password."""
         self._checked = checked
 
     @classmethod
@@ -68,7 +68,7 @@ class HistoryStore:
 
     @classmethod
     def for_reading(cls, url: str) -> Self:
-        """Open a store that a recorder has created. StoreError if there is none, or it has another schema."""
+        """Open a store that a recorder has created. Raise StoreError if there is no store, or it has another schema."""
         store = cls.for_serving(url)
         with store.failing():
             pass
@@ -158,7 +158,7 @@ class HistoryStore:
             self.put_notes(connection, notes)
 
     def put_notes(self, connection: Connection, notes: dict[str, str]) -> None:
-        """Write notes of the recorder's."""
+        """Write notes of the recorder."""
         self.insert_rows(connection, NOTES, [{"key": key, "value": value} for key, value in notes.items()])
 
     def insert_rows(
@@ -247,7 +247,7 @@ def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
 
 
 def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
-    """Return the engine of a URL, and the URL without its password; with `make`, the file may not exist yet."""
+    """Return the engine of a URL, and the URL without its password; with `make`, a missing file is created."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -285,7 +285,7 @@ def _prepare(connection: Any, _: Any) -> None:
 
 
 def _revision(connection: Connection) -> str:
-    """Return the last migration step of the schema; empty without one."""
+    """Return the last migration step of the schema; empty without a step."""
     if not inspect(connection).has_table(VERSIONS.name):
         return ""
     return str(connection.scalar(select(VERSIONS.c.version_num)) or "")

@@ -28,16 +28,18 @@ def spans_of(holdings: Iterable[Holding]) -> Iterator[TimeSpan[str]]:
 
 
 Budgeted = Mapping[str, AbstractSet[str]]
-"""Queue → resources that its own or an ancestor's budget counts; every existing queue is a key."""
+"""Maps each existing queue to the resources of its own and its ancestors' budgets."""
 _ENTRIES: Final = 20_000
 """Number of amounts above which a tally drops the amounts that do not count."""
 _CHARS: Final = 700_000
-"""Maximum characters of the published amounts; the remaining space is for the names of queues that are left out."""
+"""Maximum number of characters of the published amounts; the rest of the ConfigMap is for the names of queues that are
+left out.
+"""
 _STANDARD: Final = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def not_known() -> Budgeted | None:
-    """Return no resources, for a recorder that has read no Queues."""
+    """Return no resources; used by a recorder that has read no Queues."""
     return None
 
 
@@ -103,7 +105,7 @@ class Tallies:
         self.renew(now, closed)
 
     def renew(self, now: int, closed: Callable[[int], Totals[str]]) -> set[Period]:
-        """Reset the periods that have ended, and return them, so that a month is not read again each day."""
+        """Reset the periods that have ended, and return them; other periods are not read again."""
         begun = {period for period, name in names_at(now).items() if self.names.get(period) != name}
         for period in begun:
             begin = round(period_of(period, now / MS).begin * MS)
@@ -112,7 +114,7 @@ class Tallies:
         return begun
 
     def close(self, ended: Collection[TimeSpan[str]], *, but: Collection[Period] = ()) -> None:
-        """Count an ended holding in all periods except `but`, which already include it."""
+        """Count an ended holding in all periods except the periods `but`, which already include the holding."""
         self.closings += len(ended)
         for period, each in self.of.items():
             if period not in but:

@@ -3,8 +3,8 @@
 * *asked*: from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
 * *used*: the part of the held time since a container of the member started.
-* *lost*: the part of the held time since the last checkpoint (or else the start), of members that were evicted, or that
-  did not succeed before their gang restarted.
+* *lost*: the part of the held time since the last checkpoint (or else the start). It counts for members that were
+  evicted, or did not succeed before their gang restarted.
 
 Folded days count as a whole, from their folded usage.
 """
@@ -67,7 +67,7 @@ def usage(
     namespace: str | None = None,
     queue: str | None = None,
 ) -> list[UsageRow]:
-    """Return the usage over [since, until) that a caller may see, by any of KEYS. ValueError for an unknown key.
+    """Return the usage over [since, until) that a caller may see, by any of KEYS. Raise ValueError for an unknown key.
 
     Times are in seconds. Current holdings count until `now`, by default the time of the recorder's last pass.
     """
@@ -88,7 +88,7 @@ def usage(
 def closed_since(store: HistoryStore, since: int) -> Totals[str]:
     """Return the held and used amounts of ended members by queue since a midnight, for the whole cluster.
 
-    It is the total usage minus the usage of unfinished members, a part of which may be folded.
+    The result is the total usage minus the usage of unfinished members, of which a part may be folded.
     """
     window, by_queue = ReadWindow(since, FOREVER, EVERYTHING), ("queue",)
     totals = _totals(store, window, by_queue)
@@ -103,7 +103,7 @@ def _held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
 
 
 def usage_before(store: HistoryStore, published: PublishedUsage, began: int, now: int) -> dict[int, Totals[str]]:
-    """Return start of each current period that is older than the store → published usage that the store lacks.
+    """Return the published usage that the store lacks, by start of each current period that is older than the store.
 
     Without a volume, the store is lost with the recorder's pod, and only the ConfigMap `muster-usage` has the usage: a
     new store must not reset budgets. `began` is the start of the store; times are milliseconds. Data from the future is

@@ -92,7 +92,7 @@ def _names(kind: WorkloadKind) -> tuple[str, ...]:
 def _named(
     client: Client, namespace: str, kinds: Iterable[WorkloadKind], name: str
 ) -> tuple[list[Target], list[WorkloadKind]]:
-    """Return the workloads of this name that are not part of another one, and the kinds that the user may not read."""
+    """Return the workloads of this name that are no part of another workload, and the kinds that are not readable."""
     found, forbidden = list[Target](), list[WorkloadKind]()
     for kind in kinds:
         try:
@@ -107,7 +107,7 @@ def _named(
 def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, request: VerbRequest) -> Target:
     """Return the workload of this name.
 
-    Raise Failed if there is none, if there are several, or if another workload controls it.
+    Raise Failed if there is no such workload, if there are several, or if another workload controls it.
     """
     if len(kinds) == 1:
         with failing_as("read", client, kinds[0].resource, name, namespace):
@@ -131,7 +131,7 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
 
 
 def _read_workload(client: Client, namespace: str, kind: WorkloadKind, name: str, *, unseen: bool) -> JSON:
-    """Return a workload; with `unseen`, return only its name if the user may not read it."""
+    """Return a workload; with `unseen`, return only the name if the user may not read the workload."""
     try:
         return client.get(whole(kind.resource), name, namespace)
     except Forbidden:

@@ -32,7 +32,7 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
 
 
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
-    """Return all inputs of the planner, or the ones in one namespace that the user may list, with a note on stderr."""
+    """Return all inputs of the planner or, with a note on stderr, the listable inputs in one namespace."""
     try:
         return read()
     except Forbidden as error:
@@ -43,9 +43,9 @@ def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
 
 
 def reports_for(read: ClusterReader) -> list[QueueReport]:
-    """Return the reports of queues, made from Queue statuses for users who may not list the cluster.
+    """Return the reports of queues from the status of Queues, for users who may not list the cluster.
 
-    Raises Forbidden if the user may not list queues either.
+    Raise Forbidden if the user may not list queues either.
     """
     try:
         dump = read()

@@ -46,7 +46,7 @@ COMMANDS: Final = {
 
 
 class CommandGroup(click.Group):
-    """A group that finds its commands in the table and reports Muster's errors as messages."""
+    """A command group that finds its commands in the table and reports Muster's errors as messages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
         """Return the commands in the order of the table."""
@@ -66,7 +66,7 @@ class CommandGroup(click.Group):
             return super().main(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; show errors with a message for users without a traceback."""
+        """Run the command; show errors that have a message for users without a traceback."""
         try:
             return super().invoke(ctx)
         except Unreachable as error:

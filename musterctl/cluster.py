@@ -113,7 +113,7 @@ def known_plane(where: Where) -> Path | None:
 def existing(name: str) -> Plane | KindCluster:
     """Return the plane or kind cluster of that name.
 
-    If there is none, raise LocalError, which lists the existing ones.
+    If there is none, raise LocalError, which lists the existing planes and clusters.
     """
     folder = state.folder_of(name)
     if (made := KindCluster(name)).made() is not None:
@@ -128,7 +128,10 @@ def existing(name: str) -> Plane | KindCluster:
 
 @contextmanager
 def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
-    """Report a NotFound for a whole kind as a message; do not handle a NotFound for an object or namespace."""
+    """Report a NotFound error for a whole kind as a message.
+
+    Do not handle a NotFound error for an object or namespace.
+    """
     try:
         yield
     except NotFound as error:
@@ -162,7 +165,7 @@ def _check_namespace(namespace: str | None) -> None:
 
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:
-    """Return the same kind with objects as plain JSON."""
+    """Return the kind with plain JSON as the type of its objects."""
     return replace(resource, type=dict[str, Any])
 
 

@@ -29,7 +29,7 @@ def planes(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 
 
 def names_of(resource: Resource[Any]) -> Complete:
-    """Return the completion of names of objects of one kind."""
+    """Return a function that completes names of objects of one kind."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         return _beginning(_listed(ctx, resource, lambda each: [each.metadata.name]), incomplete)
@@ -52,7 +52,7 @@ def explained(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
 
 
 def _listed(ctx: click.Context, resource: Resource[Any], names: Callable[[meta.Object], Iterable[str]]) -> list[str]:
-    """Return names from objects of the namespace that the command line chooses; none if they cannot be listed."""
+    """Return the names of objects in the namespace that the command line chooses; no names if they cannot be listed."""
     where = Where(ctx.params.get("kubeconfig"), ctx.params.get("plane"))
     try:
         with closing(Client.load(where.kubeconfig, timeout_s=TIMEOUT_S)) as client:

@@ -1,7 +1,7 @@
 """Facts in the documentation that are generated from the code: defaults, limits, lists of plugins.
 
 A page marks a fact as `<!--fact NAME-->text<!--/fact-->`; `make generate` writes the text from `FACTS`, and
-`make check-generated` fails if a page differs. A name that is not in the table is an error.
+`make check-generated` fails if a page differs. A page may only use names of facts in this table.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Reader of the objects from which lists of gangs are made.
+"""Reader of the objects for lists of gangs.
 
 Kinds that the user may not read, or that the cluster does not have, are left out.
 """
@@ -44,7 +44,7 @@ def read(client: Client, namespace: str | None) -> RowSources:
 
 
 def read_all(client: Client, namespace: str | None) -> RowSources:
-    """Return what `read` does, Jobs and held workloads, which may have no gang, and the reasons for missing pods."""
+    """Return the objects of `read`, Jobs and held workloads (even without a gang), and reasons for missing pods."""
     objects = read(client, namespace)
     with suppress(Forbidden, NotFound):
         objects.plain_jobs = _listed(client, INDEXED_JOBS, namespace, objects.versions)
@@ -101,7 +101,7 @@ def _namespace(client: Client, name: str) -> list[Namespace]:
 def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> ForecastCluster | None:
     """Return the objects of the whole cluster, or of one namespace if the given objects are not `everything`.
 
-    None if the user may not read the cluster.
+    Return None if the user may not read the cluster.
     """
     nodes = may_list(client, NODES)
     if nodes is None or (not everything and may_list(client, POD_GROUPS) is None):

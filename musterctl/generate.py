@@ -1,8 +1,9 @@
-"""`make generate`: writes the CRDs and the pages that are generated from the wire types.
+"""`make generate`: writes CRDs and pages from the wire types.
 
-Without an option it only needs the repository. `--openapi-from` updates muster/crds/core.json, the API server's schema
-of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET /openapi/v3/apis/batch/v1`. `--release`, which
-is only used for a release, saves the CRDs in charts/released; later CRDs must stay compatible with them.
+Without an option, the command only needs the repository. `--openapi-from` updates muster/crds/core.json, the API
+server's schema of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET /openapi/v3/apis/batch/v1`.
+`--release`, which is only used for a release, saves the CRDs in charts/released; later CRDs must stay compatible with
+them.
 """
 
 import json
@@ -43,7 +44,7 @@ API_PAGE = Path("docs/api.md")
 )
 @click.option("--release", is_flag=True, help="Write charts/released again: these CRDs are released now.")
 def main(source: Path | None, *, check: bool, release: bool) -> None:
-    """Computes every generated file, and writes files that differ, or lists them with --check."""
+    """Computes every generated file, and writes files that differ; with --check, only lists these files."""
     if release:
         for path, text in released_files().items():
             _bring_about(ROOT / path, text)
@@ -77,7 +78,7 @@ def wire_names() -> list[str]:
 
 
 def generated_files(core: Mapping[str, Any]) -> dict[Path, str]:
-    """Every generated file but core.json: its path in the repository and its text."""
+    """Return every generated file except core.json: path in the repository, and text."""
     return {
         **{CRDS / name: text for name, text in manifests(core).items()},
         CHART / "files/webhooks.yaml": generated.webhooks_file(),
@@ -96,7 +97,7 @@ def differences(root: Path, wanted: Mapping[Path, str]) -> list[Path]:
 
 
 def read_openapi(source: Path) -> dict[str, Any]:
-    """The OpenAPI v3 document of batch/v1, from a saved answer or from the cluster of a kubeconfig."""
+    """Return the OpenAPI v3 document of batch/v1, from a saved response or from the cluster of a kubeconfig."""
     document: dict[str, Any]
     if source.suffix == ".json":
         document = json.loads(source.read_bytes())

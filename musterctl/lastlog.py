@@ -16,7 +16,7 @@ _MOST_BYTES: Final = 4_000
 
 
 def last_line(client: Client, pods: Iterable[Pod]) -> Iterator[str]:
-    """Yield the last line of the log of the pod that failed first; nothing if there is none that the user may read."""
+    """Yield the last line of the log of the pod that failed first, if the user may read such a log."""
     first = first_failure(pods)
     if first is None:
         return

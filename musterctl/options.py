@@ -116,7 +116,7 @@ def where_options(command: Command) -> Command:
 
 
 def duration(_: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """Return a time span in seconds, as a callback of an option; None if the option is not given."""
+    """Parse an option's time span and return it in seconds; None if the option is not given."""
     try:
         return None if value is None else parse_days_s(value)
     except ValueError as error:
@@ -127,11 +127,11 @@ class Submitted(NamedTuple):
     """Priority and times of a new workload."""
 
     priority: JSON
-    """The field for its PriorityClass; empty without one."""
+    """The fields that set the PriorityClass; empty without a class."""
     deadline: JSON
-    """The field for its time limit; empty without one."""
+    """The fields that set the time limit; empty without a limit."""
     annotations: dict[str, str]
-    """The annotation for its expected run time; empty without one."""
+    """The annotation with the expected run time; empty without a time."""
 
 
 NOTHING_SUBMITTED = Submitted({}, {}, {})
@@ -189,16 +189,16 @@ def records_options(command: Command) -> Command:
 
 
 def listing_options(command: F) -> F:
-    """Add -l, -o and -w, as `kubectl get` has them."""
+    """Add the options -l, -o and -w, as in `kubectl get`."""
     selector = click.option("-l", "--selector", default="", help="Label selector, as in kubectl.")
     return with_options(command, selector, table_output_option, watch_option)
 
 
 class WithCommand(click.Command):
-    """A command line whose arguments after `--` are the command of pods."""
+    """A command of `muster` whose arguments after `--` are the command that pods run."""
 
     rest = "COMMAND"
-    """Name of these arguments in the help."""
+    """Name of the arguments after `--` in the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments before the first `--`, and store the arguments after it as `command`."""

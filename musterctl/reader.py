@@ -1,7 +1,7 @@
 """Reader of the input of reports (a dump of a cluster, or a snapshot), and the options of commands that use it.
 
-These are not in `musterctl.cluster` and `musterctl.options`, because importing the planner takes a second of CPU, which
-other commands avoid.
+This module is separate from `musterctl.cluster` and `musterctl.options`, because importing the planner takes a second
+of CPU, which other commands avoid.
 """
 
 import time
@@ -42,7 +42,7 @@ class ClusterReader(NamedTuple):
     def __call__(self) -> ClusterDump:
         """Return a dump of the cluster, or the dump in the snapshot, with the planner's current configuration.
 
-        Raises Forbidden if the user may not list everything.
+        Raise Forbidden if the user may not list all kinds.
         """
         dump = self._dump()
         if self.recovery_s is not None:
@@ -97,7 +97,10 @@ def _loaded(snapshot: Path, config: str) -> ClusterDump:
 
 
 def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
-    """Return a dump of a running cluster, from one list request per kind, so not of a single moment."""
+    """Return a dump of a running cluster.
+
+    Each kind has a separate list request, so the dump is not of a single moment.
+    """
     dump = ClusterDump(time.time(), scheduler_config)
     for fed in FEED:
         resource = served(client, fed.resource) if fed.optional else fed.resource
@@ -113,7 +116,10 @@ def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
 
 
 def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
-    """Return a foreign kind in a version that the cluster serves; None if it serves none, or the user may not ask."""
+    """Return a foreign kind in a version that the cluster serves.
+
+    None if it serves no version, or the user may not read the versions.
+    """
     try:
         version = client.get(extensions.DEFINITIONS, resource.full_name).served(resource.version)
     except (NotFound, Forbidden):
@@ -156,7 +162,7 @@ recovery_option = click.option(
 
 
 def dump_options(command: Command) -> Command:
-    """Add the options of a live dump of the cluster; the command gets `read`, a Reader that makes the dump."""
+    """Add the options of a dump of the cluster; the command gets `read`, a Reader that creates the dump."""
 
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:

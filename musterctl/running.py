@@ -1,4 +1,4 @@
-"""Inputs that a cluster's extenders publish: the planner's configuration, and the signs of suspect nodes."""
+"""Inputs that a cluster's extenders publish: the planner's configuration, and signs of suspect nodes."""
 
 import time
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ DEFAULT_TIMING: Final = "the planner's default timing is used"
 
 
 def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedConfig | Forbidden]:
-    """Return the published data of each node pool's extender, or why the user may not read it."""
+    """Return the published data of each node pool's extender, or the reason why the user may not read it."""
     found: dict[str, PublishedConfig | Forbidden] = {}
     for pool in pools:
         try:
@@ -65,7 +65,7 @@ def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
 
 
 def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
-    """Return the signs of suspect nodes by node pool; print a note about pools for which they are unknown."""
+    """Return the conditions and taints of suspect nodes by node pool; print a note about pools without this data."""
     found: dict[str, Suspects] = {}
     for pool in pools:
         one = published.get(pool)
@@ -79,7 +79,7 @@ def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterab
 
 
 def inputs_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> "dict[str, PublishedInputs]":
-    """Return the published inputs of cycles by node pool; print a note about unknown ones."""
+    """Return the published inputs of cycles by node pool; print a note about pools without this data."""
     from extender.planner.api import published_inputs  # noqa: PLC0415 - as above
 
     found: dict[str, PublishedInputs] = {}

@@ -18,7 +18,7 @@ _ARGUMENTS: Final = {
     ("minRuntime", "reclaimMinRuntime"): ("minruntime", "defaultReclaimMinRuntime"),
     ("kValue",): ("proportion", "kValue"),
 }
-"""Fields of the spec → plugin and argument with the same meaning."""
+"""Maps fields of the spec to the plugin and argument with the same meaning."""
 _IDLE: Final = {
     "args": "it is KAI-Scheduler's command line; `muster config print-defaults extender` has the settings of Muster's",
     "partitionLabelValue": "label nodes and a root queue muster.dev/node-pool (docs/autoscaling.md)",

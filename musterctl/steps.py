@@ -1,4 +1,4 @@
-"""The steps of a verb of `muster.workloads.verbs`, first as a dry run and then for real, at an API server."""
+"""Execution of the steps of a verb (`muster.workloads.verbs`) at an API server, first as a dry run."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from muster.workloads.verbs import Step
 from musterctl.cluster import Failed, failing_as, may_list, whole
 
 STOP_S = 120.0
-"""The longest time that pods of a held workload are waited for."""
+"""Maximum time to wait for the end of a held workload's pods."""
 _POLL_S = 1.2
 """Interval between checks of the pods; longer than admission caches the size of a workload (`webhook.lookup`)."""
 _FIXED = "FieldValueForbidden"
@@ -29,24 +29,24 @@ _FIXED = "FieldValueForbidden"
 
 
 class Target(NamedTuple):
-    """A workload as it was read."""
+    """A workload, as read from the API server."""
 
     kind: WorkloadKind
     workload: JSON
 
     @property
     def name(self) -> str:
-        """Its name in its namespace."""
+        """The workload's namespace and name."""
         return str(self.workload["metadata"]["name"])
 
     @property
     def title(self) -> str:
-        """Kind and name as kubectl writes them."""
+        """The workload's kind and name in kubectl's format."""
         return self.kind.resource.reference(self.name)
 
     @property
     def owner(self) -> str:
-        """The workload that controls it, by whose verbs it changes; "" if it is its user's own."""
+        """The workload that controls this workload and whose verbs change it; "" if no workload does."""
         above = msgspec.convert(self.workload, Object).metadata.controller
         row = row_of(above)
         return row.resource.reference(above.name) if above and row and above.kind not in MAKERS else ""
@@ -54,7 +54,7 @@ class Target(NamedTuple):
 
 @dataclass
 class Acting:
-    """The cluster and the way in which verbs are carried out there."""
+    """The cluster, and the options with which verbs are carried out."""
 
     client: Client
     namespace: str
@@ -67,14 +67,14 @@ class Acting:
         return may_list(self.client, POD_GROUPS, self.namespace)
 
     def forget_groups(self) -> None:
-        """Have the PodGroups listed again when they are needed next."""
+        """Drop the list of PodGroups, so that the next use lists them again."""
         self.__dict__.pop("groups", None)
 
 
 def try_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
-    """Try the steps; return the object as those before the wait leave it.
+    """Try the steps as a dry run; return the object after the steps before the wait.
 
-    What follows the wait is refused now for the pods that will have ended by then, but must have no other mistake.
+    Steps after the wait are refused in the dry run because pods still exist; any other refusal is an error.
     """
     held, result = False, None
     for step in steps:
@@ -96,7 +96,10 @@ def _only_fixed(error: BaseException | None) -> bool:
 
 
 def take_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
-    """Take the steps; return the object as they leave it. The way back is shown if they end while it is held."""
+    """Carry out the steps; return the resulting object.
+
+    If the steps fail while the workload is held, a message shows how to release it.
+    """
     held, done, result = False, False, None
     try:
         for step in steps:
@@ -112,7 +115,7 @@ def take_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Se
 
 
 def _take(acting: Acting, target: Target, step: Step, groups: Sequence[PodGroup], *, dry_run: bool) -> JSON | None:
-    """Make one request; return the object as it is then, if the request shows it."""
+    """Send one request; return the resulting object, if the response contains it."""
     client, space, resource = acting.client, acting.namespace, whole(target.kind.resource)
     meta = target.workload["metadata"]
     uid = {"uid": meta["uid"]} if "uid" in meta else {}

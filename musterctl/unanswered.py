@@ -1,4 +1,4 @@
-"""The message of a command whose API server does not answer: its name, and the command that shows the reason."""
+"""The message of a command if the API server does not answer: the cluster's name, and a command for the reason."""
 
 import os
 from pathlib import Path
@@ -21,7 +21,7 @@ def note_cluster(kubeconfig: Path | None, server: str) -> None:
 
 
 def message_of(context: click.Context, error: Unreachable) -> str:
-    """Return the message: for a plane its name, and a command that shows its parts; for other clusters the address."""
+    """Return the message: for a plane, its name and a command that shows its parts; for other clusters, the address."""
     kubeconfig, server = context.meta.get(_CLUSTER, (None, ""))
     folders = Path(kubeconfig or os.environ.get("KUBECONFIG", "")).resolve().parents
     name = next((name for name in state.names() if state.folder_of(name).resolve() in folders), "")

@@ -22,7 +22,10 @@ def user_options(command: Command) -> Command:
 
 
 def chosen_user(user: str | None, client: Callable[[], Client], *, mine: bool) -> str | None:
-    """Return the creator to show, as admission records it; None for all. With `mine`, the API server is asked."""
+    """Return the creator whose workloads are shown, as admission records it; None for all creators.
+
+    With `mine`, the creator is the user name from the API server.
+    """
     if mine and user:
         raise click.UsageError("--user and --mine do not go together")
     if mine and not (user := user_of(client())):
@@ -31,7 +34,7 @@ def chosen_user(user: str | None, client: Callable[[], Client], *, mine: bool) -
 
 
 def user_of(client: Client | None) -> str:
-    """Return the user name that the API server reports for this user; "" without a cluster or an answer."""
+    """Return the user's name, as the API server reports it; "" without a cluster or an answer."""
     if client is None:
         return ""
     with closing(client), suppress(APIError):

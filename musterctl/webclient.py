@@ -17,7 +17,7 @@ from muster.process.hosts import is_loopback
 from musterctl.cluster import Where
 
 _S = 60.0
-"""Timeout of a report: in a large cluster it takes seconds, and other users' reports may precede it."""
+"""Timeout of a report, which takes seconds in a large cluster, and may wait for other users' reports."""
 
 
 class WebServer(NamedTuple):
@@ -38,7 +38,7 @@ class WebServer(NamedTuple):
     def get(self, where: Where, path: str, query: Mapping[str, str], wanted: Any) -> Any:
         """Return the server's answer as `wanted`.
 
-        Raise ClickException if there is no answer, and APIError if it refuses.
+        Raise ClickException if there is no answer, and APIError if the server refuses.
         """
         with closing(self._client(where)) as client:
             answer = client.request("GET", path, query=dict(query), timeout_s=_S)

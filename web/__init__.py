@@ -6,5 +6,6 @@ identifies users, and `rights` checks their rights. `security` guards requests, 
 and scripts. `serving` starts the server: in a cluster as a separate process (`main`), on a laptop by `muster web`.
 
 No data of a namespace outside the caller's scope leaves the server, and each page works without scripts. The package
-makes no decisions: `gangs` computes its rows, and `extender.explain` its reports. It must not import musterctl.
+makes no decisions: `gangs` computes its rows, and `extender.explain` its reports. The package must not import
+musterctl.
 """

@@ -1,6 +1,6 @@
 """Suspending, resuming and deleting Jobs and TrainJobs, with the user's own token and rights, never with the server's.
 
-The user confirms each action first. It only affects the confirmed object, not a newer object of the same name.
+The user confirms each action first. An action only affects the confirmed object, not a newer object of the same name.
 """
 
 import re
@@ -30,14 +30,14 @@ class PageAction(NamedTuple):
     name: str
     resource: Resource[Any]
     needs: tuple[tuple[str, Resource[Any]], ...]
-    """Verb and kind of each right that it needs."""
+    """Verb and kind of each right that the action needs."""
     text: str
-    """A sentence that describes its effect."""
+    """A sentence that describes the action's effect."""
     does: Does
 
     @property
     def title(self) -> str:
-        """The label of its button."""
+        """The label of the action's button."""
         return self.name.capitalize()
 
     def path(self, namespace: str, name: str) -> str:

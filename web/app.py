@@ -34,12 +34,12 @@ _FIELDS = 50
 
 
 class Page(NamedTuple):
-    """One path; its function runs in a thread, and may block."""
+    """One path with its function, which runs in a thread and may block."""
 
     path: str
     answer: Callable[[RequestContext], Response]
     title: str = ""
-    """Its name in the navigation; empty if it is not listed there."""
+    """The page's name in the navigation; empty if the navigation does not list it."""
     method: str = "GET"
     """The HTTP method: POST for changes, whose origin is checked."""
 
@@ -130,7 +130,10 @@ def _signing_in(site: Site, request: Request, status: int, message: str) -> Resp
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form; of equal names the last one counts. HTTPException for a form that is too long."""
+    """Return the fields of a form; among equal names, the last field counts.
+
+    Raise HTTPException for a form that is too long.
+    """
     body = b""
     async for part in request.stream():
         body += part

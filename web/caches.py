@@ -38,7 +38,7 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
     *(POD_GROUPS, PODS, PLACEMENTS, JOBS, TRAIN_JOBS),
     *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
 )
-"""Kinds from which rows are made; a change of one of them rebuilds the rows of its namespace."""
+"""Kinds that rows are computed from; a change of such an object rebuilds the rows of its namespace."""
 _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (JOBS, TRAIN_JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 """Kinds whose objects tenants can make large, with the same memory limits per namespace as in the extender."""
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
@@ -94,13 +94,13 @@ class PageCaches:
         self.total = 0
         """Number of all changes."""
         self._changes: Counter[str] = Counter()
-        """Namespace → the number of the last change of an object in it."""
+        """Maps a namespace to the number of the last change of an object in it."""
         self._kinds: Counter[Resource[Any]] = Counter()
         """Changes of objects of each kind."""
         self._dirty: Counter[str] = Counter()
         self._made: dict[str, _NamespaceRows] = {}
         self._generation: Counter[str] = Counter()
-        """Namespace → the number of the last change of its rows."""
+        """Maps a namespace to the number of the last change of its rows."""
 
     def mirror(self, resource: Resource[T]) -> Mirror[Any]:
         """Return the handler of a kind that every cluster serves."""
@@ -144,7 +144,7 @@ class PageCaches:
         return self._stores[resource].get(f"{namespace}/{name}" if namespace else name)
 
     def namespaces(self) -> list[str]:
-        """Return the names of namespaces that have, or had, objects from which rows are made.
+        """Return the names of namespaces that have, or had, objects for rows.
 
         Deleted namespaces are left out, because the number of namespaces to check is limited.
         """
@@ -152,7 +152,10 @@ class PageCaches:
             return sorted(self._dirty)
 
     def scope_of(self, namespaces: Iterable[str]) -> Scope:
-        """Return a caller's scope: namespaces, each from its creation on; one that is not cached yet is a new one."""
+        """Return a caller's scope: namespaces, each from its creation on.
+
+        A namespace that is not cached yet counts as new.
+        """
         known = {name: self.get(NAMESPACES, name) for name in namespaces}
         created = {name: each.metadata.creation_timestamp if each else None for name, each in known.items()}
         return Scope.from_creation(created, time.time())
@@ -244,7 +247,7 @@ class PageCaches:
             self._forget_gone(old.metadata.name if resource is NAMESPACES else namespace)
 
     def _forget_gone(self, namespace: str) -> None:
-        """Forget a deleted namespace together with the last object in it."""
+        """Drop the data of a deleted namespace together with the last object in it."""
         with self._lock:  # changes during this time are recorded afterwards
             there = self.get(NAMESPACES, namespace) is not None
             if there or any(self._stores[kind].keys_by_index(_BY_NAMESPACE, namespace) for kind in _OF_ROWS):

@@ -33,7 +33,7 @@ FORWARDED: Final = "x-forwarded-access-token"
 TOKEN_BYTES: Final = 3800
 """Maximum length of a token, because browsers do not store longer cookies."""
 NAMESPACES: Final = 1000
-"""Maximum number of namespaces to check for one user, those with gangs first; each costs a request per minute."""
+"""Maximum number of namespaces to check for one user, namespaces with gangs first; each costs a request per minute."""
 _AT_ONCE: Final = 8
 """Maximum number of concurrent checks of namespaces, for all users together."""
 _PATIENCE_S: Final = 5.0

@@ -78,5 +78,5 @@ class RequestContext:
         return HTTPException(HTTPStatus.FORBIDDEN, why)
 
     def missing(self, what: str) -> HTTPException:
-        """Return the error for an object that does not exist, or that the caller may not see; both are the same."""
+        """Return the same error for an object that does not exist and for an object that the caller may not see."""
         return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

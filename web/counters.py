@@ -23,7 +23,7 @@ LIVE: Final = "/live"
 
 
 def pages_of(routes: Iterable[BaseRoute]) -> Mapping[Any, str]:
-    """Return endpoint → its path with placeholders for namespaces and names: /gangs/{namespace}/{name}."""
+    """Return the path of each endpoint, with placeholders for namespaces and names: /gangs/{namespace}/{name}."""
     found: dict[Any, str] = {}
     for route in routes:
         if isinstance(route, Route):

@@ -30,7 +30,7 @@ UNREADABLE: Final = (
     "what the scheduler's extender runs with cannot be read; the cluster's administrator can find the reason"
 )
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
-"""Kinds that a question may name. A gang's status changes when its pods change."""
+"""Kinds that a question may name. Pods are not needed, because a gang's status changes when its pods change."""
 
 
 class Explained(NamedTuple):
@@ -38,7 +38,7 @@ class Explained(NamedTuple):
 
     report: GangReport | PodReport
     at: float
-    """In seconds since the epoch."""
+    """Time of the cluster state, in seconds since the epoch."""
 
 
 class _ExplainedCluster:
@@ -71,7 +71,7 @@ class Explainer:
     def __init__(self, caches: PageCaches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
         self._caches = caches
         self._prepare = prepare
-        """Adds the inputs of the running extenders to a dump."""
+        """Add the inputs of the running extenders to a dump."""
         self._slots = SlowWork("are explained")
         self._cluster: StaleWhileRevalidate[_ExplainedCluster] = StaleWhileRevalidate()
         self._dump: StaleWhileRevalidate[ClusterDump] = StaleWhileRevalidate()
@@ -128,7 +128,7 @@ class Explainer:
         return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
-        """Return the text for a gang of another namespace: its queue, if the reader may know it, and no size."""
+        """Return the text for a gang of another namespace: its queue if the reader may see it, and no size."""
         row = next((row for row in self._caches.rows(namespace) if name in {row.name, row.gang}), None)
         if row is None:
             return "something of another namespace"
@@ -136,7 +136,7 @@ class Explainer:
 
 
 def _named(items: Iterable[meta.Object], namespace: str, name: str) -> dict[str, str]:
-    """Return UID → resource version of the objects with this name, or with an owner of this name."""
+    """Return the resource versions, by UID, of the objects with this name, or with an owner of this name."""
     return {
         each.metadata.uid: each.metadata.resource_version
         for each in items

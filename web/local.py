@@ -57,7 +57,7 @@ class LocalCallers:
         self._answers = Remembered()
 
     def credentials_of(self, request: Request) -> str:
-        """Return nothing: there is one caller."""
+        """Return no key, because there is only one caller."""
         _ = request
         return ""
 

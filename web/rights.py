@@ -30,7 +30,7 @@ class Remembered:
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
         self._clock, self._most = clock, most
         self._of: dict[str, OrderedDict[Hashable, tuple[float, Any]]] = {}
-        """User → question → time and answer, oldest first."""
+        """Maps a user and a question to the time and the answer, oldest first."""
         self._total, self._swept_s = 0, clock()
         self._lock = threading.Lock()
 

@@ -55,7 +55,7 @@ class Guard:
 
 
 def refusal(method: str, headers: Headers, *, on_loopback: bool) -> str:
-    """Return the reason why a request is refused; empty if it is not.
+    """Return the reason why a request is refused; empty if it is accepted.
 
     A page of another site can make a browser send a request. If the site has pointed its own name at this machine (DNS
     rebinding), the Host header shows that name. If the site sends a form, Sec-Fetch-Site or Origin shows that. A

@@ -45,7 +45,10 @@ _POLL_S: Final = 0.2
 def serve_locally(
     client: Client, port: int, namespace: str, show: Callable[[str], None], history: HistoryStore | None = None
 ) -> None:
-    """Serve on loopback until SIGINT or SIGTERM; call `show` with the URL. OSError if the port is not available."""
+    """Serve on loopback until SIGINT or SIGTERM; call `show` with the URL.
+
+    Raise OSError if the port is not available.
+    """
     prepare()
     reach = reach_of(client, namespace)
     caches = PageCaches(client, reach, namespace)
@@ -90,7 +93,10 @@ class ForAll:
 
 
 def serve_for_all(config: ClientConfig, how: ForAll) -> None:
-    """Serve over TLS until SIGTERM. ConfigurationError for credentials with which users could not be distinguished."""
+    """Serve over TLS until SIGTERM.
+
+    Raise ConfigurationError for credentials with which users could not be distinguished.
+    """
     if config.certificate:
         raise ConfigurationError(
             "the page would act for its users with the certificate of this kubeconfig: "
@@ -141,7 +147,10 @@ def _warm(site: Site) -> None:
 
 
 def past_of(site: Site) -> list[str]:
-    """Return the namespaces in the history; none if it does not answer, which its own pages report."""
+    """Return the namespaces in the history.
+
+    An empty result if the history does not answer, which its own pages report.
+    """
     try:
         return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []
     except StoreError as error:
@@ -152,7 +161,7 @@ def past_of(site: Site) -> list[str]:
 def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> None:
     """Add the inputs of the pools' extenders to a dump; for unreadable or unusable inputs the defaults apply.
 
-    The usage of queues for their budgets is also added.
+    Also add the usage of queues for their budgets.
     """
     try:
         dump.usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})

@@ -32,7 +32,7 @@ from web.view import Caller
 
 HERE: Final = Path(__file__).parent
 LIVE: Final = ("vendor/htmx.min.js", "vendor/sse.min.js")
-"""The scripts of live updates, from npm (`make setup` brings them); pages work without."""
+"""The scripts of live updates, which `make setup` downloads from npm; pages work without these scripts."""
 Gang = tuple[str, str]
 """Namespace and name of a PodGroup."""
 
@@ -44,7 +44,10 @@ class Callers(Protocol):
         """Return the key of a request's credentials, unchecked; HTTPException 401 if there are none."""
 
     def account_of(self, request: Request) -> str:
-        """Return the account of the caller; HTTPException 401 for an unknown one. May block, so call it in a thread."""
+        """Return the account of the caller; HTTPException 401 for an unknown caller.
+
+        The method may block, so call it in a thread.
+        """
 
     def caller_of(self, request: Request) -> Caller:
         """Return the caller with their rights; HTTPException as for the account, or 403. May block for seconds."""
@@ -60,7 +63,10 @@ class Callers(Protocol):
 
 
 async def account_of(callers: Callers, request: Request, threads: Threads) -> str:
-    """Return the caller's account. Only this check counts per token; all further work shares the account's threads."""
+    """Return the caller's account.
+
+    Only the identification is limited per token; all further work is limited per account.
+    """
     return await threads.run(callers.credentials_of(request), partial(callers.account_of, request))
 
 
@@ -117,7 +123,7 @@ class Forecasts:
     def with_forecasts(self, gangs: Sequence[rows.GangRow]) -> list[rows.GangRow]:
         """Return the rows, with the known intervals of waiting gangs.
 
-        Intervals are computed from gangs of all namespaces, so they are only for callers who may see these.
+        Intervals are computed from gangs of all namespaces, so they are only for callers who may see all namespaces.
         """
         known = self._known.value(self._caches.total, self._played)
         return [_with(row, known.get((row.namespace, row.gang))) for row in gangs]
@@ -159,7 +165,7 @@ class Site:
         self.explainer = Explainer(caches, prepare)
         self.forecasts = Forecasts(caches, now)
         self.not_ready = not_ready or caches.not_ready
-        """Returns a sentence while there is no data to show, or no current data."""
+        """Return a sentence while there is no data to show, or no current data."""
         self.now = now
         """The time of day, in seconds since the epoch."""
         self.history = history
@@ -171,7 +177,7 @@ class Site:
         }
         """Usage of queues in the periods of budgets."""
         self.closing = False
-        """True once the server stops: streams end then."""
+        """True once the server stops, so that streams end."""
         self.assets = Assets(HERE / "static")
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"),
@@ -183,7 +189,7 @@ class Site:
         self._templates.globals |= {"assets": self.assets, "signs_in": isinstance(callers, SigningIn)}
 
     def require_ready(self) -> None:
-        """Raise HTTPException 503 while not ready; what a caller may see is unknown before the caches are filled."""
+        """Raise HTTPException 503 while the caches are not filled, because callers' rights are unknown before that."""
         if why := self.not_ready():
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"})
 

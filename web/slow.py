@@ -31,7 +31,7 @@ THREADS_EACH: Final = 8
 
 
 class StaleWhileRevalidate(Generic[T]):
-    """Cache of one value: while a slow one is recomputed, readers get the value before; thread-safe."""
+    """Thread-safe cache of one value: while a slow value is recomputed, readers get the previous value."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -97,7 +97,10 @@ class SlowWork:
 
     @contextmanager
     def taken(self, account: str) -> Iterator[None]:
-        """Wait for the lock, and hold it; HTTPException 429 if too many requests wait, or one waits too long."""
+        """Wait for the lock, and hold it.
+
+        HTTPException 429 if too many requests wait, or this request waits too long.
+        """
         with self._lock:
             if self._held[account] >= self._each:
                 raise self._later(f"{self._each} of your requests {self._what}")

@@ -26,7 +26,7 @@ from web.slow import Threads
 from web.view import View
 
 POLL_S: Final = 1.0
-"""Interval between two checks, and so between two events."""
+"""Interval between two checks, and thus between two events."""
 HEARTBEAT_S: Final = 30.0
 """Interval between keep-alives of an idle stream, because proxies close silent connections."""
 MOST: Final = 500
@@ -48,7 +48,10 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     def refuse(self, name: str) -> None:
-        """Raise HTTPException 429 if an account may have no more streams. Runs on the loop, like all methods here."""
+        """Raise HTTPException 429 if an account may have no more streams.
+
+        The method runs on the event loop, like all methods of this class.
+        """
         if self._open[name] >= self._each:
             why = f"you have {self._each} pages open that follow changes, which is the most: close some"
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)

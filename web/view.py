@@ -18,7 +18,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     """One user of the API server, with their rights."""
 
     name: str = ""
-    """Their name in the API server; empty on loopback, where it is the user who has started the page."""
+    """The user's name in the API server; empty on loopback, where the user has started the page."""
     scope: Scope = field(default_factory=Scope)
     """The namespaces whose gangs they may list."""
     nodes: bool = True
@@ -81,7 +81,7 @@ class View:
     def mark(self, page: str) -> tuple[int, ...]:
         """Return numbers that change whenever the content of a page may have changed for this caller.
 
-        Pages are `queues`, `topology` and `gang/NAMESPACE`; any other name is treated as a page of rows.
+        Pages are `queues`, `topology` and `gang/NAMESPACE`; any other name counts as a page of rows.
         """
         kind, _, namespace = page.partition("/")
         if kind == "gang":

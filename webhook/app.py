@@ -37,7 +37,7 @@ SECONDS = Histogram(
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 10),
 )
 _PARTS = frozenset({"Pod", "PodGroup"})
-"""Kinds that are parts of a workload."""
+"""Kinds of objects that are parts of a workload."""
 
 
 def routes(
@@ -49,7 +49,9 @@ def routes(
     target: Target = "Job",
     durable_history: bool = True,
 ) -> dict[str, Handler]:
-    """Return the handler of each path. `marks`: pods get marker resources; `target` creates the pods of TrainJobs.
+    """Return the handler of each path.
+
+    With `marks`, pods get marker resources; `target` is the kind that creates the pods of TrainJobs.
 
     Without a `durable_history`, budgets cause warnings.
     """
@@ -147,7 +149,10 @@ def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s
 
 
 def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -> tuple[bytes, str]:
-    """Return the response, and its outcome in one word. Any failure causes a refusal: no object may pass unchecked."""
+    """Return the response, and the outcome of the review as one word.
+
+    Any failure causes a refusal: no object may pass unchecked.
+    """
     bound = log.bind(
         uid=request.uid,
         route=route,

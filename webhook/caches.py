@@ -59,11 +59,11 @@ class Cached(Generic[T]):
 
     @property
     def kind(self) -> str:
-        """The name of the kind on the page of the health checks, e.g. `jobs.batch`."""
+        """The name of the kind in health checks, e.g. `jobs.batch`."""
         return f"{self._resource.plural}.{self._resource.group}".rstrip(".")
 
     def get(self, name: str, namespace: str = "", *, uid: str = "") -> T | None:
-        """Return the object; with `uid`, only the one with that UID, even if the cache is stale."""
+        """Return the object; with `uid`, only an object with that UID, even if the cache is stale."""
         found = self.store.get(f"{namespace}/{name}" if namespace else name)
         if found is None or uid not in {"", found.metadata.uid}:
             found = self.live(name, namespace)
@@ -103,13 +103,14 @@ class OwnerLookup:
         self._recent = TTLCache[tuple[Resource[Any], str, str], bytes, float](
             _MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len
         )
-        """By kind, namespace and UID: a tenant can write any UID into a reference, and must not see other tenants'
-        owners."""
+        """Owners by kind, namespace and UID: a tenant can write any UID into a reference, and must not see other
+        tenants' owners.
+        """
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner, from the API server if the cache lacks it or has another UID under its name.
 
-        The cached owner is also read again if it wants no pods, because a new pod shows that the cache is behind.
+        A cached owner with zero replicas is also read again, because a new pod shows that the cache is behind.
         """
         which = (source, namespace, owner.uid)
         with self._lock:

@@ -29,7 +29,7 @@ _OF_A_JOB: Final = (
 
 
 def quoted(text: str) -> str:
-    """Return a string literal: JSON's escapes are CEL's too, except beyond Unicode's first plane, which needs none."""
+    """Return a CEL string literal, with the escapes of JSON, except for characters beyond Unicode's first plane."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -59,7 +59,7 @@ def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
 
 
 def of_native(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Return the conditions for members of native PodGroups with Muster's scheduler that are not sent otherwise."""
+    """Return the conditions for members of native PodGroups with Muster's scheduler that no other condition selects."""
     return (("asks-for-muster", IN_A_NATIVE_GROUP), _NO_GATE, *_of_no(groups))
 
 
@@ -117,7 +117,7 @@ _MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"
 
 
 def _has_muster_label(metadata: str) -> str:
-    """Return an expression that is true if this metadata has any label of Muster's domain or of a similar one.
+    """Return an expression that is true if this metadata has any label of Muster's domain or of a similar domain.
 
     Unknown labels, and labels written as annotations, cause warnings.
     """
@@ -127,7 +127,7 @@ def _has_muster_label(metadata: str) -> str:
 
 
 def _template_has_muster_label(path: Path, node: str = "object") -> str:
-    """Return an expression that is true if a pod template at this path in the object has such a label."""
+    """Return an expression that is true if the pod template at this path has a label of a domain like Muster's."""
     if not path:
         return f"(has({node}.metadata) && {_has_muster_label(f'{node}.metadata')})"
     if path[0] == "*":

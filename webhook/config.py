@@ -54,7 +54,7 @@ class _PodSelection(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _WrittenGroup(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """A group as its author writes it, from which a `ResourceGroup` is built."""
+    """A group as written in the file, from which a `ResourceGroup` is built."""
 
     resource_group: str
     object: _PodSelection | None = None
@@ -62,7 +62,7 @@ class _WrittenGroup(msgspec.Struct, forbid_unknown_fields=True, rename="camel", 
     tolerations: list[Toleration] = []
     labels: dict[str, str] = {}
     affinity: Any = None
-    """A mapping, or one as text."""
+    """A mapping, or the text of a mapping."""
 
 
 class _GroupsFile(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -107,7 +107,7 @@ def parse(text: str) -> tuple[ResourceGroup, ...]:
 def _read_yaml(text: str) -> Any:
     """Return the content of YAML, with empty as an empty mapping.
 
-    ValueError explains in one line why it cannot be read.
+    The ValueError explains in one line why the content cannot be read.
     """
     try:
         return without_nulls(yaml.safe_load(text) or {})

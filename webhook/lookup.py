@@ -72,7 +72,10 @@ class NamespaceQueues:
         return self._labels
 
     def barrier(self, name: str) -> NamespaceObstacle | None:
-        """Return the reason why the namespace may not use a queue; None if it may, APIError if this is not known."""
+        """Return the reason why the namespace may not use a queue, or None if it may use the queue.
+
+        Raise APIError if this is unknown.
+        """
         return barrier(name, self._namespace, self.namespace_labels, self._queues.get)
 
     def refusal(self, path: str, name: str) -> list[FieldError]:
@@ -98,7 +101,7 @@ class Namespaces(Protocol):
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
         """Return a namespace's metadata, empty if it was deleted.
 
-        With `with_queue`, a cache without that label is known to be stale.
+        With `with_queue`, a cached namespace without a queue label is known to be stale.
         """
 
 
@@ -118,17 +121,17 @@ class Lookups:
     namespaces: Namespaces
     runtimes: TrainingRuntimes
     dry_runs: DryRuns | None = None
-    """None without an API server for dry runs."""
+    """Dry runs of pods; None without an API server."""
     rights: Rights | None = None
-    """None without an API server that knows the rights of users."""
+    """Checks of users' rights; None without an API server."""
     services: Services | None = None
-    """None without an API server that has Services."""
+    """Look-ups of Services; None without an API server."""
     claims: Callable[[str], Claims] = lambda _namespace: no_claims
     """The requests of the claims of a namespace's pods."""
     placements: Callable[[str, str], Placement | None] | None = None
-    """The placement of a name in a namespace, as the API server has it now; None without an API server."""
+    """Look-up of the current placement with a name in a namespace, from the API server; None without an API server."""
     native_groups: Callable[[], bool] | None = None
-    """True while gangs are published as Kubernetes' own PodGroups; None if they never are."""
+    """True while gangs are published as Kubernetes' own PodGroups; None if they are never published."""
 
     def queues_for(self, namespace: str) -> NamespaceQueues:
         """Return the queues as this namespace sees them."""

@@ -1,10 +1,10 @@
 """The webhook configurations: which objects the API server sends to which route. Only objects that opt in are sent.
 
 The webhook fails closed: while it does not respond, the API server refuses the objects that it would have sent, except
-namespaces, for which there are only warnings. Therefore, the tables below determine the effect of an outage, and each
-entry selects as few objects as possible. It selects by labels if a label is the reason, otherwise by CEL conditions
-(`conditions`), and never in the namespaces that a cluster needs to start. Entries that change pods do not overlap,
-because an object that matches two entries is sent twice.
+namespaces, for which there are only warnings. The tables below therefore determine the effect of an outage, and each
+entry selects as few objects as possible. An entry selects by labels if a label is the reason, otherwise by CEL
+conditions (`conditions`). No entry selects objects in the namespaces that a cluster needs to start. Entries that change
+pods do not overlap, because an object that matches two entries is sent twice.
 """
 
 from base64 import b64encode
@@ -34,7 +34,7 @@ from webhook.validate.workload import VALIDATED
 NAME = names.WEBHOOKS
 TIMEOUT_S = 10
 SHORT_TIMEOUT_S = 2
-"""For requests that need no answer: no autoscaler should wait long for one."""
+"""Timeout of requests that need no answer, because no autoscaler should wait long for an answer."""
 _CHANGES = ("CREATE", "UPDATE")
 
 Expression = dict[str, Any]
@@ -87,7 +87,7 @@ _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
     """Yield the entries for a kind whose labels are copied to its pods.
 
-    By its own labels, and by its namespace's labels.
+    The first entry selects by the object's own labels, the second by its namespace's labels.
     """
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
     yield _Webhook(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
@@ -99,9 +99,10 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
 
 
 def _signed(kind: WorkloadKind, silent: Conditions = ()) -> Iterator[_Webhook]:
-    """Yield the entries of a kind that gets nothing but its creator: for its templates, and for its namespace.
+    """Yield the entries of a kind that only gets its creator: an entry by its templates, and an entry by its namespace.
 
-    Its pods count for a queue, and so for a limit per user. A pod that belongs to a node has no queue by its namespace.
+    Its pods count for a queue, and so for a limit per user. A pod that belongs to a node gets no queue from its
+    namespace.
     """
     name, templates = _name(kind.resource), conditions.template_labelled(kind)
     by_user = (*silent, conditions.OF_NO_CONTROLLER)

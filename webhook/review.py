@@ -31,7 +31,8 @@ K = TypeVar("K", bound="_HasSpec")
 
 MAX_BODY_BYTES = 5 * 1024 * 1024
 """The API server accepts objects of 3 MiB and stores 1.5 MiB, and the review of an update contains both versions. With
-a lower limit, the largest objects could be neither changed nor deleted."""
+a lower limit, clients could neither change nor delete the largest objects.
+"""
 CONTENT_TYPE = "application/json"
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 """Errors of decoding arbitrary bytes."""
@@ -40,11 +41,11 @@ DEFAULT_S = 10.0
 LOOKUP_S = 4.0
 """Maximum time for one look-up; a review may need two."""
 MARGIN_S = 0.5
-"""Time reserved for the response itself."""
+"""Time that is reserved for the response itself."""
 _MOST_CHARS = 32_768
 """Maximum length of the errors in a response."""
 MOST_WARNINGS = 100
-"""Maximum number of errors in a response; more are not computed."""
+"""Maximum number of errors in a response; further errors are not computed."""
 _MOST_OF_A_WARNING = 1_000
 """Characters. The API server forwards 4,096 bytes of warnings in total."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}

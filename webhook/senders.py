@@ -1,9 +1,9 @@
-"""Senders of reviews: an API server that has presented a certificate, or any client of the port.
+"""Senders of reviews: an API server with a client certificate, or any client of the port.
 
 Requests to the API server are counted by the sender's address and by the named user, because reviews of all users come
-from the API server's address. Therefore, neither a sender nor a user can use up Muster's share of the API server or the
-time of other reviews. Without a certificate a review proves nothing, because any pod can forge its `userInfo`, so
-answers contain nothing that the sender may not know.
+from the API server's address. For this reason, neither a sender nor a user can use up Muster's share of the API server
+or the time of other reviews. Without a certificate a review proves nothing, because any pod can forge its `userInfo`,
+so answers contain nothing that the sender may not know.
 """
 
 import threading
@@ -26,7 +26,7 @@ RESERVE: Final = 500.0
 USER_RATE: Final = 10.0
 """Requests per second up to which a user counts as one with few requests."""
 MOST_REMEMBERED: Final = 4096
-"""Maximum number of counted addresses and users; the least recent one is forgotten first."""
+"""Maximum number of counted addresses and users; the least recent entry is dropped first."""
 
 _LONGEST: Final = 253
 ACCOUNT: Final = "system:serviceaccount:"
@@ -34,9 +34,9 @@ CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 
 
 class Senders:
-    """The senders of reviews, with the remaining requests of each address and of each user there. Thread-safe.
+    """The senders of reviews, with the remaining requests of each address, and of each user at an address. Thread-safe.
 
-    The remaining requests refill over time. `certified`: each sender has presented a certificate.
+    The number of remaining requests grows again over time. `certified`: each sender has presented a certificate.
     """
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic, *, certified: bool = False) -> None:
@@ -44,7 +44,9 @@ class Senders:
         self._now_s = monotonic_s
         self._lock = threading.Lock()
         self._left: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
-        """Address, or address and user → remaining requests and the time of the count, least recent first."""
+        """Maps an address, or an address and a user, to the remaining requests and the time of the count, least recent
+        first.
+        """
 
     @contextmanager
     def review(self, peer: str, request: AdmissionRequest) -> Iterator[None]:
@@ -56,9 +58,10 @@ class Senders:
             _reviewed.reset(token)
 
     def count_question(self, peer: str, user: str) -> None:
-        """Count a request of this user at this address; raises TooManyRequests if there is none left for the user.
+        """Count a request of this user at this address; raise TooManyRequests if the user has no request left.
 
-        The more requests a user has made, the more must be left: the last ones are for users with few requests.
+        The more requests a user has made, the more requests must remain: the last requests are reserved for users with
+        few requests.
         """
         with self._lock:
             now_s = self._now_s()
@@ -94,7 +97,7 @@ def charged(request: AdmissionRequest) -> str:
 
 
 def is_known() -> bool:
-    """Return True if the review comes from an API server, so that its `userInfo` is the user's."""
+    """Return True if the review comes from an API server, so that its `userInfo` is not forged."""
     reviewed = _reviewed.get()
     return reviewed is None or reviewed[0].certified
 
@@ -114,7 +117,10 @@ def listed(queues: Sequence[str]) -> str:
 
 
 def may_be_controller(request: AdmissionRequest) -> bool:
-    """Return True if a controller may have sent an object with an owner: offline, where no user is known, always."""
+    """Return True if a controller may have sent an object with an owner.
+
+    Offline, where no user is known, this is always possible.
+    """
     return not request.user_info.username or is_controller(request, owned=True)
 
 

@@ -23,14 +23,14 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     key_file: str = "/etc/muster/tls/tls.key"
     """Private key of the serving certificate (PEM)."""
     client_ca_file: str = ""
-    """Authority (PEM) of client certificates. If set, the webhook only accepts clients with a certificate signed by it,
-    which the API server can be configured to present. If empty, as in most clusters, the webhook accepts all clients,
+    """Authority (PEM) of client certificates. If set, the webhook only accepts clients with a certificate of this
+    authority; configure the API server to present one. If empty, as in most clusters, the webhook accepts all clients,
     and neither lists queues nor quotes quotas (docs/security.md)."""
     mark_pods: bool = False
     """Whether to mark the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
     kube-scheduler that also serves other pods. Muster's own kube-scheduler needs no marks."""
     config: str | None = None
-    """File with resource groups, in the YAML format of Volcano's admission. It is read once, at startup. None: no
+    """File with resource groups, in the YAML format of Volcano's admission. The file is read once, at startup. None: no
     groups."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """Kind that the controller creates for TrainJobs; the webhook refuses fields that this kind does not support."""

@@ -1,7 +1,7 @@
 """The chart's files: the manifests in them that `muster up` installs too, kube-scheduler's configurations, and helm.
 
-If the extender's URL is an https URL, kube-scheduler presents a client certificate. It reads this certificate again for
-each connection, but reads the extender's authorities only when it starts.
+If the extender's URL is an https URL, kube-scheduler presents a client certificate. kube-scheduler reads this
+certificate again for each connection, but reads the extender's authorities only when it starts.
 """
 
 import subprocess
@@ -64,7 +64,7 @@ def render(*, namespace: str = SYSTEM_NAMESPACE, values: Sequence[Path] = (), ar
 
 
 def _metadata(namespace: str, manifests: str) -> dict[str, Any]:
-    """Return the namespace's metadata; the namespace enforces `restricted` unless pods need the node's network."""
+    """Return the metadata of a namespace that enforces `restricted`, unless pods need the node's network."""
     return {"name": namespace} | ({} if "hostNetwork: true" in manifests else {"labels": RESTRICTED})
 
 

@@ -1,7 +1,7 @@
 """Files that `make generate` derives from code (values.yaml, the webhook configurations), and tables of two pages.
 
-The chart's schema (`charts/muster/values.schema.json`), which helm checks a user's values against, has the one
-description and default of each value. The chart's roles have the reason of each right.
+The chart's schema (`charts/muster/values.schema.json`) has the only description and default of each value; helm checks
+a user's values against this schema. The chart's roles have the reason of each right.
 """
 
 import json
@@ -91,7 +91,7 @@ def rule_rows(rules: Iterable[RoleRule]) -> Iterator[tuple[str, ...]]:
 
 
 def command_rows() -> Iterator[tuple[str, ...]]:
-    """Yield a row for each command: its role, the rights that it needs, and further rights with which it shows more."""
+    """Yield a row for each command: its role, its required rights, and additional rights with which it shows more."""
     for each in rights_of_commands():
         yield each.command, f"`{each.role}`", _rights(each.needs), _rights(each.more)
 

@@ -3,12 +3,12 @@
 `charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, whose rules also give
 their reason. helm and `muster up` fill in the same four names, so both install the same roles.
 
-kube-scheduler and the extender share a pod, hence a ServiceAccount. They still have separate files, so that tests can
-check the rights of each.
+kube-scheduler and the extender share a pod, hence a ServiceAccount. Both still have separate files, so that tests can
+check the rights of each process.
 
 `commands.yaml` lists the rights that each user command needs; docs/rights.md shows the table, and tests verify it. A
-command always uses the rights in `needs`; without those in `more` it shows less. A RoleBinding of `role` grants the
-rights on namespaced kinds, for one namespace. Rights on cluster-scoped kinds need a ClusterRoleBinding of
+command always uses the rights in `needs`; without the rights in `more` it shows less. A RoleBinding of `role` grants
+the rights on namespaced kinds, for one namespace. Rights on cluster-scoped kinds need a ClusterRoleBinding of
 `muster-view-queues`. Commands that are not in the file need `muster-admin`, or are for local planes.
 """
 
@@ -46,7 +46,7 @@ class RoleRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     resource_names: tuple[str, ...] = ()
-    """Names of the only objects that the rule covers; empty means all objects."""
+    """Names of the objects to which the rule is limited; empty means all objects."""
     implicit: bool = False
     """True for a right that is checked within other requests, by admission or by an apply that creates an object.
 
@@ -109,7 +109,7 @@ def rules(of: str) -> tuple[RoleRule, ...]:
 
 
 def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return ServiceAccounts with their roles, and roles for users; `lease` is a foreign scheduler's."""
+    """Return ServiceAccounts with their roles, and roles for users; `lease` is the Lease of a foreign scheduler."""
     processes = [process for account in accounts for process in account.processes]
     if len(set(processes)) < len(processes):
         raise ValueError(f"{', '.join(processes)}: a process may have only one account")

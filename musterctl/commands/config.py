@@ -205,7 +205,7 @@ def render(
 ) -> None:
     """Prints the manifests of the Helm chart.
 
-    Apply them with `kubectl apply --server-side -f -`.
+    Apply the manifests with `kubectl apply --server-side -f -`.
     """
     arguments = [*(f"--set={each}" for each in settings), *(f"--set-file={each}" for each in files)]
     if kubernetes_version:

@@ -42,12 +42,12 @@ _COLUMNS = columns(Shown(NAMESPACE, output="table"))
 TIMEOUT_S = 120.0
 POLL_S = 0.2
 RUN_S = 8
-"""Run time of the demo's pods. In the examples they run for minutes, so that users can look at them."""
+"""Run time of the demo's pods. In the examples, pods run for minutes, so that users can inspect them."""
 _RUN = re.compile(r"(kwok\.muster\.dev/run-seconds: ).*")
 
 
 class ExpectedEvents:
-    """The events of the demo, ticked off as they are seen."""
+    """The expected events of the demo, ticked off as they are observed."""
 
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}
@@ -74,7 +74,7 @@ class ExpectedEvents:
 
     @property
     def missing(self) -> list[str]:
-        """The sentences of the demo that have not come true yet."""
+        """The expected events of the demo that have not happened yet."""
         return [sentence for sentence in self._wanted if sentence not in self.seen]
 
 
@@ -102,7 +102,7 @@ def _second_waits(rows: dict[str, GangRow]) -> str:
 def demo(*, name: str, keep: bool, faults: bool) -> None:
     """Shows a gang from submission to completion on a local plane.
 
-    It leaves nothing behind; a plane that existed before is unchanged.
+    The demo leaves nothing behind; a plane that existed before is unchanged.
     """
     from musterctl.commands.up import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
 
@@ -137,7 +137,7 @@ def _show_gangs(plane: Plane, client: Client, console: Console) -> bool:
 
 
 def _leave(plane: Plane, *, ran: bool) -> None:
-    """Restore the previous state: no plane, or a plane without the demo's workloads that runs if it `ran` before."""
+    """Restore the previous state: no plane, or a plane without the demo's workloads, which runs if it `ran` before."""
     if not plane.root.exists():
         return  # it did not start, and is gone already
     if plane.is_new:

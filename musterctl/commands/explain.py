@@ -237,7 +237,7 @@ def _slips(what: str, labels: Mapping[str, str]) -> Iterator[str]:
 def _sentences(
     kind: WorkloadKind, workload: dict[str, Any], of_namespace: core.Namespace, refused: str
 ) -> Iterator[str]:
-    """Yield why Muster does not place the pods of a workload, or why it has none."""
+    """Yield why Muster does not place the pods of a workload, or why the workload has no pods."""
     name = f"{kind.resource.kind} {workload['metadata']['name']}"
     metadata = [each.get("metadata") or {} for _, each in with_templates(workload, kind.templates)]
     labels = [each.get("labels") or {} for each in metadata]

@@ -1,7 +1,7 @@
 """The demo of `muster demo --faults`: a gang with a spare loses a node, and a preemption waits for a checkpoint.
 
-Its gangs fill a plane of eight nodes. The demo writes the fault as node-problem-detector would, and the checkpoint as a
-training program would. Each step is a check: if it is not met in time, the demo ends.
+The demo's gangs fill a plane of eight nodes. The demo writes the fault as node-problem-detector would, and the
+checkpoint as a training program would. Each step is a check: if its condition is not met in time, the demo ends.
 """
 
 import time

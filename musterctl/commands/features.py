@@ -1,6 +1,7 @@
 """`muster features`: the table of features, with their maturity, first version, and how to switch them off.
 
-docs/features.md is generated from the table; it defines the levels, the same as for Kubernetes features.
+docs/features.md is generated from the table; that page defines the levels, which are the same as for Kubernetes
+features.
 """
 
 from operator import attrgetter
@@ -22,9 +23,9 @@ class Feature(Struct, frozen=True):
     name: str
     maturity: Maturity
     off: str
-    """The setting that switches the feature off (on, if it is off by default); settings are in back quotes."""
+    """The setting that switches the feature off, or on if it is off by default; settings are in back quotes."""
     page: str
-    """The page in docs, with the heading."""
+    """The page in docs and its heading that describe the feature."""
     since: str = "0.1.0"
 
 

@@ -120,7 +120,7 @@ def _workload_uid(gang: str) -> str:
 
 
 def clock(at: float | None) -> str:
-    """Return a moment as a local date and time; `-` for none."""
+    """Return a moment as a local date and time; `-` for no moment."""
     return "-" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
@@ -130,7 +130,7 @@ def gap_text(gap: Outage) -> str:
 
 
 def report_silence(source: Source, what: str) -> None:
-    """Print a note on standard error: since when the recorder has been down, and that `what` is unknown since then."""
+    """Print a note on standard error about the time since which the recorder has been down and `what` is unknown."""
     if text := silence(source.coverage().looked, time.time(), what, clock):
         click.echo(text, err=True)
 

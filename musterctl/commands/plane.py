@@ -90,10 +90,10 @@ def _runtimes(plane: Plane) -> str:
 
 
 class _Part(click.Choice[str]):
-    """A part of a plane, or one of a node pool's pair."""
+    """Argument type for a part of a plane, including the parts of a node pool's pair."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name; the plane checks later whether it has that pool."""
+        """Return the name of the part; the plane checks later whether it has that pool."""
         return value if state.pool_of(value) else super().convert(value, param, ctx)
 
 

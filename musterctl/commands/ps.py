@@ -34,7 +34,7 @@ from musterctl.users import chosen_user, user_options
 from musterctl.webclient import WebServer
 
 Versions = Mapping[Resource[Any], str]
-"""Kinds to watch → the resource version of their list, from which the watch continues."""
+"""Maps each kind to watch to the resource version of its list, from which the watch continues."""
 _READ_EVERY_S = 1.0
 _NO_FORECAST = (
     "you may not list the nodes and pods of the whole cluster, so only reservations show when a gang starts; ask an "
@@ -146,7 +146,7 @@ def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[
 def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> None:
     """Wait until an object of one of these kinds changes, or the API server ends a watch.
 
-    Native PodGroups are left out if the user may list but not watch them. Raises APIError as a watch does.
+    Native PodGroups are left out if the user may list but not watch them. Raise APIError like a watch.
     """
     news: SimpleQueue[APIError | None] = SimpleQueue()
     watches: list[LoopIterator[Any]] = []

@@ -115,7 +115,10 @@ def view(*, queue_name: str, output: str, where: Where) -> None:
 
 
 def _limits(found: JSON) -> Iterator[tuple[str, str]]:
-    """Yield the limits of a queue other than its capability, as written by users; `muster queue explain` shows more."""
+    """Yield the limits of a queue other than its capability, in the users' notation.
+
+    `muster queue explain` shows more.
+    """
     annotations = found.get("metadata", {}).get("annotations") or {}
     for title, key in (("Per user", names.MAX_PER_USER), ("By model", names.MAX_BY_MODEL), ("Windows", names.WINDOWS)):
         if key in annotations:

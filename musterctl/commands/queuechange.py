@@ -131,7 +131,7 @@ names_argument = name_argument(QUEUES, "queue_names", several=True)
 
 
 def rows_of(groups: Sequence[PodGroup]) -> list[GangRow]:
-    """Return the rows of these gangs, made only from their PodGroups."""
+    """Return the rows of these gangs, from their PodGroups only."""
     return rows(RowSources(groups=list(groups), pods=None, placements=None, jobs=None, train_jobs=None))
 
 

@@ -1,4 +1,4 @@
-"""`muster run`: one pod with a terminal, as `srun --pty`; it waits in a queue, and is deleted at the end."""
+"""`muster run`: one pod with a terminal, like `srun --pty`, which waits in a queue and is deleted at the end."""
 
 import secrets
 import shutil
@@ -137,7 +137,7 @@ def wait_for_start(client: Client, made: Pod) -> Pod:
 
 
 def waiting_text(client: Client, pod: Pod) -> str:
-    """Return the state of a pod that waits with its reason, as `muster ps` has it."""
+    """Return the state of a waiting pod with its reason, as in `muster ps`."""
     name, namespace = group_name(pod.metadata), pod.metadata.namespace
     groups, placements = list[scheduling.PodGroup](), list[Placement]()
     with suppress(NotFound, Forbidden):
@@ -148,7 +148,7 @@ def waiting_text(client: Client, pod: Pod) -> str:
 
 
 def exit_code(client: Client, made: Pod, most_s: float) -> int:
-    """Return the exit code of the command, which has ended, or is to end within this time."""
+    """Return the exit code of the command; wait at most this time for its end."""
     pod, until = made, time.monotonic() + most_s
     while True:
         with suppress(Unreachable):
@@ -164,7 +164,7 @@ def exit_code(client: Client, made: Pod, most_s: float) -> int:
 
 
 def _current(client: Client, made: Pod) -> Pod:
-    """Return the pod as it is now. Raise ClickException if it was deleted."""
+    """Return the pod's current state. Raise ClickException if the pod was deleted."""
     try:
         pod = client.get(PODS, made.metadata.name, made.metadata.namespace)
     except NotFound:

@@ -110,7 +110,7 @@ def _row(mark: str, text: str, why: Why | None) -> Text:
 
 
 def _marked(admitted: Admitted) -> Iterator[tuple[str, YAMLLine]]:
-    """Yield the lines before and after admission with their marks: ` ` for both, `-` for before, `+` for after."""
+    """Yield the lines of a manifest with marks: `-` for before admission, `+` for after it, ` ` for both."""
     before, after = list(yaml_lines(admitted.before)), list(yaml_lines(admitted.after))
     matcher = SequenceMatcher(None, [line.text for line in before], [line.text for line in after], autojunk=False)
     for operation, start, end, new_start, new_end in matcher.get_opcodes():

@@ -1,4 +1,4 @@
-"""`muster simulate`: the effect of changes without making them."""
+"""`muster simulate`: the effect of changes, without changing the cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -136,7 +136,7 @@ def _read_submission(
 
 
 def _runtimes(objects: Sequence[JSON], connect: Callable[[], Client | None], namespace: str) -> Iterator[JSON]:
-    """Yield the runtimes of TrainJobs that the cluster has; others are Muster's own, or in the files."""
+    """Yield the TrainJobs' runtimes that the cluster has; other runtimes are Muster's own, or in the files."""
     train_jobs = [each for each in objects if each.get("kind") == TRAIN_JOBS.kind]
     client = connect() if train_jobs else None
     if client is None:

@@ -105,7 +105,7 @@ def run_file(
 
 
 def watch_to_the_end(client: Client, train_job: trainer.TrainJob, trainers: Sequence[str], *, logs: bool) -> None:
-    """Print progress until the end, and exit with 1 if the training failed; after Ctrl-C it keeps running."""
+    """Print progress until the end, and exit with 1 if the training failed; after Ctrl-C the training keeps running."""
     name, namespace = train_job.metadata.name, train_job.metadata.namespace
     try:
         good = follow(client, train_job, trainers, logs=logs)
@@ -195,7 +195,7 @@ def state_text(train_job: trainer.TrainJob, why: Callable[[], str]) -> str:
 
 
 def waits(client: Client, name: str, namespace: str) -> str:
-    """Return the reason why the gang of a TrainJob waits; empty without one."""
+    """Return the reason why the gang of a TrainJob waits; empty without a reason."""
     try:
         job = client.get(batch.JOBS, name, namespace)
         group = client.get(scheduling.POD_GROUPS, f"{name}-{job.metadata.uid}", namespace)

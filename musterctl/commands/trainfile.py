@@ -30,7 +30,7 @@ _NAME_CHARS = 40
 
 
 def read_train_file(place: str, arguments: Sequence[str]) -> tuple[str, str, list[str]]:
-    """Return the name and content of FILE (of FILE:FUNCTION a source that calls it), and the program's arguments."""
+    """Return name and content of FILE (for FILE:FUNCTION, a source that calls the function), and the arguments."""
     file, _, function = place.partition(":")
     path = Path(file)
     try:
@@ -127,7 +127,7 @@ def manifest(
 
 
 def trainers(runtime: Runtime) -> list[str]:
-    """Return the replicated jobs whose pods run the command; `node` if the runtime has none."""
+    """Return the replicated jobs whose pods run the command; `node` if the runtime has no such job."""
     jobs = runtime.spec.template.spec.replicated_jobs
     found = [job.name for job in jobs if _labels(job.template).get(ANCESTOR) == TRAINER]
     return found or [NODE]
@@ -163,7 +163,7 @@ def _function(content: str, tree: ast.Module, file: str, name: str, arguments: S
 
 
 def _keyword(text: str) -> str:
-    """Return `lr=0.1` as a keyword argument; a value that is not a literal becomes a string."""
+    """Return an argument such as `lr=0.1` as a keyword argument; a value that is not a literal becomes a string."""
     key, equals, value = text.partition("=")
     if not (equals and key.isidentifier()):
         raise click.ClickException(f"{text!r} is not an argument for a function: write name=value, as in lr=0.1")

@@ -98,7 +98,7 @@ def attach(*, job_name: str, no_logs: bool, namespace: str | None, where: Where)
 
 
 def _trainers(client: Client, train_job: trainer.TrainJob) -> list[str]:
-    """Return the replicated jobs that train; `node`, as in all runtimes of Muster, if the runtime cannot be read."""
+    """Return the replicated jobs that train; if the runtime cannot be read, `node`, as in all runtimes of Muster."""
     ref, namespace = train_job.spec.runtime_ref, train_job.metadata.namespace
     try:
         if ref.kind == trainingruntime.TRAINING_RUNTIMES.kind:

@@ -32,7 +32,7 @@ from musterctl.running import published_in
 
 VERSION_VARIABLE = "MUSTER_KUBERNETES"
 _OF_PLANES = ("nodes", "pool", "cpu", "memory", "gpus", "racks", "blocks", "kubernetes")
-"""The options that an existing control plane leaves no choice of."""
+"""The options that cannot be used with an existing control plane."""
 _ANSWER_S: Final = 30.0
 _POLL_S: Final = 0.2
 
@@ -188,7 +188,7 @@ def _check(options: PlaneOptions, chosen: Mapping[str, Any]) -> None:
 
 
 def _differences(options: PlaneOptions, chosen: Mapping[str, Any]) -> list[str]:
-    """Return the chosen options that differ from those of an existing plane, as `option value` of the plane."""
+    """Return the chosen options that differ from an existing plane's options, as `option value` of the plane."""
     stored = msgspec.structs.asdict(options)
     if options.admission_config:
         stored["admission_config"] = "of other content"  # shown instead of a whole file
@@ -229,7 +229,10 @@ def _stay(plane: Plane, console: Console) -> None:
 
 
 def _kept(folder: Path) -> str | None:
-    """Return the configuration of the plane in this folder, "" for the default one; None if there is no plane."""
+    """Return the configuration of the plane in this folder, "" for the default configuration.
+
+    None if there is no plane.
+    """
     found = state.load(folder)
     return found.options.planning_config if found else None
 
@@ -254,7 +257,7 @@ def change_planning(plane: Plane, before: str | None) -> bool:
 def wait_planning(plane: Plane) -> None:
     """Wait until the extender of a running plane uses the configuration.
 
-    If it does not, raise LocalError with the reason.
+    If the extender does not use it, raise LocalError with the reason.
     """
     deadline_s = time.monotonic() + _ANSWER_S
     text, log_file = plane.state.options.planning_config, plane.part(state.EXTENDER).log_file

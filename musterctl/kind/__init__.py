@@ -1,4 +1,4 @@
-"""`muster up --provider kind`: Muster as its users install it, in a cluster of containers.
+"""`muster up --provider kind`: an installation of Muster with its chart in a cluster of containers.
 
 The modules build Muster's image with the machine's container engine, create a cluster with kind, load the image into it
 and apply the chart. Start reading at `cluster`; `image` builds with docker or podman, also for `make image`.

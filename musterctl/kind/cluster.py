@@ -1,7 +1,7 @@
 """A kind cluster with Muster, which `muster up --provider kind` creates and `muster down` removes.
 
-Its folder is next to the folders of planes; the file `kind.json` marks it as a kind cluster. All steps can be repeated:
-`up` on an existing cluster builds, loads and applies again.
+The cluster's folder is next to the folders of planes; the file `kind.json` marks it as a kind cluster. All steps can be
+repeated: `up` on an existing cluster builds, loads and applies again.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from musterctl.plane.install import BLOCK, RACK, run_of
 from musterctl.plane.machine import LocalError
 
 _FULL_VERSION: Final = 3
-"""Numbers in a whole version: 1.34.2."""
+"""Number of parts of a full version, such as 1.34.2."""
 WHERE_KIND_IS: Final = (
     "https://kind.sigs.k8s.io/docs/user/quick-start/#installation says how to install it, "
     "or `go install sigs.k8s.io/kind@latest`"
@@ -89,7 +89,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class KindCluster:
-    """A cluster name, whether or not the cluster exists."""
+    """A kind cluster by name, which may not exist yet."""
 
     name: str
 
@@ -124,7 +124,7 @@ class KindCluster:
         return run([str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin)
 
     def up(self, chosen: Mapping[str, Any], *, image: str = "", report: Report = lambda _: None) -> None:
-        """Make the cluster as `chosen` describes it if there is none, and install Muster: `image`, or one built now."""
+        """Create the cluster that `chosen` describes if there is none; install Muster from `image` or a new image."""
         wish = self._wish(chosen)
         config = configuration(wish)
         kind = required("kind", WHERE_KIND_IS)
@@ -177,7 +177,7 @@ class KindCluster:
         return image
 
     def _create(self, kind: Path, engine: Engine, config: dict[str, Any], made: Made) -> None:
-        """Create the cluster by kind unless it exists."""
+        """Create the cluster with kind unless it exists."""
         if self.called in run([str(kind), "get", "clusters"], environment=engine.environment).split():
             return
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)

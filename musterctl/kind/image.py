@@ -1,7 +1,7 @@
 """Muster's image, built with docker or podman for `make image` and `muster up --provider kind`.
 
-The base image is always a digest: a base that is named by a tag is pulled, and its digest is printed, so that the build
-can be repeated.
+The base image is always given by digest: a base with a tag is pulled, and its digest is printed, so that the build can
+be repeated.
 """
 
 import os
@@ -26,7 +26,9 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
 """The default base image, with the Python version of the lock files."""
 REPOSITORY: Final = "localhost/muster"
-"""The image's name on this machine. It contains a host name, so that no engine searches for it in a registry."""
+"""The image's name on this machine. The name contains a host name, so that no engine searches for the image in a
+registry.
+"""
 _LOCAL: Final = "localhost/"
 """Prefix of images that were built on this machine and are in no registry."""
 LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")
@@ -53,7 +55,10 @@ class Engine:
 
 
 def run(command: list[str], *, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
-    """Run a program, and return its output. Raise LocalError with the command and the end of its output if it fails."""
+    """Run a program, and return its output.
+
+    If the program fails, raise LocalError with the command and the end of its output.
+    """
     result = subprocess.run(
         command, input=stdin, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
     )
@@ -88,7 +93,7 @@ def find_engine() -> Engine:
 
 
 def required(program: str, where: str) -> Path:
-    """Return the path of a program; if it is missing, the error shows `where` to get it."""
+    """Return the path of a program; if the program is missing, the error shows `where` to get it."""
     found = shutil.which(program)
     if found is None:
         raise LocalError(f"{program} is not on the PATH: {where}")

@@ -77,7 +77,10 @@ _NAMESPACE: Column = ("NAMESPACE", lambda row: row.namespace)
 
 
 def start(row: GangRow) -> str:
-    """Return the time until the expected start: `in 30m`; `unknown` for a gang that waits without one."""
+    """Return the time until the expected start, such as `in 30m`.
+
+    `unknown` for a waiting gang without an expected start.
+    """
     at = readable_time(row.expected_start)
     if at is None:
         return "unknown" if row.state in WAITING else "-"
@@ -104,5 +107,5 @@ def start_interval(row: GangRow) -> str:
 
 
 def _clock(at: float) -> str:
-    """Return a time of day, with the date if it is not close to now."""
+    """Return a time of day, with the date if the time is not close to now."""
     return f"{datetime.fromtimestamp(at).astimezone():{'%H:%M' if at - time.time() < _DAY_S else '%Y-%m-%d %H:%M'}}"

@@ -69,7 +69,7 @@ class Printer(Generic[T]):
         self._documents = 0
 
     def show(self, found: Sequence[T], *, alone: bool = False) -> None:
-        """Print items; with `alone`, print each as a separate document, for a watch."""
+        """Print items; with `alone`, print each item as a separate document, for a watch."""
         if self._output in {"json", "yaml"}:
             data = [self._data(each) for each in found]
             for one in data if alone else [self._together(data)]:

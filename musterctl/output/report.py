@@ -122,7 +122,7 @@ def _left_out(ignored: Iterable[str]) -> Iterator[TextLine]:
 
 
 def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
-    """Yield a line per queue: usage and share of one resource, by default its main one, and its waiting gangs."""
+    """Yield a line per queue: usage and share of one resource (by default its main resource), and waiting gangs."""
     waiting, usual = _waiting(reports), _main(reports[0]) if reports else PODS
     rows = [["QUEUE", "RESOURCE", "USED", "FAIR", "DESERVED", "SHARE", "WAITING"]]
     for report in reports:
@@ -206,7 +206,7 @@ def queue_lines(report: QueueReport) -> Iterator[str]:
 
 
 def own_queue_lines(queues: Sequence[OwnQueue]) -> Iterator[str]:
-    """Yield a line per queue: the gangs of one namespace in it, and the position of the first one."""
+    """Yield a line per queue: the gangs of one namespace in the queue, and the position of the first of these gangs."""
     heads = ("QUEUE", "YOUR RUNNING", "YOUR WAITING", "FIRST PLACE", "EXPECTED START")
     rows = [
         (each.queue, str(each.running), str(each.waiting), each.place or "-", each.expected_start or "-")

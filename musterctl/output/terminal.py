@@ -21,7 +21,7 @@ class GuardedStream:
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
-        """The stream to which a rich console writes; the name is rich's."""
+        """The stream to which a rich console writes; rich defines this name."""
 
     def write(self, text: str) -> int:
         """Write a text."""
@@ -40,7 +40,7 @@ class GuardedStream:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard standard output and error meanwhile, and what Python writes of an error after it."""
+    """Guard standard output and error in the block, including Python's output about an error in the block."""
     show_all_uncaught()
     out, err = (cast("TextIO", GuardedStream(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):

@@ -1,7 +1,7 @@
 """The embedded control plane: a real Kubernetes on one machine, without a container engine.
 
 The modules start, watch and stop etcd, the API server, the controller manager, two kube-schedulers, kwok and Muster's
-own three processes. They are ordinary processes of this machine, each with its own pid file, log and ports. Start
+own three processes. All parts are ordinary processes of this machine, each with its own pid file, log and ports. Start
 reading at `plane`, which combines the other modules. `state` lists the parts, `commandlines` has the command line of
 each part, `process` runs a part, `supervisor` restarts parts that die, and `install` creates the objects that Muster
 needs. docs/architecture.md explains why kwokctl is not used.

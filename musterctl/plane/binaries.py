@@ -82,7 +82,7 @@ def cache() -> Path:
 
 
 def cached(recipe: Recipe = CONTROL_PLANE, needed: Collection[str] | None = None) -> Path:
-    """Return the folder of a recipe's programs, after building the needed ones (by default all) that are missing.
+    """Return the folder of a recipe's programs, after building missing programs; `needed` programs are all by default.
 
     The folder's name depends on all sources, so that programs which are built at different times have the same version.
     """
@@ -121,7 +121,7 @@ VERSIONS: Final = (*OLDER, NEWEST)
 
 
 def find_programs(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: str = "") -> dict[str, Path]:
-    """Return the path of each program; builds missing ones.
+    """Return the path of each program; build missing programs.
 
     A location is used only if it has *all* needed programs, so that versions are never mixed. If the caller names a
     version of Kubernetes, its programs are built here, and other programs on the machine are ignored.

@@ -43,7 +43,7 @@ class Recipe:
     """Programs that are built together from the Go module in `module`."""
 
     name: str
-    """Also the name of the folder of all its builds in the user's cache."""
+    """Name of the programs, and of the folder of all their builds in the user's cache."""
     module: Path
     programs: Mapping[str, str]
     """The package of each program."""
@@ -174,7 +174,7 @@ class Progress:
         self._left: set[str] = set()
 
     def expect(self, packages: Iterable[str]) -> None:
-        """Set the packages that will be compiled, without those in Go's cache."""
+        """Set the packages that will be compiled, without packages in Go's cache."""
         self._packages = frozenset(packages)
         self._left = set(self._packages)
 
@@ -187,7 +187,7 @@ class Progress:
 
     @property
     def step(self) -> tuple[bool, int]:
-        """Return the current step: one per tenth of the packages, and before these, one per fifty modules."""
+        """Return the current step: each tenth of the packages is a step, and before that, every fifty modules."""
         if not self._packages:
             return False, self._modules // _MODULES
         return True, self._done * _TENTHS // len(self._packages)

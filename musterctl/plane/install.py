@@ -91,7 +91,7 @@ def nodes(client: Client, options: PlaneOptions, kubelet_port: int) -> None:
 
 
 def unknown_nodes(client: Client) -> str:
-    """Return "" once every node has a Ready condition, which kwok sets; else the problem."""
+    """Return "" once every node has a Ready condition, which kwok sets; otherwise the problem."""
     nodes = client.list(core.NODES)
     unknown = [node.metadata.name for node in nodes if all(one.type != "Ready" for one in node.status.conditions)]
     verb = "does" if len(unknown) == 1 else "do"
@@ -99,7 +99,7 @@ def unknown_nodes(client: Client) -> str:
 
 
 def closed_queue(client: Client) -> str:
-    """Return "" once the default queue is open; else the problem. The controller creates and opens the queue."""
+    """Return "" once the default queue is open; otherwise the problem. The controller creates and opens the queue."""
     try:
         state = client.get(QUEUES, DEFAULT_QUEUE).status.state
     except NotFound:
@@ -149,12 +149,12 @@ def name_of(index: int) -> str:
 
 
 def run_of(index: int, count: int, runs: int) -> int:
-    """Return the group of an index if all indexes are divided into `runs` consecutive groups of nearly equal size."""
+    """Return the group of an index, if all indexes are divided into `runs` consecutive groups of nearly equal size."""
     return index * runs // count
 
 
 def _node(index: int, options: PlaneOptions, kubelet_port: int) -> dict[str, Any]:
-    """Return a node without taints; kwok sets it Ready."""
+    """Return a node without taints, which kwok sets to Ready."""
     name = name_of(index)
     amounts = {"cpu": options.cpu, "memory": options.memory, "pods": "110", "ephemeral-storage": "1Ti"}
     if options.gpus:

@@ -1,7 +1,7 @@
 """Resources of the machine that planes share: TCP ports, locks between processes, and atomically written files.
 
 Ports are loopback ports outside the range for outgoing connections. A port in that range could be taken while a part
-restarts, and a client that keeps dialling a closed port of that range can end up connected to itself.
+restarts. A client that retries a closed port of that range can even connect to itself.
 """
 
 import contextlib

@@ -126,6 +126,6 @@ def admission_control(kubeconfig: Path) -> dict[str, Any]:
 
 
 def webhook_callers(cert: Path, key: Path, host: str = "*") -> dict[str, Any]:
-    """Return a kubeconfig with this certificate, whose user is named after the webhooks' host (`*`: any)."""
+    """Return a kubeconfig with this certificate, whose user has the name of the webhooks' host (`*` for any host)."""
     user = {"client-certificate": str(cert), "client-key": str(key)}
     return {"apiVersion": "v1", "kind": "Config", "users": [{"name": host, "user": user}]}

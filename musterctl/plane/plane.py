@@ -66,7 +66,7 @@ class Plane:
         )
         supervising = [sys.executable, "-m", "musterctl.plane.supervisor", str(self.root)]
         self.supervisor = PlaneProcess("supervisor", self.root, lambda: supervising)
-        """Process that restarts parts that die; only planes that `muster up` leaves in the background have it."""
+        """Process that restarts parts that die; only planes in the background have this process."""
         self.parts = {name: PlaneProcess(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound
         self._guard: subprocess.Popen[bytes] | None = None
@@ -114,7 +114,7 @@ class Plane:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
     def part(self, name: str) -> PlaneProcess:
-        """Return the part of this name. If there is none, raise LocalError, which lists the parts."""
+        """Return the part of this name. If there is no such part, raise LocalError, which lists the parts."""
         if name not in self.parts:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]
@@ -124,7 +124,10 @@ class Plane:
         return locked(self.root / "lock")
 
     def start(self, report: Report = lambda _: None) -> None:
-        """Start missing parts, install what Muster needs, and wait for all; `report` gets each awaited condition."""
+        """Start missing parts, install the objects that Muster needs, and wait for all parts.
+
+        `report` gets each awaited condition.
+        """
         with self.alone():
             if self._bound and self._guard is None:
                 self._guard = start_guard(self.root)
@@ -171,7 +174,10 @@ class Plane:
             self.wait_ready(name)
 
     def stop(self, report: Report = lambda _: None) -> None:
-        """Stop every part, the clients of the API server all at once; remove the webhooks of an attached plane."""
+        """Stop every part, all clients of the API server at once.
+
+        Remove the webhook configurations of an attached plane.
+        """
         if self.supervisor.started:
             self.supervisor.stop()
         if self.attached and state.WEBHOOK in self.parts and self.parts[state.WEBHOOK].started:
@@ -199,7 +205,7 @@ class Plane:
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def trouble(self, name: str) -> str:
-        """Return why a process of Muster is not ready; "" if it is ready, or for other programs."""
+        """Return why a process of Muster is not ready; "" if it is ready, or if the part is another program."""
         if not state.is_own(name) or not self.part(name).alive:
             return ""
         scheme, port, _ = state.ready(name)
@@ -219,7 +225,7 @@ class Plane:
         return mine
 
     def _await(self, name: str, what: str, trouble: Callable[[], str], report: Report) -> None:
-        """Wait for an effect of a part, if the plane has that part."""
+        """Wait until a condition is met that a part brings about, if the plane has the part."""
         if name in self.parts:
             report(what)
             wait_until(self.parts[name], trouble, _START_TIMEOUT_S)

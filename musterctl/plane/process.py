@@ -1,9 +1,8 @@
 """A part of a plane as an ordinary process, started in its own session and recognised later.
 
-The pid file contains the pid, and variables in the process's environment name the plane and the part. A pid can be
-reused by a foreign process; a process without these variables is never treated as the part, and never signalled.
-Signals are sent through a pidfd that is opened before the environment is read, so that the checked process is also the
-signalled one.
+The pid file contains the pid, and variables in the process's environment name the plane and the part. Another process
+can reuse a pid; a process without these variables never counts as the part, and never gets a signal. Signals are sent
+through a pidfd that is opened before the environment is read, so that the signal reaches the checked process.
 """
 
 import contextlib
@@ -62,7 +61,7 @@ class PlaneProcess:
 
     @property
     def word(self) -> str:
-        """Return running, dead (it was started and has ended) or stopped."""
+        """Return the state of the process: running, dead (it was started and has ended) or stopped."""
         return "running" if self.alive else "dead" if self.started else "stopped"
 
     def start(self) -> None:
@@ -92,7 +91,7 @@ class PlaneProcess:
         self.finish()
 
     def finish(self) -> None:
-        """Finish `stop` after the SIGTERM; separate, so that several parts can end at the same time."""
+        """Finish `stop` after the SIGTERM; a separate function, so that several parts can end at the same time."""
         self.signal(signal.SIGCONT)  # a stopped process would not see the SIGTERM
         with self._opened() as descriptor:
             if descriptor is not None:
@@ -112,7 +111,7 @@ class PlaneProcess:
         self.start()
 
     def signal(self, signum: int) -> bool:
-        """Send a signal to its process; return False if there is none."""
+        """Send a signal to the part's process; return False if there is no process."""
         with self._opened() as descriptor:
             if descriptor is not None:
                 signal.pidfd_send_signal(descriptor, signum)
@@ -124,12 +123,12 @@ class PlaneProcess:
         return f"{self._tail(lines)}\n(it ended{how})" if how else self._tail(lines)
 
     def death(self) -> LocalError:
-        """Return the error that reports its death, with the end of its log."""
+        """Return the error that reports the end of the process, with the end of its log."""
         return LocalError(f"{self.name} ended{self._end}. The end of {self.log_file}:\n{self._tail()}")
 
     @property
     def _end(self) -> str:
-        """Return its exit status as text; "" while it is alive, or if another process has started it."""
+        """Return the exit status of the process as text; "" while it is alive, or if another process has started it."""
         code = self._child.poll() if self._child else None
         return "" if code is None else f" with exit code {code}" if code >= 0 else f" by {signal.Signals(-code).name}"
 

@@ -1,4 +1,4 @@
-"""Rights on a plane: the accounts of Muster's processes, and what a user needs to attach Muster to a cluster.
+"""Rights on a plane: the accounts of Muster's processes, and a user's rights to attach Muster to a cluster.
 
 No process of Muster is an administrator. As in other clusters, each process has a ServiceAccount with the chart's
 roles, and a kubeconfig with a token of this account. The user's rights are checked before anything is started.
@@ -25,7 +25,7 @@ from musterctl.plane.pki import write_kubeconfig
 CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 """The Lease of a cluster's own kube-scheduler."""
 LIFETIME_S: Final = 365 * 24 * 3600
-"""Requested lifetime of tokens; each start requests new ones, and an API server may shorten the time."""
+"""Requested lifetime of tokens; each start requests new tokens, and an API server may shorten the time."""
 _AT_ONCE: Final = 8
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -51,7 +51,10 @@ _GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLL
 
 
 def accounts(*, shared: bool) -> dict[str, Account]:
-    """Return the account of each part that has one; `shared`: the cluster's own kube-scheduler calls the extender."""
+    """Return the account of each part that has an account.
+
+    With `shared`, the cluster's own kube-scheduler calls the extender.
+    """
     own = {part: chart.ACCOUNTS[part] for part in (state.WEBHOOK, state.CONTROLLER, state.HISTORY)}
     if shared:
         return own | {state.EXTENDER: chart.OWN_EXTENDER}

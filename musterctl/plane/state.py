@@ -117,22 +117,22 @@ class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     """Attach mode: the kubeconfig of an existing control plane; empty for a new plane."""
     scheduler: bool = True
-    """Attach mode: run Muster's kube-scheduler too."""
+    """Attach mode: whether to run Muster's kube-scheduler, too."""
     shared: bool = False
-    """The cluster's own scheduler also serves Muster's pods, and Muster's kube-scheduler does not run."""
+    """Whether the cluster's own scheduler also serves Muster's pods, so that Muster's kube-scheduler does not run."""
     extender_tls: bool = False
-    """kube-scheduler calls the extender over TLS, each with a certificate, instead of plain HTTP."""
+    """Whether kube-scheduler calls the extender over TLS, each with a certificate, instead of plain HTTP."""
     admission_config: str = ""
     """The webhook's configuration: YAML, not the name of a file."""
     planning_config: str = ""
     """The extender's configuration, its actions and plugins: YAML, not the name of a file."""
     webhook_port: int = 0
-    """0 chooses a free port."""
+    """Port of the process; 0 chooses a free port."""
     extender_port: int = 0
 
 
 class PlaneState(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `plane.json`: options, and the parts and ports that were chosen when the plane was made."""
+    """The content of `plane.json`: options, and the parts and ports that were chosen when the plane was created."""
 
     options: PlaneOptions
     parts: tuple[str, ...]

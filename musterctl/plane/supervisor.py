@@ -20,7 +20,7 @@ from musterctl.plane.process import PlaneProcess
 _WATCH_S: Final = 1.0
 _RENEW_S: Final = 1800.0
 PAUSE_S: Final = 10.0
-"""Interval between two starts of a part; doubled each time that the part dies again before it is stable."""
+"""Interval between two starts of a part, doubled each time that the part dies before it is stable."""
 LONGEST_PAUSE_S: Final = 300.0
 _STEADY: Final = 3
 """A part counts as stable after it has run for this many of its intervals."""

@@ -1,4 +1,4 @@
-"""The page Queues: their usage, and the gangs that wait in them."""
+"""The page Queues: the usage of queues, and the gangs that wait in them."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -57,7 +57,7 @@ def _used(
 ) -> Mapping[Period, Mapping[str, Vector]] | None:
     """Return the usage that each queue has held in these periods; None without a history.
 
-    It contains only names of queues.
+    The result contains only names of queues.
     """
     store = context.site.history
     if store is None:

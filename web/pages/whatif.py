@@ -46,7 +46,7 @@ def _page(context: RequestContext, wanted: WhatIfTrial, found: TrialResult | Non
 
 
 def _namespaces(context: RequestContext) -> list[str]:
-    """Return the namespaces to choose from, `default` first: existing ones that the caller may see."""
+    """Return the existing namespaces that the caller may see, `default` first."""
     there = {each.metadata.name for each in context.site.caches.all(NAMESPACES)} | set(context.view.namespaces)
     return sorted(filter(context.caller.scope.has, there), key=lambda each: (each != "default", each))
 

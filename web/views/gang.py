@@ -40,7 +40,7 @@ class GangStep(Struct, frozen=True):
     what: str
     text: str
     epoch: int = 0
-    """The epoch of its placement; 0 for none."""
+    """The epoch of the placement; 0 without a placement."""
     nodes: str = ""
 
 
@@ -55,7 +55,7 @@ class MemberLine(Struct, frozen=True):
     since: Moment | None
     problem: str
     log: str
-    """Address of its log; empty without one."""
+    """Address of the member's log; empty without a log."""
 
 
 class EventLine(Struct, frozen=True):
@@ -83,7 +83,7 @@ class GangPage(Struct, frozen=True):
     line: GangLine
     message: str
     user: str
-    """Its creator; empty if unknown."""
+    """The gang's creator; empty if unknown."""
     epoch: int
     lines: list[TextLine]
     help: list[str]
@@ -93,24 +93,24 @@ class GangPage(Struct, frozen=True):
     part: ListPart
     """Of the members."""
     events: list[EventLine] | None
-    """None if the caller may not list them."""
+    """The Events; None if the caller may not list Events."""
     buttons: list[Button]
     explained: str
     """Address of the page that simulates helpful changes; empty if this page already shows all of them."""
 
 
 class GangObjects(Struct, frozen=True):
-    """Known objects of one gang; None and empty for objects that the caller may not read or that do not exist."""
+    """Known objects of one gang; None or empty for objects that the caller may not read or that do not exist."""
 
     row: GangRow
     group: PodGroup | None = None
     placement: Placement | None = None
     pods: Sequence[Pod] = ()
-    """By rank, as `gangs.members.members` returns them."""
+    """The members by rank, as `gangs.members.members` returns them."""
     events: Sequence[Event] | None = None
     report: GangReport | None = None
     happened: Sequence[GangStep] | None = None
-    """Events of the history if there is one, else from the objects."""
+    """Events from the history if there is a history, otherwise from the objects."""
     user: str = ""
     buttons: Sequence[Button] = ()
     logs: bool = False

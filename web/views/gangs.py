@@ -42,7 +42,7 @@ class Filters(Struct, frozen=True):
         return all(getattr(self, name) in {"", getattr(row, name)} for name in ("queue", "namespace", "kind", "user"))
 
     def address(self, **changes: str | int | bool) -> str:
-        """Return the address of the list with these filters and changes, without unset ones."""
+        """Return the address of the list with these filters and changes, without unset filters."""
         fields = {name: getattr(self, name) for name in _FIELDS} | {
             "ended": "on" if self.ended else "",
             "page": self.page,
@@ -61,9 +61,9 @@ class GangLine(Struct, frozen=True):
     """The style of the state: good, bad or wait; empty for others."""
     created: Moment | None
     expected: Moment | None
-    """Its start, or the earliest expected start."""
+    """The gang's start, or the earliest expected start."""
     latest: Moment | None
-    """The latest expected start; None if it equals the expected one, or is unknown."""
+    """The latest expected start; None if it equals the earliest expected start, or is unknown."""
     known_by: str
     """Basis of the expected start, such as `by past run times`; empty for a reserved start."""
     nodes: str
@@ -133,7 +133,7 @@ def tone(state: str) -> str:
 
 
 def address(row: GangRow, twice: frozenset[tuple[str, str]] = frozenset()) -> str:
-    """Return the address of a gang's page: with its workload's name, else with its PodGroup's."""
+    """Return the address of a gang's page, with its workload's name or else its PodGroup's name."""
     name = row.gang if (row.namespace, row.name) in twice and row.gang else row.name
     return f"/gangs/{quote(row.namespace, safe='')}/{quote(name, safe='')}"
 

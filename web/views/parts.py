@@ -27,7 +27,7 @@ class Moment(Struct, frozen=True):
     day: str
     """Date and time of day, UTC, to the minute."""
     away: str
-    """Its distance from now: `5m ago`, `in 2h`, `now`."""
+    """The time relative to now: `5m ago`, `in 2h`, `now`."""
 
 
 def moment(timestamp: str | float | None, now: float) -> Moment | None:
@@ -49,7 +49,7 @@ def _away(seconds: float) -> str:
 
 
 class Mark(Struct, frozen=True):
-    """A line across the bar."""
+    """A mark: a line across the bar."""
 
     name: str
     at: int
@@ -96,7 +96,7 @@ class ListPart(Struct, frozen=True):
     """One page of a long list."""
 
     first: int
-    """Number of its first entry, from 1; 0 without any."""
+    """Number of the page's first entry, from 1; 0 for an empty page."""
     shown: int
     all: int
     before: str

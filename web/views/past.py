@@ -64,7 +64,7 @@ class PastGang(Struct, frozen=True):
     waited: str
     """Until its first start."""
     ran: str
-    """From its first start to its end."""
+    """Time from the gang's first start to its end."""
     ended: Moment | None
     nodes: str
     gpu_hours: str
@@ -104,7 +104,7 @@ class UsageView(Struct, frozen=True):
     period: Period
     csv: str
     silence: str
-    """As in the list of gangs."""
+    """State of the gang, as in the list of gangs."""
 
 
 def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:

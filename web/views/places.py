@@ -23,18 +23,18 @@ class NodeOfGang(Struct, frozen=True):
 
     name: str
     ranks: str
-    """By pod set, as text: `worker 0-7`."""
+    """The ranks by pod set, as text: `worker 0-7`."""
     members: int
     running: int
     state: str
-    """runs, starts, reserved or ended."""
+    """State of the members: runs, starts, reserved or ended."""
 
 
 class RackOfNodes(Struct, frozen=True):
     """One rack."""
 
     name: str
-    """Empty for nodes of no known rack."""
+    """Name of the rack; empty for nodes without a known rack."""
     nodes: list[NodeOfGang]
     members: int
     more: int

@@ -27,7 +27,7 @@ PAGE_QUEUES = 100
 WAITERS = 5
 """Maximum number of named waiting gangs per queue; a link leads to all of them."""
 WARNED = 0.8
-"""Used part of a budget from which it is marked; the planner warns from the same part."""
+"""Used fraction of a budget from which the page marks it; the planner warns at the same fraction."""
 NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
 _NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
 _MEMORY = "memory"
@@ -48,7 +48,7 @@ class BudgetLine(Struct, frozen=True):
 
     words: str
     full: bool
-    """True if so much is used that users are warned."""
+    """True if the used fraction is so high that users are warned."""
 
 
 class QueueLine(Struct, frozen=True):
@@ -63,16 +63,16 @@ class QueueLine(Struct, frozen=True):
     bars: list[Bar]
     """GPUs first."""
     waiting: int
-    """Number of waiting gangs; if the Queue's status does not contain it, of the gangs that the caller may see."""
+    """Number of waiting gangs from the Queue's status, or else of the waiting gangs that the caller may see."""
     waiters: list[Waiter]
     more: int
     """Number of the caller's waiting gangs that are not named."""
     gangs: str
-    """Address of the list of its waiting gangs."""
+    """Address of the list of the queue's waiting gangs."""
     message: str
     spares: str
     limits: tuple[str, ...]
-    """Its limits other than the capability, as text."""
+    """The queue's limits other than the capability, as text."""
     budgets: list[BudgetLine]
 
 
@@ -92,11 +92,11 @@ class QueuesView(Struct, frozen=True):
 
     lines: list[QueueLine]
     own: list[OwnLine]
-    """Used instead of `lines` if the caller may not list queues."""
+    """Queues of the caller's gangs, instead of `lines`, if the caller may not list queues."""
     waits: int
     """Number of waiting gangs in scope."""
     part: ListPart | None = None
-    """Of the queues; None for who may not list them."""
+    """Number of queues; None for callers who may not list queues."""
     silence: str = ""
     """Warning that the recorder is down, if there are budgets; empty while it records."""
 

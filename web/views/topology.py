@@ -37,7 +37,7 @@ class NodeStateCount(Struct, frozen=True):
     state: str
     nodes: int
     at: int
-    """Their start in the bar, in thousandths."""
+    """Start of these nodes in the bar, in thousandths."""
     width: int
     names: str
 

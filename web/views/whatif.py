@@ -49,7 +49,7 @@ class WhatIfTrial:
     cordon: str = ""
     queues: str = ""
     errors: dict[str, str] = field(default_factory=dict)
-    """Name of a field → its error; `form` is for errors of several fields."""
+    """Maps the name of a field to its error; `form` is for errors of several fields."""
 
     @property
     def empty(self) -> bool:
@@ -67,9 +67,9 @@ class GangOutcome(Struct, frozen=True):
     nodes: list[str]
     why: str
     queue: str
-    """Its queue and position, if it waits."""
+    """The gang's queue and position, if it waits."""
     evicts: list[str] = []
-    """The gangs that lose pods to it, with the work that this costs."""
+    """The gangs that lose pods to this gang, with the work that they lose."""
 
 
 class TrialResult(Struct, frozen=True):
@@ -86,7 +86,7 @@ class TrialResult(Struct, frozen=True):
 def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> WhatIfTrial:
     """Return the input of a form, with the errors that can be found without the cluster.
 
-    `namespaces` are those from which the caller may choose; the first is the default.
+    `namespaces` are the namespaces from which the caller may choose; the first is the default.
     """
     asked = WhatIfTrial(
         manifests=form.get("manifests", "").replace("\r\n", "\n"),

@@ -1,15 +1,16 @@
 """The creator of a workload, written into it by admission: the user of the request that created it.
 
-The value is the API server's. A forged review gains nothing, because its patch is returned to the forger and changes no
-object. Therefore, the creator is written whether or not API servers present a certificate.
+The value is the user name from the API server. A forged review gains nothing, because its patch is returned to the
+forger and changes no object. The creator is therefore written even if API servers present no certificate.
 
 * A new object gets the name of its sender, which silently replaces any name in it. A manifest that was exported from a
   cluster contains the creator of the original object.
-* An object that a controller creates for a user is not changed. Such an object names its owner, and its sender is a
-  service account of another namespace. Its creator is the owner's creator, which Muster's controller looks up. The
-  policy muster-creators lets only controllers set it.
-* A new object also loses the notes of a move and of a hold: in a copy, these are about the original object.
-* An update that omits the value gets it back, if updates are sent to the webhook; the policy refuses a different value.
+* An object that a controller creates for a user is not changed. An object of a controller names its owner, and its
+  sender is a service account of another namespace. Its creator is the owner's creator, which Muster's controller looks
+  up. The policy muster-creators only allows controllers to set the creator.
+* A new object also loses the annotations of a move and of a hold: in a copy, these refer to the original object.
+* An update that omits the creator gets it back, if updates are sent to the webhook; the policy refuses a different
+  creator.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +41,7 @@ _COPY: Final = Why("it is about the object that was copied", "a new object")
 def signed(handler: Handler) -> Handler:
     """Return the handler, which adds the creator to its patches.
 
-    Objects that it refuses or that are malformed get no creator.
+    Refused or malformed objects get no creator.
     """
 
     def with_creator(request: AdmissionRequest) -> ReviewVerdict:

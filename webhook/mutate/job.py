@@ -107,7 +107,10 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
 
 
 def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView, patch: Patch) -> None:
-    """Write the scheduler of the queue's node pool; an update that names no pool's scheduler gets back the old one."""
+    """Write the scheduler of the queue's node pool.
+
+    An update that names no pool's scheduler gets back the old scheduler.
+    """
     wanted, was = scheduler_of(job.spec), value_at(old, ("spec", "schedulerName"))
     if old is None:
         wanted = scheduler_in(wanted, queue, queues)

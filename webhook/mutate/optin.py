@@ -10,7 +10,7 @@ An object is *explicit* if it has the label `muster.dev/queue`, which opts in, o
 opts out and takes precedence. In a template, `muster.dev/managed` with another value overrides the workload's label.
 
 Volcano has a second way: an annotation of a namespace names the queue of its Volcano Jobs and PodGroups that have no
-queue or the default queue. Muster manages these kinds anyway, so this is a default, not an opt-in.
+queue or the default queue. Muster manages these kinds in any case, so the annotation is a default, not an opt-in.
 
 The label `muster.dev/queue-locked: "true"` of a namespace enforces its queue for all its objects. In pods, workloads
 and TrainJobs another queue is replaced; Jobs and PodGroups with another queue are refused.
@@ -56,26 +56,29 @@ def from_labels(labels: Mapping[str, str]) -> OptIn | None:
 
 
 def from_namespace(namespace: str, labels: Mapping[str, str]) -> OptIn | None:
-    """Return the queue of pods and Jobs that are not explicit, in a namespace with these labels; None without one."""
+    """Return the queue of pods and Jobs that are not explicit, in a namespace with these labels.
+
+    None without a queue.
+    """
     if names.opted_out(labels) or not labels.get(names.QUEUE):
         return None
     return OptIn(labels[names.QUEUE], f"namespace {namespace}: metadata.labels[{names.QUEUE}]", inherited=True)
 
 
 def from_lock(namespace: str, own: OptIn | None, namespaces: Namespaces) -> OptIn | None:
-    """Return the locked queue of the namespace if the object names a different one, else None."""
+    """Return the locked queue of the namespace if the object names a different queue; otherwise None."""
     labels = namespaces.metadata(namespace).labels if own else {}
     locked = locked_to(labels)
     return from_namespace(namespace, labels) if own and locked not in {"", own.queue} else None
 
 
 def set_back(path: str, queue: str, locked: str) -> str:
-    """Return the warning that the namespace's queue has replaced another one."""
+    """Return the warning that the namespace's queue has replaced another queue."""
     return f"{path}: is {locked!r} in place of {queue!r}: the namespace is locked to its queue ({names.QUEUE_LOCKED})"
 
 
 def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
-    """Return True if a pod that is not explicit may get the queue of its namespace, as it is not placed otherwise."""
+    """Return True if a pod that is not explicit may get the queue of its namespace."""
     scheduler = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
     return (
         not spec.get("nodeName")
@@ -86,11 +89,9 @@ def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
 
 
 def annotated_queue(namespace: str, namespaces: Namespaces) -> str:
-    """Return the queue that the namespace is locked to, or else the one in Volcano's annotation.
+    """Return the queue that the namespace is locked to, or else the queue in Volcano's annotation.
 
-    "" if there is neither.
-
-    APIError if this is unknown.
+    Return "" if there is neither; raise APIError if this is unknown.
     """
     metadata = namespaces.metadata(namespace)
     return locked_to(metadata.labels) or metadata.annotations.get(names.VOLCANO_QUEUE, "")
@@ -99,7 +100,7 @@ def annotated_queue(namespace: str, namespaces: Namespaces) -> str:
 def in_default_queue(queue: str | None) -> bool:
     """Return True if no queue was chosen.
 
-    The schema sets `default` if there is none, so the two cannot be distinguished.
+    The schema sets `default` if no queue is given, so the queue `default` and a missing queue cannot be distinguished.
     """
     return (queue or names.DEFAULT_QUEUE) == names.DEFAULT_QUEUE
 

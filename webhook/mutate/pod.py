@@ -64,7 +64,7 @@ def mutate(
 ) -> ReviewVerdict:
     """Return a patch, or errors; `namespace` is the review's, as the pod's own may be empty.
 
-    `believed` is true if the sender may be the controller that the pod names; users can also name one.
+    `believed` is true if the sender may be the controller that the pod names; users can also name a controller.
     """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if names.opted_out(meta.labels):
@@ -159,7 +159,7 @@ def name_native_group(review: PodReview, lookups: Lookups) -> None:
 
 
 def _published_as(review: PodReview, lookups: Lookups) -> str:
-    """Return the name of the group that is published for a gang of two or more pods, or ""."""
+    """Return the name of the group that is published for a gang of two or more pods; otherwise ""."""
     meta = review.meta
     if lookups.native_groups is None or review.opt_in is None or meta.controller is None:
         return ""

@@ -47,17 +47,17 @@ class PodReview:
 
     @property
     def spec(self) -> JSON:
-        """The spec as plain JSON; empty if it is missing."""
+        """The pod's spec as plain JSON; empty if the spec is missing."""
         return self.document.get("spec") or {}
 
     @property
     def assigned_scheduler(self) -> str:
-        """The scheduler that the resource group sets for all its pods; "" if it sets none."""
+        """The scheduler that the resource group sets for all its pods; "" if the group sets no scheduler."""
         return self.group.scheduler_name if self.group else ""
 
     @property
     def scheduler(self) -> str:
-        """The resulting scheduler of the pod: its group's, its own, or Muster's if it opts in and has none.
+        """The resulting scheduler of the pod: its group's, its own, or Muster's if the pod opts in and names none.
 
         A pod that opts in gets the node pool's scheduler instead of the default pool's.
         """
@@ -70,7 +70,7 @@ class PodReview:
 
     @property
     def verdict(self) -> ReviewVerdict:
-        """The patch with its reasons, or all errors; with warnings in both cases."""
+        """The verdict: the patch with its reasons, or all errors; with warnings in both cases."""
         if self.errors:
             return ReviewVerdict(errors=self.errors, warnings=self.warnings)
         return ReviewVerdict.admitted_with(self.patch, self.warnings)

@@ -1,9 +1,9 @@
 """Updates of Volcano Jobs by `kubectl apply` or `replace`, which send the user's manifest without Muster's additions.
 
-An update gets back the values that creation filled in, and no new ones. A Job keeps its original additions (groups,
+An update gets back the values that creation filled in, and no new values. A Job keeps its original additions (groups,
 markers, DNS policy), even if defaults or configuration have changed since.
 
-* `Reapply` is the patch of an update: it only writes where the old Job also has a value.
+* `Reapply` is the patch of an update: it only writes members that also have a value in the old Job.
 * In templates, the values of groups and markers are mixed with the user's own. Therefore, an annotation of the Job
   holds a digest of the original of each template that creation changed. A template with the same digest is the
   original, sent again, and gets the old content back.
@@ -22,16 +22,16 @@ from webhook.objects.canonical import canonical, same
 from webhook.patch import NO_REASON, Part, Patch, Why
 
 _ALWAYS = ("spec", "minAvailable")
-"""A Job without it would be a gang that may start in part."""
+"""A Job without a minimum would be a gang that may start in part."""
 _DIGITS = 16
 _RECORD = ("metadata", "annotations", names.GROUPED_TEMPLATES)
 _WHY = Why("so that the manifest can be applied again", "default")
 
 
 class Reapply(Patch):
-    """Operations on the new version of a Job, limited to members that the `old` one has; always includes the minimum.
+    """Operations on the new version of a Job, limited to members of the `old` version; always includes the minimum.
 
-    A template that means the same as the old one is not changed, because the additions may be different today.
+    A template that is equivalent to the old template is not changed, because the additions may be different today.
     """
 
     def __init__(self, document: Mapping[str, Any], old: Mapping[str, Any]) -> None:

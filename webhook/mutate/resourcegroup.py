@@ -1,7 +1,7 @@
 """Resource groups: pods get the node labels, tolerations, affinity and scheduler of their group.
 
-The pods of a Volcano Job get the group from their template. It is written there when the Job is created, so the gang is
-planned with it, and later pods of the Job are like the first ones.
+The pods of a Volcano Job get the group from their template. The settings of the group are written into the template
+when the Job is created, so the gang is planned with them, and all pods of the Job are alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ Groups = Sequence[ResourceGroup]
 
 
 def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> ResourceGroup | None:
-    """Return the group of pods with these annotations in this namespace: the first one that matches."""
+    """Return the first group that matches pods with these annotations in this namespace."""
     return next((group for group in groups if group.takes(namespace, annotations)), None)
 
 

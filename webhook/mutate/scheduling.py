@@ -27,7 +27,7 @@ from webhook.patch import Part, Patch, Why
 
 _MARKED = Why("the cluster's own scheduler calls Muster for it", "markPods")
 GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTION": names.GPU_PORTION}
-"""Variable of the container → the annotation that holds its value."""
+"""Maps a variable of the container to the annotation with its value."""
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
@@ -73,7 +73,7 @@ def add_requested_gate(review: PodReview) -> None:
 
 
 def mark(spec: Mapping[str, Any], patch: Patch, *place: Part) -> None:
-    """Add the missing markers, preferably to a container that already has limits; others should stay unlimited."""
+    """Add the missing markers, preferably to a container with limits, as other containers should stay unlimited."""
     containers: Sequence[Mapping[str, Any]] = spec.get("containers") or []
     limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
     index = next((index for index, each in enumerate(limits) if each), 0)
@@ -98,7 +98,10 @@ def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
 
 
 def share_gpus(review: PodReview) -> None:
-    """Add the variables to the container that uses the GPUs: the one named by an annotation, or else the first one."""
+    """Add the variables to the container that uses the GPUs: an annotation names it.
+
+    The default is the first container.
+    """
     annotations = review.meta.annotations
     asked = next((key for key in (names.GPU_FRACTION, names.GPU_SHARE_MEMORY) if key in annotations), "")
     if not asked or not is_musters(review.scheduler):

@@ -1,8 +1,8 @@
 """Shaping: writing the plan of a pod's workload into the pod.
 
 `muster.runtime` computes the plan from the owner and the pod's resources, with the same formulas that validate the
-workload and size its gang. Existing members of the pod are kept; one that contradicts the plan is an error and is not
-overwritten.
+workload and size its gang. Existing members of the pod are kept; a member that contradicts the plan is an error and is
+not overwritten.
 """
 
 from typing import Any
@@ -71,7 +71,7 @@ def _adapter(review: PodReview, owners: Owners) -> Adapter:
 def _owner_errors(adapter: Adapter) -> list[FieldError]:
     """Return the errors why the owner's pods cannot form a group.
 
-    Only for bare pods do paths refer to the pod itself.
+    Error paths refer to the pod itself only if it has no owner.
     """
     errors = adapter.errors()
     if adapter.owner.kind == "Pod":

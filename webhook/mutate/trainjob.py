@@ -56,7 +56,7 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
 
 
 def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Patch) -> list[str]:
-    """Set the namespace's queue in a TrainJob that names none, or may not choose one; return warnings."""
+    """Set the namespace's queue in a TrainJob that names no queue or may not choose a queue; return warnings."""
     own = optin.from_labels(meta.labels)
     if own:
         opt_in = optin.from_lock(namespace, own, namespaces)

@@ -1,4 +1,4 @@
-"""Workloads that opt in to Muster themselves or through their namespace.
+"""Workloads that opt in to Muster by their own label or through their namespace.
 
 Their labels are copied to the pod templates.
 """

@@ -1,7 +1,7 @@
 """The canonical form of a Volcano Job's spec, in which two specs can be compared by meaning.
 
-A typed client (Go, Java) that reads a Job and writes it back produces different JSON. It omits false, "" and 0, adds
-empty structures, and formats amounts and durations differently. None of this counts as a change.
+A typed client (Go, Java) that reads a Job and writes it back produces different JSON. Such a client omits false, "" and
+0, adds empty structures, and formats amounts and durations differently. No such difference counts as a change.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,9 @@ _DIVISOR = "divisor"
 _QUANTITIES = frozenset({"sizeLimit", _DIVISOR})
 _DURATIONS = frozenset({"timeout", "runningEstimate"})
 _MEAN_NOTHING_EMPTY = TEXTS | AMOUNTS | {PLUGINS, "resources", "metadata", "spec", "template"}
-"""Elsewhere `{}` has a meaning: `emptyDir: {}` is a volume, and `namespaceSelector: {}` means all namespaces."""
+"""Members whose `{}` has no meaning. In other members it has: `emptyDir: {}` is a volume, and `namespaceSelector: {}`
+means all namespaces.
+"""
 _MEAN_SOMETHING_ZERO = frozenset(
     {
         # By default they are true, or inherit the pod's value:

@@ -2,7 +2,7 @@
 
 The table contains keys that Muster reads, and replacements for keys that it does not read.
 
-It is used for warnings at admission and for docs/admission.md.
+The table is used for warnings at admission and for docs/admission.md.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,10 @@ from muster.workloads.table import plain_group
 
 
 class ForeignKey(NamedTuple):
-    """A label or annotation, or several with `*`. If two entries match a key, the first one counts."""
+    """The key of a label or annotation; with `*`, the pattern of several keys.
+
+    If two entries match a key, the first one counts.
+    """
 
     key: str
     read: str = ""

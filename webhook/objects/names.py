@@ -1,9 +1,9 @@
 """Names in objects.
 
-Their syntax, the queue or framework that they refer to, and keys under `muster.dev/` without effect.
+This module checks the syntax of names, the named queue or framework, and keys under `muster.dev/` without effect.
 
-The syntax is the API server's, for names that it would check too late. These are names that become part of other names
-(a Job's name is part of its pods' names), and names in Muster's configuration.
+The syntax is the API server's, for names that it would check too late. Examples are names that become part of other
+names (a Job's name is part of its pods' names), and names in Muster's configuration.
 """
 
 import re
@@ -85,7 +85,7 @@ def unknown_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldEr
 def unusable_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldError]:
     """Refuse a queue that new workloads may not enter.
 
-    It must exist, be usable by their namespace, be open, be a leaf, and not be the root.
+    The queue must exist, be usable by their namespace, be open, be a leaf, and not be the root.
     """
     queue = queues.get(name) if name else None
     if queue is None:
@@ -158,7 +158,7 @@ def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def meant_labels(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each unknown label that resembles one of Muster's, together with the resembled label."""
+    """Yield each unknown label that resembles a label of Muster, together with that label."""
     for key in labels:
         if (key.startswith(_PREFIX) and key not in LABELS | WRITTEN) or _is_near(key):
             meant = _meant(f"{_PREFIX}{key.partition('/')[2]}", "").partition(" ")[2]
@@ -173,7 +173,7 @@ def _is_near(key: str) -> bool:
 
 
 def _meant(key: str, place: str = "") -> str:
-    """Return kind and name of the key that was probably meant; "" if none is similar."""
+    """Return kind and name of the key that was probably meant; "" if no key is similar."""
     for other, known in _KNOWN.items():
         if other != place and key in known:
             return f"{other[:-1]} {key}"

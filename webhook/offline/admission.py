@@ -1,6 +1,7 @@
 """Admission of objects, one by one, through the webhook's own routes in this process, including derived objects.
 
-A workload is followed by its first pod of each shape, as shaped by Muster, a TrainJob by its compiled objects.
+After a workload follows its first pod of each shape, as changed by Muster; after a TrainJob follow its compiled
+objects.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class Admitted:
-    """One object before and after admission; it is refused if it has errors.
+    """One object before and after admission; an object with errors is refused.
 
     `about` describes an object that is not in a file.
     """
@@ -43,14 +44,14 @@ class Admitted:
     before: JSON
     after: JSON
     reasons: dict[Path, Why] = field(default_factory=dict)
-    """Path of an addition or change → its reason."""
+    """Maps the path of an addition or change to its reason."""
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     about: str = ""
 
     @property
     def title(self) -> str:
-        """Kind and name, the prefix of messages about the object."""
+        """Kind and name of the object, as the prefix of messages."""
         metadata = self.before.get("metadata") or {}
         return f"{self.before.get('kind', 'object')} {metadata.get('name') or metadata.get('generateName', '')}"
 
@@ -122,7 +123,7 @@ def _apply(result: Admitted, operation: Operation, why: Why) -> None:
 
 
 def _path_of(operation: Operation, document: JSON) -> Path:
-    """Return the path of the new value: list indexes are numbers, "-" is the place after the last element."""
+    """Return the path of the new value: list indexes are numbers, and "-" is the index after the last element."""
     path: list[str | int] = []
     node: Any = document
     for part in jsonpointer.JsonPointer(operation["path"]).parts:
@@ -139,7 +140,10 @@ def _path_of(operation: Operation, document: JSON) -> Path:
 
 
 def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Yield like `admit_all`, after the API server's own validation; warn about kinds that Muster does not read."""
+    """Validate objects like the API server, and then yield like `admit_all`.
+
+    Warn about kinds that Muster does not read.
+    """
     for document in documents:
         if wrong := schemas.mistakes(document):  # the API server asks no webhook then
             yield Admitted(document, deepcopy(document), errors=wrong)
@@ -151,7 +155,10 @@ def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterat
 
 
 def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Yield each object, then its derived objects if it is admitted. APIError if the cluster does not respond."""
+    """Yield each object, followed by its derived objects if the object is admitted.
+
+    APIError if the cluster does not respond.
+    """
     for document in documents:
         admitted = admission.admit(document)
         yield admitted
@@ -211,7 +218,10 @@ def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
 
 
 def components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
-    """Yield the objects of a TrainJob, with a reason for each variable that the plan sets; nothing for other kinds."""
+    """Yield the objects of a TrainJob, with a reason for each variable that the plan sets.
+
+    Yield no objects for other kinds.
+    """
     if (document.get("apiVersion"), document.get("kind")) != (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
         return
     metadata = {"namespace": admission.documents.namespace, "uid": uid_of(document["metadata"].get("name", ""))}

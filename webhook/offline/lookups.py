@@ -33,7 +33,7 @@ from webhook.lookup import Lookups, Runtime
 
 JSON = dict[str, Any]
 SUPPLIED_KINDS = frozenset({"Namespace", "Queue", CLAIM_TEMPLATES.kind, RESOURCE_CLAIMS.kind})
-"""Kinds of documents that are looked up, besides owners and runtimes."""
+"""Kinds of documents that handlers look up, besides owners and runtimes."""
 SHIPPED = CHART / "runtimes"
 
 
@@ -74,7 +74,7 @@ def lookups(documents: Documents, cluster: Lookups | None = None) -> Lookups:
 
 
 class _Source:
-    """The documents, and the cluster behind them."""
+    """The documents, and the cluster that is used if no document matches."""
 
     def __init__(self, documents: Documents, cluster: Lookups | None) -> None:
         self._documents = documents
@@ -96,14 +96,17 @@ class _Queues(_Source):
         )
 
     live = get
-    """Nothing is deleted while documents are checked."""
+    """No object is deleted while documents are checked."""
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cluster; queues in the documents count as leaves."""
         return self._cluster.queues.children(name) if self._cluster else []
 
     def names(self) -> list[str]:
-        """Return the queues of the cluster; without a cluster no queue is ever missing, so no message lists them."""
+        """Return the queues of the cluster, for messages.
+
+        Without a cluster no queue is ever missing, so no message needs them.
+        """
         return self._cluster.queues.names() if self._cluster else []
 
 

@@ -1,7 +1,7 @@
 """Reading and writing manifests like kubectl, also line by line, so that single lines can be marked.
 
 Ambiguous YAML is interpreted as by kubectl: `no` and `y` are booleans, `1e3` is a number, and `10:30` and dates are
-strings. Then everything becomes JSON, in which keys are strings.
+strings. The result is JSON, in which all keys are strings.
 """
 
 import json
@@ -26,7 +26,7 @@ _PLAIN = (
     ("float", _NUMBER, list("+-.0123456789")),
     ("merge", r"<<", ["<"]),
 )
-"""The YAML types of a value without quotes, each with its pattern and first characters; all others are strings."""
+"""The YAML types of unquoted values, each with its pattern and first characters; all other values are strings."""
 
 _OCTAL = re.compile(r"[-+]?0[0-7]+")
 _INTEGERS = range(-(2**63), 2**64)
@@ -40,7 +40,7 @@ DEPTH = 200
 
 
 class _Loader(yaml.CSafeLoader):
-    """The part of YAML that equals JSON: other YAML types have no constructor, and are refused with their position."""
+    """A YAML loader for the part of YAML that equals JSON: other YAML types are refused with their position."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's interface
     yaml_constructors = {  # noqa: RUF012 - the same
@@ -65,7 +65,7 @@ class _Loader(yaml.CSafeLoader):
         return str(key).lower() if isinstance(key, bool) else str(key)
 
     def is_true(self, node: yaml.ScalarNode) -> bool:
-        """Return True for any YAML 1.1 spelling of true."""
+        """Return True if a text is a YAML 1.1 spelling of true."""
         return str(self.construct_scalar(node)).lower() in _TRUE
 
     def number(self, node: yaml.ScalarNode) -> float | str:
@@ -212,7 +212,7 @@ def _element(value: Any, path: Place, indent: int) -> Iterator[YAMLLine]:
 
 
 def _is_text(value: str) -> bool:
-    """Return True if a string can be written as a block without loss: printable lines with one final line break."""
+    """Return True if a string of printable lines with one final line break can be written as a block without loss."""
     rows = value.removesuffix("\n").split("\n")
     return (
         value.endswith("\n")

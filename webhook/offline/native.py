@@ -75,7 +75,7 @@ def wrong_quantities(document: JSON) -> Iterator[FieldError]:
 def _templates(
     of: scheduling.WorkloadSpec | scheduling.CompositePodGroupTemplate, note: str = ""
 ) -> Iterator[tuple[scheduling.PodGroupTemplate, str]]:
-    """Yield the templates of PodGroups in a Workload, or in a template of composite groups, with a note on it."""
+    """Yield the templates of PodGroups in a Workload, or in a template of composite groups, each with a note."""
     for template in of.pod_group_templates or ():
         yield template, note
     for document in of.composite_pod_group_templates:

@@ -1,7 +1,7 @@
-"""Validation against the API server's schemas, which it does before it calls webhooks.
+"""Validation against the API server's schemas, as the API server does it before it calls webhooks.
 
 Schemas of Muster's kinds come from the chart's CRDs; schemas of Kubernetes' kinds are committed with the code. For
-other kinds of workloads, only the pod templates are known.
+other kinds of workloads, only the schemas of pod templates are known.
 """
 
 from collections.abc import Iterator, Mapping
@@ -84,7 +84,7 @@ def _served(group: str, kind: str) -> dict[str, Schema]:
 
 @cache
 def _native(api_version: str, kind: str) -> Schema | None:
-    """Return the schema of a Kubernetes workload, or of a kind with known pod templates only; None for others."""
+    """Return the schema of a Kubernetes workload, or of a kind with known pod templates only; None for other kinds."""
     core = embedded_schemas(committed_core())
     pods, jobs = core["PodTemplateSpec"], core["JobTemplateSpec"]
     whole = {("v1", "Pod"): pods, ("batch/v1", "Job"): jobs}.get((api_version, kind))

@@ -1,7 +1,7 @@
 """The objects of a cluster shortly after manifests are submitted: admitted workloads with pods and PodGroups.
 
 `admission` admits the manifests; pods and PodGroups are created as the controllers would create them. New objects get
-unique names and UIDs, so that they can be combined with existing objects.
+unique names and UIDs, so that the planner can use them together with existing objects.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -136,7 +136,7 @@ class Submission:
         self._group(msgspec.to_builtins(group_of_job(job, self._priorities)))
 
     def _train_job(self, content: JSON) -> None:
-        """Add the Job that a TrainJob becomes."""
+        """Add the Job that is created for a TrainJob."""
         for made in components(self._admission, self._admitted(content)):
             if (made.after["apiVersion"], made.after["kind"]) == (JOBS.api_version, JOBS.kind):
                 self._metadata(made.after)
@@ -172,7 +172,7 @@ class Submission:
             self._pod(each.pod)
 
     def _own(self, workload: Object, content: JSON) -> None:
-        """Remember an owner of pods."""
+        """Store an owner of pods."""
         self._workloads[workload.metadata.uid] = workload
         self._admission.documents.add(content)
 

@@ -1,8 +1,8 @@
 """Validation of Commands: the sender needs the right to change the target.
 
-The controller executes Commands with its own rights and does not know their creators; only admission does. Queues are
-cluster-wide, so the right to create Commands in a namespace must not suffice for them. A target Job is always in the
-Command's own namespace.
+The controller executes Commands with its own rights and does not know their creators; only admission knows them. Queues
+are cluster-wide, so the right to create Commands in a namespace must not be enough to control queues. A target Job is
+always in the Command's own namespace.
 """
 
 from http import HTTPStatus
@@ -36,7 +36,7 @@ def reviewer(rights: Rights | None) -> Handler:
 
 
 def _impossible(command: batch.Command) -> list[FieldError]:
-    """Refuse early what the controller would otherwise refuse later, in an Event that few users read."""
+    """Refuse Commands that the controller would otherwise refuse later, in an Event that few users read."""
     target = command.target
     if target and scheduling.is_queue(target) and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
         return [FieldError("target.name", "the root queue cannot be closed: close the queues below it", target.name)]

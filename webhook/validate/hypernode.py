@@ -1,7 +1,8 @@
 """Validation of a single HyperNode: its members must be readable, and its patterns must be valid RE2 and not too large.
 
-Its relation to other HyperNodes (one parent, no node twice in a tier) is not checked here, because they are created and
-changed one by one, in any order. The planner reports such conflicts in the condition `Valid` of the HyperNode.
+The webhook does not check its relation to other HyperNodes (one parent, no node twice in a tier), because HyperNodes
+are created and changed one by one, in any order. The planner reports such conflicts in the condition `Valid` of the
+HyperNode.
 """
 
 from collections.abc import Iterator

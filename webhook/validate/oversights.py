@@ -33,7 +33,7 @@ class Labelled(NamedTuple):
     place: Place
     """Path of the template in the workload."""
     path: str
-    """The same path, as shown in messages."""
+    """The path of the template, as shown in messages."""
     template: Mapping[str, Any]
 
     @property
@@ -43,7 +43,7 @@ class Labelled(NamedTuple):
 
     @property
     def scheduler(self) -> str:
-        """The scheduler of its pods, which the API server sets if none is named."""
+        """The scheduler of its pods, which the API server sets if the template names no scheduler."""
         return mapping(self.template.get("spec")).get("schedulerName") or names.CLUSTER_SCHEDULER
 
 

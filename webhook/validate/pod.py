@@ -1,6 +1,6 @@
 """Validation of pods of Muster's schedulers, and the checks that pod templates of every kind share.
 
-They cover disruption budgets, parts of GPUs, topology, resource names and frameworks.
+The checks cover disruption budgets, parts of GPUs, topology, resource names and frameworks.
 """
 
 import json
@@ -55,7 +55,7 @@ def check_pod(annotations: Mapping[str, str], spec: core.PodSpec, path: str = ""
 def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True) -> Iterator[FieldError]:
     """Check Volcano's disruption budgets.
 
-    A pod may have at most one (`one`), while a Job may have both for its pods.
+    A pod may have at most one of both annotations (`one`), while a Job may have both for its pods.
     """
     for key in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE):
         if key in annotations and not _BUDGET.fullmatch(annotations[key]):
@@ -109,7 +109,7 @@ def _mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None
 def _incomplete_groups(key: str, templates: Templates) -> Iterator[FieldError]:
     """Refuse topology groups other than a leader with its workers.
 
-    Two pod sets, one of them with a single pod (as in Kueue).
+    A valid group has two pod sets, one of them with a single pod (as in Kueue).
     """
     groups: dict[str, list[tuple[str, int | None]]] = {}
     for annotations, path, pods in templates:

@@ -1,14 +1,15 @@
 """Validation of PodGroups: the amounts must be valid, and the queue must accept the PodGroup.
 
 A user's own PodGroup needs an open queue. A controller's PodGroup may also enter a queue that is Closing, e.g. when a
-Deployment is updated. Its pods are created anyway, and would otherwise not be charged to any queue. The PodGroup of a
-Volcano Job only needs an existing queue, because the Job's queue was checked. The namespace must always be allowed to
-use the queue. The sender decides whether a PodGroup is a controller's, because every user can write an owner reference.
+Deployment is updated. The pods of such a controller are created in any case, and would otherwise not be charged to any
+queue. The PodGroup of a Volcano Job only needs an existing queue, because the Job's queue was checked. The namespace
+must always be allowed to use the queue. The sender decides whether a PodGroup is a controller's, because every user can
+write an owner reference.
 
 A PodGroup that moves must meet the rules for a user's new PodGroup. The PodGroup of a Volcano Job stays in the queue
-that admitted the Job; it can only move back there. The planner checks limits of queues before a gang starts. Therefore,
-only an administrator can move a gang that has its nodes to a queue with limits. The minResources of a PodGroup that its
-queue has admitted do not grow.
+that admitted the Job; it can only move back to that queue. The planner checks limits of queues before a gang starts.
+Therefore, only an administrator can move a gang that has its nodes to a queue with limits. The minResources of a
+PodGroup that its queue has admitted do not grow.
 """
 
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ from webhook.validate.trials import missing_class
 _SYSTEM = "system-"
 _REMEDY = "or create its workload again, or ask an administrator (`kubectl auth can-i charge placements.muster.dev -A`)"
 _CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
-"""The right to decide about charges; with it an administrator can move gangs that have their nodes."""
+"""The right to decide about charges, with which an administrator can move gangs that have their nodes."""
 
 
 def reviewer(lookups: Lookups) -> Handler:
@@ -139,7 +140,7 @@ def check_network_topology(topology: scheduling.NetworkTopology | None, path: st
 
 
 def _amount(name: str, quantity: str | float) -> int:
-    """Return an amount; names of a quota are allowed, too: requests.cpu is an amount of CPU."""
+    """Return an amount; resource names of quotas are also allowed: requests.cpu is an amount of CPU."""
     return parse(quantity, milli=name.rpartition(".")[2] == CPU)
 
 
@@ -148,7 +149,8 @@ def _growth_errors(
 ) -> list[FieldError]:
     """Refuse more minResources for a gang that its queue has admitted, unless an administrator raises them.
 
-    The queue reserves them without another check. The phase alone is not decisive, because users may write a status.
+    The queue reserves minResources without another check. The phase alone is not decisive, because users may write a
+    status.
     """
     waits = old.status.phase in {"", "Pending"} and not _has_nodes(old, request.namespace, lookups)
     if waits or not holds_min_resources(group.metadata):
@@ -158,7 +160,10 @@ def _growth_errors(
 
 
 def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[FieldError]:
-    """Yield an error for each increased amount; in a new queue, for all amounts, because it has checked none."""
+    """Yield an error for each increased amount.
+
+    In a new queue, for all amounts, because the new queue has checked no amount.
+    """
     known = (old.spec.min_resources or {}) if _queue(group) == _queue(old) else {}
     for name, quantity in (group.spec.min_resources or {}).items():
         path, before = f"spec.minResources[{name}]", known.get(name, 0)
@@ -209,7 +214,7 @@ def _move_errors(
 def _limit_errors(
     request: admission.AdmissionRequest, old: scheduling.PodGroup, group: scheduling.PodGroup, lookups: Lookups
 ) -> list[FieldError]:
-    """Refuse to move a gang that has its nodes to a queue with limits, or below one, that it is not in already."""
+    """Refuse to move a gang that has its nodes to another queue if that queue, or an ancestor of it, has limits."""
     before, after = (lineage(_queue(each), lookups.queues.get) for each in (old, group))
     left = {queue.metadata.name for queue in before}
     limited = next((queue for queue in after if queue.metadata.name not in left and has_limits(queue)), None)
@@ -224,7 +229,7 @@ def _limit_errors(
 
 
 def _is_held(request: admission.AdmissionRequest, group: scheduling.PodGroup, lookups: Lookups) -> bool:
-    """Return True if a gang has its nodes, and a user who is no administrator has sent the request."""
+    """Return True if a gang has its nodes, and the sender of the request is no administrator."""
     by_user = bool(request.user_info.username) and lookups.rights is not None
     return by_user and _has_nodes(group, request.namespace, lookups) and not _may_charge(request, lookups)
 

@@ -3,8 +3,8 @@
 A queue can be edited in every state. An update that changes none of the checked fields is not refused.
 
 A whole tree belongs to one pool, and the two queues that always exist belong to the default pool. A gang uses the nodes
-of one pool, and its pods name the pool's scheduler, which cannot change. Therefore, a tree that contains gangs keeps
-its pool.
+of one pool, and its pods name the pool's scheduler, which cannot change. For this reason, a tree that contains gangs
+keeps its pool.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -159,7 +159,7 @@ def _is_used_leaf(name: str, child: str, queues: QueueTreeView) -> bool:
 
 
 def _pods(queue: Queue | None) -> str:
-    """Return the number of pods that run in the queue, or below it; empty for none."""
+    """Return a text with the number of pods that run in the queue or below it; "" without such pods."""
     pods = str(queue.status.allocated.get("pods", 0)) if queue else ""
     return "" if pods == "0" else pods
 

@@ -24,7 +24,7 @@ GUARANTEE = "spec.guarantee.resource"
 _PREFIXES = ("hugepages-", "attachable-volumes-")
 """Prefixes of Kubernetes' other resource names of nodes that have no domain."""
 Amounts = dict[str, dict[str, int]]
-"""Field path → resource → amount."""
+"""Maps a field path and a resource to an amount."""
 
 
 def quantities_of(queue: Queue) -> dict[str, Quantities]:
@@ -120,7 +120,7 @@ def check_neighbours(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> I
 
 
 def _check_capability_above(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check that no capability exceeds the one of the closest ancestor that names the resource."""
+    """Check that no capability exceeds the capability of the closest ancestor that names the resource."""
     for name, amount in amounts[CAPABILITY].items():
         for above in _ancestors(queue, queues):
             limit = _amount(above, CAPABILITY, name)

@@ -1,4 +1,4 @@
-"""Keys of a Queue under `muster.dev/`: misspelt ones are refused; budgets without a durable history cause a warning."""
+"""Keys of a Queue under `muster.dev/`: misspelt keys are refused; budgets without a durable history cause a warning."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -11,13 +11,13 @@ from webhook.objects.names import WRITTEN
 
 _KEYS = frozenset({names.NODE_POOL, *names.QUEUE_KEYS})
 _CLOSE = 0.85
-"""Similarity by difflib; the common domain is half of most keys."""
+"""Minimum similarity by difflib; it is high because the common domain is half of most keys."""
 
 
 def check_keys(new: Queue, old: Queue | None = None) -> Findings:
     """Refuse misspelt new keys, because a misspelt limit has no effect.
 
-    Warn about others, which may be of old versions.
+    Warn about other unknown keys, which may be keys of old versions.
     """
     kept, found = {*old.metadata.labels, *old.metadata.annotations} if old else set[str](), Findings()
     for place, known, given in (

@@ -179,7 +179,7 @@ def deprecation(runtime: Object, name: str) -> list[str]:
 def older_fields(job: trainer.TrainJob) -> Iterator[str]:
     """Yield a warning for each field of older Trainer versions.
 
-    If the schema did not contain it, it would be dropped silently.
+    If the schema did not contain such a field, the API server would silently drop it.
     """
     spec = job.spec
     written = {

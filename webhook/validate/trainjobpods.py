@@ -56,7 +56,7 @@ def check_jobs(
 
 
 def _mistakes(component: Component, framework: Framework, queues: NamespaceQueues) -> list[FieldError]:
-    """Return the errors of a component by the rules of its kind; nothing for other kinds."""
+    """Return the errors of a component by the rules of its kind; no errors for kinds without rules."""
     manifest = component.manifest
     kind = kind_in(manifest)
     if manifest.get("apiVersion") == JOBS.api_version and component.kind == JOBS.kind:

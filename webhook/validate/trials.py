@@ -1,7 +1,7 @@
 """Dry runs of pods: the API server's own verdict on the pods of an object before they exist.
 
-So pod validation is not duplicated, and the cluster's policies (Pod Security, limits, other webhooks) are included. An
-exhausted quota is not an error of the object: its pods will wait.
+With dry runs, pod validation is not duplicated, and the cluster's policies (Pod Security, limits, other webhooks) are
+included. An exhausted quota is not an error of the object: its pods will wait.
 
 Dry runs use Muster's rights. Therefore, the policies and quotas of a namespace are quoted only to users who may create
 pods there themselves. Other users only learn that such pods are refused, as they would from the events of their Job.
@@ -44,14 +44,14 @@ _ADVICE = {
     True: "`kubectl auth can-i create pods -n {}`: a user with this right gets the reason",
     False: "try such a pod by `kubectl create --dry-run=server -n {}`: a user with this right gets the reason",
 }
-"""Depends on whether the sender is known."""
+"""The shown part of a refusal depends on whether the sender is known."""
 
 MayKnow = Callable[[], bool]
 """True if the user may create pods in the namespace; only called if a refusal would quote the namespace."""
 
 
 def may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:
-    """Return True if the user may; False if the review, and thus the user, may be forged."""
+    """Return True if the user may create pods; False if the review, and thus the user, may be forged."""
     action = reviews.ResourceAttributes(verb="create", resource=core.PODS.plural, namespace=request.namespace)
     return rights is None or (is_known() and rights.allows(request.user_info, action))
 
@@ -76,7 +76,7 @@ class Trial:
     added: str
     """Field of the user's object that adds the parts which are not in the user's own fields."""
     own: Callable[[str], str | None]
-    """Maps a field of the pod to the user's own field; None if it is not the user's."""
+    """Maps a field of the pod to the user's own field, or to None if the user did not write it."""
 
 
 def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] | None = None) -> Manifest:
@@ -98,7 +98,7 @@ def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] |
 
 
 def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may_know: MayKnow) -> Findings:
-    """Return the API server's verdict on the first of the different pods, with a warning about the rest.
+    """Return the API server's verdict on the first different pods, with a warning about the pods that were not tested.
 
     Plugins make pods large, so pods are generated one at a time and compared by digest.
     """
@@ -196,7 +196,7 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 def translated(field: str, made: Any, given: Any) -> str | None:
     """Return the path in `given`, the user's part of the pod, for a field of the generated pod.
 
-    Plugins add entries to lists, even at the beginning. None for a field that is not the user's.
+    Plugins add entries to lists, even at the beginning. Return None for a field that the user did not write.
     """
     result = ""
     for step in _STEP.finditer(field):

@@ -82,7 +82,7 @@ def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
 def _was_checked(request: AdmissionRequest, metadata: JSON) -> bool:
     """Return True for a part of a workload, such as a Job of a JobSet, that a controller sends.
 
-    The workload was already checked.
+    Such a part needs no check, because the workload was already checked.
 
     Users may also name an owner, but this is not trusted. Offline, where no user is known, objects count as the user's
     own.
@@ -143,7 +143,7 @@ class _Template:
         self.count = _replica_count(workload, kind.admission.count) if kind.admission.count else None
 
     def where(self, key: str) -> str:
-        """Return the path of a label: on the workload, from which it was copied, or in the template."""
+        """Return the path of a label: on the workload if it was copied from there, otherwise in the template."""
         path = f"metadata.labels[{key}]"
         return path if key in self.given_labels else f"{self.path}.{path}"
 
@@ -159,7 +159,7 @@ class _Template:
 
     @property
     def together(self) -> str:
-        """The label or annotation that makes the pods start together; empty if there is none."""
+        """The label or annotation because of which the pods start together; empty if there is none."""
         if not self.managed:
             return ""
         if names.FRAMEWORK in self.labels:
@@ -208,7 +208,7 @@ def _check_template(given: _Template, queues: NamespaceQueues, framework: Framew
 
 
 def _check_minimum(given: _Template, adapter: Adapter | None) -> list[FieldError]:
-    """Check the gang's minimum, the template's before the workload's: it must not exceed the pods, if known."""
+    """Check that the gang's minimum, from the template or else the workload, does not exceed the number of pods."""
     text = {**given.given_annotations, **given.annotations}.get(names.MIN_MEMBER)
     most, source = adapter.size() if adapter else None, "all pods"
     if given.count is not None:

@@ -96,7 +96,7 @@ def check_volumes(volumes: Sequence[VolumeSpec]) -> Iterator[FieldError]:
 
 
 def check_policies(policies: Sequence[LifecyclePolicy], path: str) -> Iterator[FieldError]:
-    """Check each policy, and that no event or exit code has two of them."""
+    """Check each policy, and that no event or exit code has two policies."""
     yield from POLICIES.exceeded_by(path, len(policies))
     for index, policy in enumerate(policies):
         yield from _check_one(policy, f"{path}[{index}]")

@@ -71,7 +71,7 @@ def _check_partitions(task: TaskSpec, policy: PartitionPolicy, path: str) -> Ite
 
 
 def _check_whole_cpus(task: TaskSpec, path: str) -> Iterator[FieldError]:
-    """Check that containers request whole CPUs, because only these can be aligned with NUMA nodes."""
+    """Check that containers request whole CPUs, because only whole CPUs can be aligned with NUMA nodes."""
     spec = task.template.get("spec") or {}
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or []):
