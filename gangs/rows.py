@@ -32,6 +32,7 @@ from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano import podgroup
+from muster.volcano.tasks import job_minimum
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.owners import as_kubectl_takes, job_workload, workload_of
 from muster.workloads.sample import JSON
@@ -260,7 +261,7 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
     return structs.replace(
         _bare(owner, job.metadata, called, "" if called == "Completed" else why, pods),
         queue=spec.queue or DEFAULT_QUEUE,
-        minimum=spec.min_available,
+        minimum=job_minimum(spec),
         wanted=sum(task.replicas for task in spec.tasks),
         priority_class=spec.priority_class_name,
     )

@@ -15,6 +15,7 @@ import yaml
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.constraints import Affinity, Toleration
+from muster.api.volcano.podsettings import PodSettings, explicit
 from muster.process.settings import mistakes
 from webhook.objects.constraints import affinity_errors, label_errors, toleration_errors
 from webhook.objects.names import is_subdomain
@@ -40,6 +41,16 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Labels of the group's nodes: the node selector of its pods."""
     affinity: dict[str, Any] = {}
     """Affinity as JSON."""
+
+    @property
+    def settings(self) -> PodSettings:
+        """The settings of its pods."""
+        return PodSettings(
+            node_selector=self.labels,
+            tolerations=list(self.tolerations),
+            affinity=self.affinity,
+            scheduler_name=self.scheduler_name,
+        )
 
     def takes(self, namespace: str, annotations: Mapping[str, str]) -> bool:
         """Return True for pods of the group, judged by their namespace or one of their annotations."""
@@ -180,11 +191,6 @@ def _members(
             message = f"pods of {', '.join(UNTOUCHED_NAMESPACES)} are never changed, so that the cluster can start"
             errors.append(FieldError(f"{path}.value[{index}]", message, namespace))
     return namespaces, []
-
-
-def explicit(toleration: Toleration) -> Toleration:
-    """Return the toleration with an explicit operator, so that equal tolerations compare as equal."""
-    return msgspec.structs.replace(toleration, operator=toleration.operator or "Equal")
 
 
 def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterator[tuple[str, str]]:

@@ -29,6 +29,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta, parse_time
 from muster.api.volcano.batch import COMMANDS, JOBS, RESUME_COUNTS, Job, JobStatus, compat
 from muster.api.volcano.scheduling import QUEUES
 from muster.process.counters import from_zero
+from muster.volcano.tasks import job_minimum
 
 ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
 RESTARTS = Counter(
@@ -207,7 +208,7 @@ class Actions:
         to_delete = policies.pods_to_delete(structs.replace(job, status=status), snapshot.pods)
         counts = count(without(snapshot.pods, to_delete))
         counts.terminating += len(existing(to_delete))
-        status = statuses.counted(forgotten(job, status, to_delete), counts, job.spec.min_available)
+        status = statuses.counted(forgotten(job, status, to_delete), counts, job_minimum(job.spec))
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
 
     def _drop_timers(self, uid: str, target: RestartTarget, request: JobEvent) -> None:

@@ -32,7 +32,7 @@ from muster.api.volcano.batch import JOBS, Job
 from muster.kube.errors import NotFound
 from muster.volcano.manifests import claim_names
 from muster.volcano.podgroup import group_key
-from muster.volcano.tasks import queue_of, reference
+from muster.volcano.tasks import job_minimum, queue_of, reference
 
 log = structlog.get_logger(__name__)
 NEEDED_S = 60.0
@@ -108,7 +108,7 @@ class Reconciler:
             return job
         why = statuses.queued(queue_of(job.spec))
         status = statuses.moved(job.status, "Pending", *why, self._context.wall_s())
-        return self._context.writer.write(job, structs.replace(status, min_available=job.spec.min_available))
+        return self._context.writer.write(job, structs.replace(status, min_available=job_minimum(job.spec)))
 
     def _work(self, job: Job, pods: Sequence[Pod]) -> None:
         """Do the work of the phase, and write its outcome."""

@@ -28,7 +28,7 @@ from muster.api.muster.states import without_gang
 from muster.api.names import GATES
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.volcano.tasks import queue_of, restarts
+from muster.volcano.tasks import job_minimum, queue_of, restarts
 from muster.workloads.owners import job_workload
 
 NEAR = 5
@@ -109,7 +109,7 @@ def _without_group(job: Job) -> GangReport:
         if called == "Failed"
         else reasons.gangs.without_group(state.phase, why, comes=comes),
         since=state.last_transition_time or job.metadata.creation_timestamp or "",
-        min_member=job.spec.min_available,
+        min_member=job_minimum(job.spec),
         members=0,
         queue=GangQueueReport(queue_of(job.spec), "", 0, 0, 0, 0, ()),
         pod_sets=[],

@@ -15,7 +15,7 @@ from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.pods import NOTHING, quota, template_usage
-from muster.volcano.tasks import minimum, owner_of, queue_of, scheduler_of, total_minimum, total_replicas
+from muster.volcano.tasks import job_minimum, minimum, owner_of, queue_of, scheduler_of, total_minimum, total_replicas
 
 _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT, names.WORKLOAD})
 """Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""
@@ -69,7 +69,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
         job = _without(job, later)
     name, meta = group_name(job), job.metadata
     spec = PodGroupSpec(
-        min_member=job.spec.min_available,
+        min_member=job_minimum(job.spec),
         min_task_member={task.name: minimum(task) for task in job.spec.tasks},
         queue=queue_of(job.spec),
         priority_class_name=job.spec.priority_class_name,
@@ -95,7 +95,7 @@ def _without(job: Job, later: Collection[str]) -> Job:
     """Return the Job without these tasks; its minimum shrinks by theirs if it covers the minimums of all tasks."""
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
-    least = spec.min_available
+    least = job_minimum(spec)
     if least >= total_minimum(spec):
         least -= sum(minimum(task) for task in spec.tasks if task.name in later)
     least = min(least, sum(task.replicas for task in tasks))
@@ -133,8 +133,8 @@ def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSp
         return priorities.get((task.template.get("spec") or {}).get("priorityClassName", ""), 0)
 
     tasks = sorted(job.spec.tasks, key=priority, reverse=True)
-    covers_all = job.spec.min_available >= total_minimum(job.spec)
-    left = min(job.spec.min_available, total_replicas(job.spec))
+    covers_all = job_minimum(job.spec) >= total_minimum(job.spec)
+    left = min(job_minimum(job.spec), total_replicas(job.spec))
     counts = []
     for task in tasks:
         counts.append(min(minimum(task), left) if covers_all else 0)

@@ -36,6 +36,14 @@ def total_minimum(spec: JobSpec) -> int:
     return sum(minimum(task) for task in spec.tasks)
 
 
+def job_minimum(spec: JobSpec) -> int:
+    """Return the number of pods that start together: the Job's own field, else the sum over the tasks; 0 is no number.
+
+    Volcano's admission replaces 0 by this sum, too, because clients in Go cannot write 0.
+    """
+    return spec.min_available or total_minimum(spec)
+
+
 def total_replicas(spec: JobSpec) -> int:
     """Return the number of pods of all tasks."""
     return sum(task.replicas for task in spec.tasks)

@@ -208,12 +208,14 @@ POD = {
 }
 JOB_SPEC: JSON = {
     "maxRetry": 0,
+    "minAvailable": 0,
     "queue": "default",
     "tasks": [
         {"replicas": 2, "template": {"spec": POD | {"hostNetwork": True}}},
         {
             "name": "workers",
             "replicas": 2,
+            "minAvailable": 0,
             "template": {"spec": POD},
             "partitionPolicy": {"totalPartitions": 2, "partitionSize": 1, "networkTopology": {"highestTierAllowed": 1}},
         },
@@ -235,7 +237,7 @@ MANIFESTS: dict[str, tuple[str, JSON]] = {
     "JobTemplate": ("flow.volcano.sh/v1alpha1", JOB_SPEC),
     "JobFlow": ("flow.volcano.sh/v1alpha1", {"flows": STEPS}),
     "PodGroup": ("scheduling.volcano.sh/v1beta1", {"minMember": 2, "subGroupPolicy": SUB_GROUPS}),
-    "Queue": ("scheduling.volcano.sh/v1beta1", {"capability": {"cpu": "4000m"}, "deserved": {"cpu": 2}}),
+    "Queue": ("scheduling.volcano.sh/v1beta1", {"weight": 0, "capability": {"cpu": "4000m"}, "deserved": {"cpu": 2}}),
     "HyperNode": ("topology.volcano.sh/v1alpha1", {"tier": 1, "members": MEMBERS}),
     "TrainingRuntime": ("trainer.kubeflow.org/v1alpha1", RUNTIME),
     "ClusterTrainingRuntime": ("trainer.kubeflow.org/v1alpha1", RUNTIME),

@@ -100,7 +100,7 @@ def test_a_pod_runs_on_its_groups_nodes(client: Client, wait_for: WaitFor, names
 
 
 def test_a_gang_is_planned_on_the_nodes_of_its_group(grouped: Plane, client: Client, wait_for: WaitFor) -> None:
-    """The group stands in the Job's templates, so the gang is planned once, and its pods need not be sent."""
+    """The Job records the group, so the gang is planned once with it, and its pods need not be sent."""
     before = reviews(grouped)
     template = client.create(JOBS, job("train", "research", replicas=2), "research").spec.tasks[0].template["spec"]
     assert (template["nodeSelector"], template["schedulerName"]) == ({"pool": "research"}, "volcano")
@@ -117,17 +117,26 @@ def test_a_gang_is_planned_on_the_nodes_of_its_group(grouped: Plane, client: Cli
 
 
 def test_a_manifest_can_be_applied_again(grouped: Plane, client: Client) -> None:
-    """`kubectl apply` sends the templates without what the group has written, and nothing changes."""
-    manifest = json.dumps(job("again", "queued", replicas=2, gpus=0))
-    generations = []
-    for _ in range(2):
-        result = grouped.kubectl("apply", "--filename=-", stdin=manifest)
-        assert result.returncode == 0, result.stderr
+    """By `kubectl apply` and by two managers on the server: the tasks are as they were sent, and nothing changes."""
+    manifest = job("again", "queued", replicas=2, gpus=0)
+
+    def run(verb: str, *options: str) -> str:
+        done = grouped.kubectl(verb, *options, "--filename=-", stdin=json.dumps(manifest))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    for managers in (("flux", "argo", "flux"), ("",)):
+        for manager in managers:
+            run("apply", *(("--server-side", f"--field-manager={manager}") if manager else ()))
         made = client.get(JOBS, "again", "queued")
         assert made.spec.tasks[0].template["spec"]["nodeSelector"] == {"pool": "research"}
-        generations.append(made.metadata.generation)
-    assert generations == [1, 1]
-    client.delete(JOBS, "again", "queued")
+        stored = json.loads(grouped.kubectl("get", "vcjob", "again", "--namespace=queued", "--output=json").stdout)
+        assert stored["spec"]["tasks"] == manifest["spec"]["tasks"]
+        if not managers[0]:
+            assert run("diff") == ""
+            assert run("apply").endswith(" unchanged")
+        assert client.get(JOBS, "again", "queued").metadata.generation == 1
+        client.delete(JOBS, "again", "queued")
 
 
 def test_a_group_of_the_clusters_scheduler(client: Client, wait_for: WaitFor) -> None:

@@ -1,7 +1,7 @@
 """Defaults of a Volcano Job that Volcano's clients read: queue, scheduler, minimum and implied plugins.
 
-Nothing is filled in within the list of tasks, and an explicit `maxRetry` is never replaced, because clients that apply
-the manifest again would find a difference. Readers apply these defaults.
+Nothing is filled in within the list of tasks, and no value of a client is replaced, because clients that apply the
+manifest again would find a difference. Readers apply these defaults, also where a client has written 0.
 """
 
 from collections.abc import Sequence
@@ -11,18 +11,15 @@ import msgspec
 
 from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.core import PodSpec
-from muster.api.muster.pools import is_musters, pool_of_scheduler
-from muster.api.unchecked import value_at
+from muster.api.muster.pools import pool_of_scheduler
+from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import Job
 from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import queue_of, scheduler_of, total_minimum
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, QueueTreeView
 from webhook.mutate.optin import set_queue
-from webhook.mutate.reapply import Reapply, keep_record, remember, restore
-from webhook.mutate.resourcegroup import assign_groups, group_of_template
-from webhook.mutate.scheduling import mark
+from webhook.mutate.resourcegroup import keep_record, record
 from webhook.objects.canonical import same
 from webhook.objects.pools import scheduler_in
 from webhook.patch import Patch, Why
@@ -37,8 +34,9 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Handler:
     """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, queue of the namespace, scheduler of the pool.
 
-    An UPDATE only gets back the values that creation had added and `kubectl apply` or `replace` omitted. A malformed
-    object passes unchanged, because the API server's schema check names every wrong field afterwards.
+    An UPDATE only gets back the values that creation had added and `kubectl apply` or `replace` omitted; settings of
+    pods stay as recorded. A malformed object passes unchanged, because the API server's schema check names every wrong
+    field afterwards.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
@@ -59,51 +57,43 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
 
 
 def _read_job(document: JSON) -> Job:
-    return msgspec.convert(document, Job)
+    """Return the Job as its client has written it, without recorded settings of pods."""
+    annotations = mapping(value_at(document, ("metadata", "annotations")))
+    own = {key: value for key, value in annotations.items() if key != names.GROUPED_TEMPLATES}
+    return msgspec.convert({**document, "metadata": {**mapping(document.get("metadata")), "annotations": own}}, Job)
 
 
 def _completed(
     job: Job, document: JSON, old: JSON | None, namespace: str, groups: Sequence[ResourceGroup], *, marks: bool
 ) -> Patch:
     """Return all additions to a Job; `old` is the Job that an update replaces."""
-    if old is not None and same(old.get("spec"), document.get("spec")):
-        patch = Patch(document)
-        keep_record(document, old, patch)
-        return patch
-    patch = Patch(document) if old is None else Reapply(document, old)
-    _fill_in(job, document, old, patch)
-    assign_groups(job, groups, namespace, patch, old)
-    if marks:
-        _mark(job, groups, namespace, patch)
+    patch = Patch(document)
     if old is None:
-        remember(job, document, patch)
+        record(job, document, groups, namespace, patch, marks=marks)
     else:
         keep_record(document, old, patch)
-        restore(job, old, patch)
+    if old is None or not same(old.get("spec"), document.get("spec")):
+        _fill_in(job, document, old, patch)
     return patch
 
 
-def _mark(job: Job, groups: Sequence[ResourceGroup], namespace: str, patch: Patch) -> None:
-    for index, task in enumerate(job.spec.tasks):
-        spec = task.template.get("spec") or {}
-        pod = msgspec.convert(spec, PodSpec)  # raises here, so that `mark` can rely on its shape
-        group = group_of_template(task.template, groups, namespace)
-        chosen = (group.scheduler_name if group else "") or pod.scheduler_name or scheduler_of(job.spec)
-        if is_musters(chosen):
-            mark(spec, patch, "spec", "tasks", index, "template", "spec")
-
-
 def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
+    """Set what the client has left out; an update only gets back what creation has set, and no new defaults."""
     spec = job.spec
-    if not spec.queue:
+    if not spec.queue and _may_fill(old, "queue"):
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
-    if not spec.scheduler_name and old is not None:  # a new Job gets its pool's scheduler
-        patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)
+    if not spec.scheduler_name and old is not None and _may_fill(old, "schedulerName"):
+        patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)  # a new Job gets its pool's
     total = total_minimum(spec)
     if _leaves_minimum(document, old, total):
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
     for plugin in required(spec.plugins):
-        patch.set("spec", "plugins", plugin, value=[], why=_IMPLIED)
+        if _may_fill(old, "plugins", plugin):
+            patch.set("spec", "plugins", plugin, value=[], why=_IMPLIED)
+
+
+def _may_fill(old: JSON | None, *path: str) -> bool:
+    return old is None or value_at(old, ("spec", *path)) is not None
 
 
 def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView, patch: Patch) -> None:
@@ -123,16 +113,16 @@ def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView
 
 
 def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
-    """Return True if the Job's minimum must be filled in.
+    """Return True if the Job's minimum must be filled in, so that Volcano's clients can read it.
 
-    An update keeps its own minimum, even 0, with one exception. If the minimum was the sum over the tasks and no client
-    has set it, it follows this sum when the gang is scaled.
+    A minimum of 0 stands for the sum over the tasks, and is not replaced. If the minimum was this sum and no client has
+    set it, it follows the sum when the gang is scaled.
     """
     given = value_at(document, ("spec", "minAvailable"))
     if given is None or given == total:
         return given is None
     if old is None:
-        return not given
+        return False
     kept = given == value_at(old, ("spec", "minAvailable")) and not _sets_minimum(document)
     return kept and given == total_minimum(_read_job(old).spec)
 

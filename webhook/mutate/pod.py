@@ -74,7 +74,7 @@ def mutate(
         review.warnings += unknown_keys(pod.get("metadata"))
     review.group = group_of_pod(groups, namespace, meta)
     if review.group:
-        assign(review.spec, review.group, review.patch, "spec")
+        assign(review.spec, review.group, review.patch)
     review.opt_in = _opt_in(review, lookups.namespaces)
     if review.opt_in:
         review.errors += _queue_errors(review, review.opt_in, lookups, believed=believed)
@@ -88,7 +88,7 @@ def mutate(
     name_native_group(review, lookups)
     add_requested_gate(review)
     if marks and is_musters(review.scheduler):
-        mark(review.spec, review.patch, "spec")
+        mark(review.spec, review.patch)
     share_gpus(review)
     if names.FRAMEWORK in meta.labels:
         shape(review, lookups.owners, framework, lookups.claims(namespace))

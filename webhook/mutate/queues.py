@@ -1,4 +1,7 @@
-"""Defaults of a Queue, and of the queue of a PodGroup, which are stored so that all readers find the same values."""
+"""Defaults of a Queue, and of the queue of a PodGroup, which are stored so that all readers find the same values.
+
+No value of a client is replaced, because a client that applies its manifest again would find a difference.
+"""
 
 import msgspec
 
@@ -60,7 +63,7 @@ def review_queue(request: AdmissionRequest) -> ReviewVerdict:
     except MalformedError:
         return ReviewVerdict()
     patch, spec = Patch(queue), mapping(queue.get("spec"))
-    if not spec.get("weight"):
+    if spec.get("weight") is None:
         patch.set("spec", "weight", value=1, why=_DEFAULT)
     if spec.get("reclaimable") is None:
         patch.set("spec", "reclaimable", value=True, why=_DEFAULT)

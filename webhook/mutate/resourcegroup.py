@@ -1,23 +1,39 @@
 """Resource groups: pods get the node labels, tolerations, affinity and scheduler of their group.
 
-The pods of a Volcano Job get the group from their template. The settings of the group are written into the template
-when the Job is created, so the gang is planned with them, and all pods of the Job are alike.
+The pods of a Volcano Job get the group of their template. It is recorded in the Job when the Job is created, so the
+gang is planned with it, and later pods of the Job are like the first ones.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from muster.api import names
-from muster.api.kubernetes import constraints, core
+from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta, TemplateMeta
-from muster.api.volcano.batch import Job, is_job
-from webhook.config import ResourceGroup, explicit
-from webhook.mutate.reapply import recorded
-from webhook.patch import Part, Patch, Why
+from muster.api.muster.pools import is_musters
+from muster.api.unchecked import value_at
+from muster.api.volcano.batch import Job, TaskSpec, is_job
+from muster.api.volcano.podsettings import PodSettings, additions, stored
+from muster.volcano.tasks import scheduler_of
+from webhook.config import ResourceGroup
+from webhook.patch import Patch, Why
 
 Groups = Sequence[ResourceGroup]
+
+_RECORD = ("metadata", "annotations", names.GROUPED_TEMPLATES)
+_RECORDED = Why("its pods get these settings", "resource groups and markPods")
+_KEPT = Why("settings of pods are fixed", "the Job before the update")
+_NONE = stored([])
+_REASONS = {
+    "nodeSelector": ("labels", "its nodes have this label"),
+    "affinity": ("affinity", "it has none itself"),
+    "tolerations": ("tolerations", "its nodes may have this taint"),
+    "schedulerName": ("schedulerName", "the scheduler of its nodes"),
+}
+"""Field of a pod → the field of a group, and the reason of the addition."""
 
 
 def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> ResourceGroup | None:
@@ -26,53 +42,55 @@ def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> 
 
 
 def group_of_pod(groups: Groups, namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
-    """Return the group of a pod; None for pods of a Volcano Job, whose template already has the settings."""
+    """Return the group of a pod; None for pods of a Volcano Job, which are made with the settings."""
     return None if is_job(meta.controller) else group_of(groups, namespace, meta.annotations)
 
 
-def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: Part) -> None:
-    """Add the settings of the group to the pod spec at the path `place`."""
-    selector = spec.get("nodeSelector") or {}
-    for key, value in group.labels.items():
-        if selector.get(key) != value:
-            patch.set(*place, "nodeSelector", key, value=value, why=_why(group, "labels", "its nodes have this label"))
-    if group.affinity and not spec.get("affinity"):
-        why = _why(group, "affinity", "it has none itself")
-        patch.set(*place, "affinity", value=group.affinity, why=why)
-    known = [explicit(each) for each in msgspec.convert(spec.get("tolerations") or [], list[constraints.Toleration])]
-    for toleration in group.tolerations:
-        if toleration not in known:
-            why = _why(group, "tolerations", "its nodes may have this taint")
-            patch.append_item(*place, "tolerations", value=msgspec.to_builtins(toleration), why=why)
-    if group.scheduler_name and spec.get("schedulerName") != group.scheduler_name:
-        why = _why(group, "schedulerName", "the scheduler of its nodes")
-        patch.set(*place, "schedulerName", value=group.scheduler_name, why=why)
+def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch) -> None:
+    """Add the settings of the group to a pod."""
+    for path, value in additions(spec, group.settings):
+        field, reason = _REASONS[str(path[0])]
+        why = Why(reason, f"resource group {group.name}: {field}")
+        if path[-1] == "-":
+            patch.append_item("spec", *path[:-1], value=value, why=why)
+        else:
+            patch.set("spec", *path, value=value, why=why)
 
 
-def group_of_template(template: Mapping[str, Any], groups: Groups, namespace: str) -> ResourceGroup | None:
-    """Return the group of a task's pods, according to the namespace or the annotations of their template."""
-    meta = msgspec.convert(_without_nulls(template.get("metadata")), TemplateMeta)
-    return None if names.opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
-
-
-def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: Mapping[str, Any] | None) -> None:
-    """Write the groups into the templates of a new Job, or of the tasks that creation has changed in the `old` Job."""
-    known = None if old is None else recorded(old)
-    for index, task in enumerate(job.spec.tasks):
-        if known is not None and task.name not in known:
+def record(job: Job, document: Mapping[str, Any], groups: Groups, namespace: str, patch: Patch, *, marks: bool) -> None:
+    """Record the settings of a new Job's pods: of their groups, and markers if Muster schedules them."""
+    found: list[PodSettings] = []
+    for task in job.spec.tasks:
+        settings = _settings(job, task, groups, namespace, marks=marks)
+        if not any(additions(task.template.get("spec") or {}, settings)):
             continue
-        group = group_of_template(task.template, groups, namespace)
-        if group:
-            spec = _without_nulls(task.template.get("spec"))
-            msgspec.convert(spec, core.PodSpec)  # raises here, so that `assign` can rely on its shape
-            assign(spec, group, patch, "spec", "tasks", index, "template", "spec")
+        same = next((each for each in found if replace(each, tasks=[]) == settings), None)
+        if same is None:
+            found.append(same := settings)
+        same.tasks.append(task.name)
+    given = value_at(document, _RECORD)
+    if (found or given is not None) and given != stored(found):
+        patch.set(*_RECORD, value=stored(found), why=_RECORDED)
+
+
+def keep_record(document: Mapping[str, Any], old: Mapping[str, Any], patch: Patch) -> None:
+    """Restore the record in an update that lacks or changes it."""
+    known, given = value_at(old, _RECORD), value_at(document, _RECORD)
+    if known != given:
+        patch.set(*_RECORD, value=known or _NONE, why=_KEPT)
+
+
+def _settings(job: Job, task: TaskSpec, groups: Groups, namespace: str, *, marks: bool) -> PodSettings:
+    """Return the settings of a task's pods; ValidationError if its template has a wrong shape."""
+    spec = msgspec.convert(_without_nulls(task.template.get("spec")), PodSpec)
+    meta = msgspec.convert(_without_nulls(task.template.get("metadata")), TemplateMeta)
+    group = None if names.opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
+    settings = group.settings if group else PodSettings()
+    scheduler = settings.scheduler_name or spec.scheduler_name or scheduler_of(job.spec)
+    return replace(settings, marked=marks and is_musters(scheduler))
 
 
 def _without_nulls(part: Any) -> dict[str, Any]:
     """Return the members of a part of a template; ValidationError if it is not a map."""
     members = msgspec.convert(part or {}, dict[str, Any])
     return {name: value for name, value in members.items() if value is not None}
-
-
-def _why(group: ResourceGroup, field: str, reason: str) -> Why:
-    return Why(reason, f"resource group {group.name}: {field}")

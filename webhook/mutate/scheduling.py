@@ -12,18 +12,19 @@ binding, before the kubelet starts a container. Volcano's GPU memory resource ne
 device plugin sets them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
+from muster.api.volcano.podsettings import PodSettings, additions
 from muster.workloads.table import group_name, native_gang_of, plain_group
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.objects.names import MAX_LABEL
-from webhook.patch import Part, Patch, Why
+from webhook.patch import Patch, Why
 
 _MARKED = Why("the cluster's own scheduler calls Muster for it", "markPods")
 GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTION": names.GPU_PORTION}
@@ -72,14 +73,10 @@ def add_requested_gate(review: PodReview) -> None:
     _warn_no_effect(review, f"metadata.annotations[{gate}]: it", advice)
 
 
-def mark(spec: Mapping[str, Any], patch: Patch, *place: Part) -> None:
-    """Add the missing markers, preferably to a container with limits, as other containers should stay unlimited."""
-    containers: Sequence[Mapping[str, Any]] = spec.get("containers") or []
-    limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
-    index = next((index for index, each in enumerate(limits) if each), 0)
-    for marker in sorted(names.MARKERS):
-        if containers and not any(marker in each for each in limits):
-            patch.set(*place, "containers", index, "resources", "limits", marker, value="1", why=_MARKED)
+def mark(spec: Mapping[str, Any], patch: Patch) -> None:
+    """Add the missing markers to a container of the pod."""
+    for path, value in additions(spec, PodSettings(marked=True)):
+        patch.set("spec", *path, value=value, why=_MARKED)
 
 
 def _add_gate(review: PodReview, gate: str, why: Why) -> None:

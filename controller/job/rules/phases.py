@@ -11,7 +11,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.unchecked import mapping
 from muster.api.volcano.batch import FINISHED, Job, JobSpec, Phase
 from muster.api.volcano.scheduling import WORLD_ENDED
-from muster.volcano.tasks import max_retry, minimum, total_minimum, total_replicas
+from muster.volcano.tasks import job_minimum, max_retry, minimum, total_minimum, total_replicas
 
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
 """Phases in which the Job's pods are created; in all other phases pods are deleted."""
@@ -97,9 +97,9 @@ def next_phase(
 
 def _started(spec: JobSpec, counts: Counts) -> Transition | None:
     present = counts.running + counts.succeeded + counts.failed
-    if present < spec.min_available:
+    if present < job_minimum(spec):
         return None
-    message = f"{many(present, 'pod')} started, {_needed(spec.min_available)}"
+    message = f"{many(present, 'pod')} started, {_needed(job_minimum(spec))}"
     return Transition("Running", "MinAvailableReached", message)
 
 
@@ -115,7 +115,7 @@ def _restarted(spec: JobSpec, counts: Counts, retry_count: int) -> Transition | 
     limit = max_retry(spec)
     if retry_count >= limit:
         return Transition("Failed", MAX_RETRY, f"maxRetry is {limit}: restarted {retry_count - 1} times, failed again")
-    if total_replicas(spec) - counts.terminating < spec.min_available:
+    if total_replicas(spec) - counts.terminating < job_minimum(spec):
         return None
     message = f"the old pods are gone; restart {retry_count} of at most {limit - 1}"
     return Transition("Pending", "Restarted", message)
@@ -130,7 +130,7 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
         return Transition("Completed", "MinSuccessReached", message)
     if counts.succeeded + counts.failed == replicas:
         return _all_finished(spec, counts)
-    if counts.pending > replicas - spec.min_available:
+    if counts.pending > replicas - job_minimum(spec):
         return Transition("Pending", "BelowMinAvailable", f"{_of(counts.pending, replicas)} pending again")
     return None
 
@@ -138,14 +138,14 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
 def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
     """Return the end of an elastic Job whose members have succeeded, because pods without a node would start alone."""
     others = counts.running + counts.failed + counts.unknown + counts.terminating + counts.pending - unplaced
-    if others or counts.succeeded < max(spec.min_available, 1) or counts.succeeded == total_replicas(spec):
+    if others or counts.succeeded < max(job_minimum(spec), 1) or counts.succeeded == total_replicas(spec):
         return _completion(spec, counts)
     message = f"{many(counts.succeeded, 'pod')} of the elastic world succeeded; the others are no longer started"
     return Transition("Completing", WORLD_ENDED, message)
 
 
 def _all_finished(spec: JobSpec, counts: Counts) -> Transition:
-    if spec.min_available >= total_minimum(spec):
+    if job_minimum(spec) >= total_minimum(spec):
         for task in spec.tasks:
             succeeded = counts.tasks.get(task.name, {}).get("Succeeded", 0)
             if task.name in counts.tasks and succeeded < minimum(task):
@@ -154,7 +154,7 @@ def _all_finished(spec: JobSpec, counts: Counts) -> Transition:
     if spec.min_success is not None:
         message = f"all pods finished and {counts.succeeded} succeeded; minSuccess is {spec.min_success}"
         return Transition("Failed", "MinSuccessMissed", message)
-    message = f"all pods finished and {counts.succeeded} succeeded; minAvailable is {spec.min_available}"
-    if counts.succeeded >= spec.min_available:
+    message = f"all pods finished and {counts.succeeded} succeeded; minAvailable is {job_minimum(spec)}"
+    if counts.succeeded >= job_minimum(spec):
         return Transition("Completed", "PodsSucceeded", message)
     return Transition("Failed", "PodsFailed", message)

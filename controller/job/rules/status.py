@@ -29,6 +29,7 @@ from muster.api.muster.gang import gated, later_tasks
 from muster.api.volcano.batch import REFUSED, Job, JobCondition, JobState, JobStatus, Phase, TaskState
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
 from muster.volcano.done import SUCCEEDED
+from muster.volcano.tasks import job_minimum
 
 UNSCHEDULABLE = "Unschedulable"
 """Reason of a Job whose gang cannot be placed for now."""
@@ -91,7 +92,7 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
         status = explained(status, "Recovered", f"{status.state.reason} is over")
     waits = work.waiting if not transition and not work.failures else None
     unschedulable = waits[1] if waits and waits[0] == UNSCHEDULABLE else None
-    return counted(status, counts, job.spec.min_available), unschedulable
+    return counted(status, counts, job_minimum(job.spec)), unschedulable
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:

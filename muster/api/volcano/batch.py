@@ -7,6 +7,7 @@ from msgspec import Meta, field
 from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Duration, Object, ObjectMeta, OwnerReference, Time
+from muster.api.volcano.podsettings import recorded, with_settings
 from muster.api.volcano.scheduling import NetworkTopology, NonNegative
 
 Phase = Literal[
@@ -118,7 +119,7 @@ class JobSpec(Wire):
     scheduler_name: str = ""
     """Profile of Muster's kube-scheduler for pods whose template names none; `volcano` if left out."""
     min_available: NonNegative = 0
-    """Pods that must start together; the sum over the tasks if left out."""
+    """Pods that must start together; the sum over the tasks if left out or 0."""
     volumes: list[VolumeSpec] = field(default_factory=list)
     """Claims that every pod mounts."""
     tasks: list[TaskSpec] = field(default_factory=list)
@@ -229,6 +230,13 @@ class Job(Object):
     """Desired state."""
     status: JobStatus = field(default_factory=JobStatus)
     """Observed state; the controller writes it."""
+
+    def __post_init__(self) -> None:
+        """Complete the templates with the settings that admission has recorded for their pods."""
+        for settings in recorded(self.metadata.annotations):
+            for task in self.spec.tasks:
+                if task.name in settings.tasks:
+                    task.template = with_settings(task.template, settings)
 
 
 JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job", Job)

@@ -191,8 +191,8 @@ class Cluster(Wire):
 class QueueSpec(Wire):
     """spec of a queue."""
 
-    weight: Annotated[int, Meta(ge=1, le=65535)] = 1
-    """Share of the resources beyond all deserved amounts, relative to its siblings."""
+    weight: Annotated[int, Meta(ge=0, le=65535)] = 1
+    """Share of the resources beyond all deserved amounts, relative to its siblings; 0 stands for 1."""
     capability: Quantities = field(default_factory=dict)
     """The most the queue may use; no limit for resources not named."""
     deserved: Quantities = field(default_factory=dict)
@@ -213,6 +213,10 @@ class QueueSpec(Wire):
     """Stored; Muster does nothing with it."""
     extend_clusters: list[Cluster] = field(default_factory=list)
     """Stored; Muster does nothing with it."""
+
+    def __post_init__(self) -> None:
+        """Read a weight of 0 as the default, which Volcano's admission stores in its place."""
+        self.weight = self.weight or 1
 
 
 class VolcanoReservation(Wire):

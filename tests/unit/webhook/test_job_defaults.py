@@ -3,12 +3,15 @@
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from webhook_world import JSON, DownWorld, NamespaceWorld, apply, job_defaults, request, task, vcjob
 
+from muster.api.volcano.batch import Job
 from muster.kube.errors import Unreachable
+from muster.volcano.podgroup import pod_group
 from webhook.objects.canonical import same
 from webhook.validate.volcano_job.job import check_update
 
@@ -174,19 +177,12 @@ def test_a_minimum_below_the_sum_is_no_sum() -> None:
     assert applied(vcjob(task(replicas=8)), old, minAvailable=3)["spec"]["minAvailable"] == 3
 
 
-def test_templates_that_did_not_change_are_left_alone() -> None:
-    """Creation would mark this container today; a template that did change gets that, as far as the old one had it."""
-    limits = {"limits": {"cpu": "1"}}
-    marked = {"limits": {"cpu": "1", "muster.dev/member": "1"}}
-    old = vcjob(task(template={"spec": {"containers": [{"name": "a", "resources": marked}]}}), maxRetry=1)
-    same_template = {"spec": {"containers": [{"name": "a", "resources": {"limits": {**marked["limits"], "cpu": 1}}}]}}
-    assert "maxRetry" not in applied(vcjob(task(template=same_template)), old, marks=True)["spec"]["tasks"][0]
-    assert applied(vcjob(task(template=same_template), maxRetry=1, minAvailable=1), old, marks=True)["spec"][
-        "tasks"
-    ] == [task(template=same_template)]
-    other = vcjob(task(template={"spec": {"containers": [{"name": "a", "resources": limits}]}}), maxRetry=1)
-    [after] = applied(other, old, marks=True)["spec"]["tasks"]
-    assert after["template"]["spec"]["containers"][0]["resources"] == marked
+def test_a_minimum_of_0_is_stored_and_stands_for_the_sum() -> None:
+    """A client that applies the manifest again finds no difference, and the gang starts as a whole."""
+    job = vcjob(task(replicas=3), minAvailable=0)
+    once = defaulted(job)
+    assert once["spec"]["minAvailable"] == applied(job, once)["spec"]["minAvailable"] == 0
+    assert pod_group(msgspec.convert(once, Job), {}).spec.min_member == 3
 
 
 def test_a_job_that_an_older_version_has_filled_in() -> None:

@@ -1,12 +1,14 @@
-"""The templates of a Volcano Job are given their resource groups once, and its manifest can be applied again."""
+"""A Volcano Job records the resource groups of its templates once, and its tasks stay as they were sent."""
 
 import copy
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from webhook_world import JSON, apply, job_defaults, request, task, vcjob
 
+from muster.api.volcano.batch import Job
 from webhook.config import ResourceGroup, parse
 from webhook.validate.volcano_job.job import check_update
 
@@ -37,6 +39,7 @@ def created(manifest: JSON, groups: Sequence[ResourceGroup] = GROUPS, *, marks: 
     review = job_defaults(groups=groups, marks=marks)
     after = apply(manifest, review(request(manifest)).patch)
     assert not review(request(after)).patch
+    assert after["spec"]["tasks"] == manifest["spec"]["tasks"]
     return after
 
 
@@ -46,8 +49,8 @@ def updated(new: JSON, old: JSON, groups: Sequence[ResourceGroup] = GROUPS, **op
 
 
 def specs(job: JSON) -> list[JSON]:
-    """The pod specs of its tasks."""
-    return [each["template"]["spec"] for each in job["spec"]["tasks"]]
+    """The pod specs of its tasks, as readers of the Job get them."""
+    return [each.template["spec"] for each in msgspec.convert(job, Job).spec.tasks]
 
 
 def test_each_template_gets_its_group() -> None:
@@ -137,11 +140,37 @@ def test_a_template_that_did_change_is_refused_for_that_alone() -> None:
     assert paths == [f"{prefix}.containers[0].image", f"{prefix}.nodeSelector[own]"]
 
 
-@pytest.mark.parametrize("note", ["{", "[]", '{"a": 1}', '{"a": "0123"}', ""])
-def test_a_foreign_note(note: str) -> None:
-    """It is taken for none, or fits no template."""
-    old = created({**MANIFEST, "metadata": {**MANIFEST["metadata"], "annotations": {NOTE: note}}})
-    assert updated({**old, "status": {}}, old, LATER) == {**old, "status": {}}
+@pytest.mark.parametrize("note", ["{", "[]", '{"a": "0123"}', '[{"tasks": ["a"], "schedulerName": "mine"}]', ""])
+def test_the_note_is_not_the_users(note: str) -> None:
+    """A new Job gets its own, and an update keeps that; text that is none has no effect."""
+    own = {**MANIFEST, "metadata": {**MANIFEST["metadata"], "annotations": {NOTE: note}}}
+    old = created(MANIFEST)
+    for after in (created(own), updated(own, old)):
+        assert after["metadata"]["annotations"] == old["metadata"]["annotations"]
+    for after in (created(own, ()), updated(own, MANIFEST)):
+        assert specs(after) == specs(MANIFEST)
+
+
+def test_a_job_is_read_the_same_again() -> None:
+    """Caches store Jobs as text; reading changes nothing in the document."""
+    document = created(MANIFEST, marks=True)
+    before = copy.deepcopy(document)
+    job = msgspec.convert(document, Job)
+    assert document == before
+    assert msgspec.json.decode(msgspec.json.encode(job), type=Job) == job
+
+
+def test_tasks_of_the_same_settings_share_an_entry() -> None:
+    """The annotation of a Job with many tasks stays small."""
+    note = created(vcjob(*(task(f"t{number}", template=GPU) for number in range(100))))["metadata"]["annotations"][NOTE]
+    [entry] = msgspec.json.decode(note)
+    assert len(entry.pop("tasks")) == 100
+    toleration = {"key": "pool", "value": "gpu"}
+    assert entry == {
+        "nodeSelector": {"pool": "gpu", "zone": "a"},
+        "tolerations": [toleration],
+        "schedulerName": "other",
+    }
 
 
 @pytest.mark.parametrize("template", [

@@ -497,7 +497,7 @@ def test_what_the_root_has_is_fixed() -> None:
     ("given", "spec", "annotations"),
     [
         ({}, {"weight": 1, "reclaimable": True}, {}),
-        ({"spec": {"weight": 0, "reclaimable": False}}, {"weight": 1, "reclaimable": False}, {}),
+        ({"spec": {"weight": 0, "reclaimable": False}}, {"weight": 0, "reclaimable": False}, {}),
         (
             {"metadata": {"annotations": {HIERARCHY: "eng/dev", WEIGHTS: "2/3"}}, "spec": {"weight": 7}},
             {"weight": 7, "reclaimable": True},
@@ -506,9 +506,10 @@ def test_what_the_root_has_is_fixed() -> None:
     ],
 )
 def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
-    """Weight and reclaimable; a path stays as it was sent; a second time nothing changes."""
+    """Weight and reclaimable; a weight of 0 and a path stay as they were sent; a second time nothing changes."""
     result = apply(given, mutate_queues.review_queue(request(given)).patch)
     assert result["spec"] == spec
+    assert msgspec.convert(spec, QueueSpec).weight == (spec["weight"] or 1)
     assert result.get("metadata", {}).get("annotations", {}) == annotations
     assert not mutate_queues.review_queue(request(result)).patch
 

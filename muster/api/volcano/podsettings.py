@@ -1,0 +1,100 @@
+"""Settings that admission adds to the pods of a Volcano Job: those of their resource group, and markers.
+
+They are in an annotation of the Job, because a manifest that is applied again is compared with the list of tasks as a
+whole. Every reader of a Job gets its templates with these settings (`muster.api.volcano.batch.Job`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from muster.api import names
+from muster.api.base import Wire
+from muster.api.kubernetes.constraints import Toleration
+from muster.api.unchecked import mapping
+
+Path = tuple[str | int, ...]
+"""Member names and list indexes; `-` appends to a list, as in JSON patches."""
+
+
+class PodSettings(Wire):
+    """Settings for the pods of some tasks."""
+
+    tasks: list[str] = field(default_factory=list)
+    node_selector: dict[str, str] = field(default_factory=dict)
+    tolerations: list[Toleration] = field(default_factory=list)
+    affinity: dict[str, Any] = field(default_factory=dict)
+    scheduler_name: str = ""
+    marked: bool = False
+    """True if the pods get the markers of a shared scheduler."""
+
+
+def stored(settings: Sequence[PodSettings]) -> str:
+    """Return the text of the annotation."""
+    return msgspec.json.encode(settings).decode()
+
+
+def recorded(annotations: Mapping[str, str]) -> list[PodSettings]:
+    """Return the settings in the annotation of a Job; none if it cannot be read."""
+    text = annotations.get(names.GROUPED_TEMPLATES)
+    try:
+        return msgspec.json.decode(text, type=list[PodSettings]) if text else []
+    except msgspec.MsgspecError:
+        return []
+
+
+def additions(spec: Mapping[str, Any], settings: PodSettings) -> Iterator[tuple[Path, Any]]:
+    """Yield what a pod spec lacks of the settings; ValidationError if its tolerations have a wrong shape."""
+    selector = mapping(spec.get("nodeSelector"))
+    for key, value in settings.node_selector.items():
+        if selector.get(key) != value:
+            yield ("nodeSelector", key), value
+    if settings.affinity and not spec.get("affinity"):
+        yield ("affinity",), settings.affinity
+    known = [explicit(each) for each in msgspec.convert(spec.get("tolerations") or [], list[Toleration])]
+    for toleration in settings.tolerations:
+        if explicit(toleration) not in known:
+            yield ("tolerations", "-"), msgspec.to_builtins(toleration)
+    if settings.scheduler_name and spec.get("schedulerName") != settings.scheduler_name:
+        yield ("schedulerName",), settings.scheduler_name
+    if settings.marked:
+        yield from _markers(spec.get("containers"))
+
+
+def _markers(containers: Any) -> Iterator[tuple[Path, Any]]:
+    """Yield the missing markers, preferably on a container that already has limits; others should stay unlimited."""
+    if not isinstance(containers, list):
+        return
+    limits = [mapping(mapping(mapping(each).get("resources")).get("limits")) for each in containers]
+    index = next((index for index, each in enumerate(limits) if each), 0)
+    for marker in sorted(names.MARKERS):
+        if containers and not any(marker in each for each in limits):
+            yield ("containers", index, "resources", "limits", marker), "1"
+
+
+def with_settings(template: Mapping[str, Any], settings: PodSettings) -> dict[str, Any]:
+    """Return a copy of a pod template with the settings; unchanged if its shape is wrong."""
+    spec: Any = mapping(template.get("spec"))
+    try:
+        for path, value in list(additions(spec, settings)):
+            spec = _put(spec, path, value)
+    except msgspec.ValidationError:
+        return dict(template)
+    return {**template, "spec": spec} if spec else dict(template)
+
+
+def explicit(toleration: Toleration) -> Toleration:
+    """Return the toleration with an explicit operator, so that equal tolerations compare as equal."""
+    return msgspec.structs.replace(toleration, operator=toleration.operator or "Equal")
+
+
+def _put(node: Any, path: Path, value: Any) -> Any:
+    head, *rest = path
+    if head == "-":
+        return [*(node or []), value]
+    if isinstance(head, int):
+        return [*node[:head], _put(node[head], tuple(rest), value), *node[head + 1 :]]
+    members = mapping(node)
+    return {**members, head: _put(members.get(head), tuple(rest), value) if rest else value}
