@@ -207,6 +207,8 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
     running = status.running if pods is None else sum(pod.status.phase == "Running" for pod in living)
     tasks = sum(task.replicas for task in job.spec.tasks) if job else 0
     state = state_of(facts_of(group, placement, pods))
+    if state in {"Starting", "Running"} and status.phase in {"", "Pending", "Inqueue"}:  # it waited until now
+        group = structs.replace(group, status=structs.replace(status, conditions=[]))
     message = message_of(group, state, placement, living, pods or ())
     leaving = [pod for pod in pods or () if pod.metadata.deletion_timestamp and not pod.finished]
     if leaving and not living and state not in ENDED:
@@ -222,7 +224,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
         state=state,
         running=running,
         minimum=spec.min_member,
-        wanted=max(tasks or len(alive), spec.min_member),
+        wanted=max(tasks or sum(pod.status.phase != "Failed" for pod in alive), spec.min_member),
         priority=max((pod.spec.priority or 0 for pod in alive), default=None),
         priority_class=spec.priority_class_name,
         created=(job.metadata if job else group.metadata).creation_timestamp or "",

@@ -12,6 +12,8 @@ from muster.api.muster.states import ENDED, WAITING, State
 from muster.api.volcano.scheduling import NO_ROOM, PodGroup, PodGroupCondition
 from muster.resources.vector import PODS, amount_text
 
+_NOT_REPLACED = "; there is no other pod in its place yet"
+
 
 def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Placement | None, state: State) -> list[str]:
     """Return the nodes of the pods, or of the placement for a starting gang."""
@@ -28,7 +30,9 @@ def message_of(
     if state == "Reserved" and placement is not None and placement.status.message:
         return placement.status.message
     if group.why_waiting:
-        return group.why_waiting
+        waits = [pod.metadata.name for pod in living if not pod.spec.node_name]
+        who = f"pod {and_more(waits[0], len(waits))} waits: " if waits and state == "Degraded" else ""
+        return who + group.why_waiting
     hindered = problems(living)
     if hindered and state not in ENDED:
         pod, what = hindered[0]
@@ -37,9 +41,17 @@ def message_of(
     return {
         "Starting": f"it has its nodes; {bound} of {many(wanted, 'pod')} bound",
         "Waiting": "the planner has not processed it yet",
+        "Running": _replaced(group, living, pods),
         "Failed": failed_text(pods, group.status.ending or str(group.evicted))
         or f"{many(group.status.failed, 'pod')} failed",
     }.get(state, "")
+
+
+def _replaced(group: PodGroup, living: Sequence[Pod], pods: Sequence[Pod]) -> str:
+    """Return the first failure of a running gang with too few pods, which its owner has not replaced yet."""
+    ended = sum(pod.status.phase == "Succeeded" for pod in pods)
+    few = len(living) + ended < group.spec.min_member
+    return f"{failed_text(pods, '')}{_NOT_REPLACED}" if few and first_failure(pods) else ""
 
 
 def failed_text(pods: Sequence[Pod], ending: str) -> str:
@@ -61,7 +73,7 @@ def reason_of(
     pods: Sequence[Pod] = (),
 ) -> str:  # fmt: skip
     """Return the reason in at most ten words."""
-    if state == "Failed" and (first := first_failure(pods)):
+    if (state == "Failed" or message.endswith(_NOT_REPLACED)) and (first := first_failure(pods)):
         return brief(first[1])
     if state == "Reserved" and placement is not None:
         return f"room is reserved on {nodes_text(node for _, node in slots_of(placement))}"

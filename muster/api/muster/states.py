@@ -3,7 +3,7 @@
 The planner takes the facts from its known members. All other code reads them from the gang's objects.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 import msgspec
@@ -89,22 +89,36 @@ def state_of(facts: Facts) -> State:
     return "Starting" if facts.placement in PLANNED and not facts.waits else "Waiting"
 
 
-def facts_of(group: PodGroup, placement: Placement | None = None, pods: Iterable[Pod] | None = None) -> Facts:
+def facts_of(group: PodGroup, placement: Placement | None = None, pods: Collection[Pod] | None = None) -> Facts:
     """Return the facts from a gang's objects; `pods` is None if the user may not read pods.
 
-    An ended gang counts as failed if its owner failed, or if no member succeeded and some failed or all were evicted.
+    Pods on nodes, and lost members that wait, count before the planner has written the phase. An ended gang counts as
+    failed if its owner failed, or if no member succeeded and some failed or all were evicted.
     """
     status, waits = group.status, bool(group.why_waiting)
     phase: PlacementPhase | Literal[""] = "Reserved" if waits and status.expected_start else ""
     if any(each.type == "Unschedulable" and each.reason == PLACED for each in status.conditions):
         phase = "Planned"
     return Facts(
-        members=_MEMBERS.get(status.phase, ""),
+        members=_members(group, placement, pods),
         begun=pods is None or _begun({pod.status.phase for pod in pods}),
         failed=bool(status.ending or (not status.succeeded and (status.failed or group.evicted))),
         waits=waits,
         placement=placement.status.phase if placement else phase,
     )
+
+
+def _members(group: PodGroup, placement: Placement | None, pods: Collection[Pod] | None) -> Members:
+    known, least = _MEMBERS.get(group.status.phase, ""), group.spec.min_member
+    if pods is None or known == "over" or not least:
+        return known
+    there = [pod for pod in pods if pod.status.phase != "Failed" and not pod.metadata.deletion_timestamp]
+    placed = [pod for pod in there if pod.spec.node_name]
+    if len(placed) >= least:
+        return "whole"
+    starts = placement is not None and placement.status.phase in {"Planned", "Binding"}
+    lost = len(there) > len(placed) and _begun({pod.status.phase for pod in placed}) and not starts
+    return "short" if known == "whole" and lost else known
 
 
 def _begun(phases: set[str]) -> bool:

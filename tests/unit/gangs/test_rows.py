@@ -382,6 +382,26 @@ def test_a_gang_whose_pods_are_all_being_deleted() -> None:
     assert "being deleted" not in only(groups=[waits], pods=[*leaving, pod("c")]).reason
 
 
+def test_a_gang_that_has_lost_a_member() -> None:
+    """The row names the pod that waits in its place, or else the pod that failed; failed pods are no size."""
+    lost = [pod("a", "Running", "node-1"), pod("b", "Failed", "node-2")]
+    running = group(phase="Running", reason=NO_ROOM, lacks=short_of_room("lost"))
+    row = only(groups=[running], pods=[*lost, pod("c")])
+    assert (row.state, row.size, row.reason) == ("Degraded", "1/2/2", "no room for 2 pods of 2 nvidia.com/gpu")
+    assert row.message.startswith("pod c waits: ")
+    row = only(groups=[group(phase="Running")], pods=lost)
+    assert (row.state, row.size, row.reason) == ("Running", "1/2/2", "pod b: failed")
+    assert row.message == "pod b on node-2 failed; there is no other pod in its place yet"
+    assert only(groups=[group(phase="Running")], pods=[*lost, pod("c", "Running", "node-3")]).message == ""
+
+
+def test_pods_count_before_the_phase() -> None:
+    """A gang whose pods run does not wait, although its PodGroup does not show it yet."""
+    waits = group(reason=NO_ROOM, lacks=short_of_room())
+    row = only(groups=[waits], pods=[pod(name, "Running", "node-1") for name in "ab"])
+    assert (row.state, row.size, row.reason, row.needs_room) == ("Running", "2/2/2", "", False)
+
+
 def test_order_and_pods_of_others() -> None:
     """By namespace, queue and age; a pod is of its gang, or is a gang by itself, or another scheduler's."""
     groups = [
