@@ -239,7 +239,7 @@ class PodGroups(KeyController):
         self._recorder.event(job, "Normal", WORLD_ENDED, f"completions and parallelism lowered to {size}: {why}")
 
     def _suspend(self, group: PodGroup) -> None:
-        """Delete the PodGroup of an owner that wants no pods; its last condition tells the history the reason."""
+        """Delete the PodGroup of an owner that wants no pods; its last condition has the reason, for the history."""
         reason = {"type": "Unschedulable", "status": "True", "reason": SUSPENDED, "message": _WANTS_NONE}
         patch_object(self._client, POD_GROUPS, group.metadata, {"status": {"conditions": [reason]}})
         delete(self._client, POD_GROUPS, group.metadata)
