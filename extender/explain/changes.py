@@ -20,6 +20,7 @@ from muster.api.muster.pools import pool_of
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, PodGroup, Queue, QueueSpec
 from muster.resources.vector import vector
+from muster.workloads.owners import owner_names
 from muster.workloads.table import gang_of
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
@@ -170,5 +171,4 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
 
 def _names_of(item: Object) -> set[str]:
     """Return the names by which a workload can be removed; a gang can also be removed by the names of its owners."""
-    owners = [] if isinstance(item, Job) else item.metadata.owner_references
-    return {item.metadata.name, *(owner.name for owner in owners)}
+    return {item.metadata.name, *(() if isinstance(item, Job) else owner_names(item.metadata))}

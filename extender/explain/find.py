@@ -29,7 +29,7 @@ from muster.api.names import GATES
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import job_minimum, queue_of, restarts
-from muster.workloads.owners import job_workload
+from muster.workloads.owners import job_workload, owner_names
 
 NEAR = 5
 CUTOFF = 0.5
@@ -84,8 +84,7 @@ def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
     owned = [
         group
         for group in what_if.state.groups.values()
-        if group.metadata.namespace == namespace
-        and any(owner.name == name for owner in group.metadata.owner_references)
+        if group.metadata.namespace == namespace and name in owner_names(group.metadata)
     ]
     return max(owned, key=lambda group: group.metadata.creation_timestamp or "", default=None)
 
@@ -122,9 +121,9 @@ def _without_group(job: Job) -> GangReport:
 def _owners(groups: Iterable[Object]) -> list[Object]:
     """Return the workloads that own the gangs, because users do not know the generated names of PodGroups."""
     return [
-        Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
+        Object(metadata=ObjectMeta(name=name, namespace=group.metadata.namespace))
         for group in groups
-        for owner in group.metadata.owner_references
+        for name in owner_names(group.metadata)
     ]
 
 

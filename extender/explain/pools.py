@@ -11,6 +11,7 @@ from muster.api.muster.pools import DEFAULT_POOL, pool_of, pool_of_scheduler
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.volcano.tasks import scheduler_of
+from muster.workloads.owners import owner_names
 
 _LABELLED: tuple[Any, ...] = (NODES, POD_GROUPS, PLACEMENTS)
 
@@ -42,8 +43,7 @@ def pool_of_object(dump: ClusterDump, kind: str, name: str, namespace: str) -> s
         pod = dump.pod(namespace, name)
         return pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL if pod else DEFAULT_POOL
     for group in dump.objects_of(POD_GROUPS):
-        owners = (owner.name for owner in group.metadata.owner_references)
-        if group.metadata.namespace == namespace and name in {group.metadata.name, *owners}:
+        if group.metadata.namespace == namespace and name in {group.metadata.name, *owner_names(group.metadata)}:
             return pool_of(group.metadata)
     for job in dump.objects_of(JOBS):
         if (job.metadata.namespace, job.metadata.name) == (namespace, name):

@@ -1,6 +1,6 @@
 """The workload of a gang, as people call it: `TrainJob fit`, never the PodGroup's own name."""
 
-from muster.api.kubernetes.meta import OwnerReference
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above
 from muster.api.muster.native import reference
 from muster.api.volcano.batch import Job
@@ -16,6 +16,12 @@ def workload_of(group: PodGroup) -> OwnerReference:
     """
     owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
     return _named_after(workload_above(group.metadata)) or owner if owner else reference(group)
+
+
+def owner_names(gang: ObjectMeta) -> set[str]:
+    """Return the names by which users know a PodGroup: the names of its owners and of their creator."""
+    above = _named_after(workload_above(gang))
+    return {owner.name for owner in (*gang.owner_references, *([above] if above else []))}
 
 
 def job_workload(job: Job) -> OwnerReference:

@@ -9,6 +9,7 @@ from msgspec import convert, to_builtins
 from state_oracle import recomputed_use
 
 from extender.explain.find import explain
+from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.actions import cyclework
 from extender.planner.queuepositions import waiting
@@ -16,6 +17,7 @@ from muster.api.kubernetes.core import Pod, Taint
 from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass
 from muster.api.muster.placement import AvoidedNode
+from muster.api.names import WORKLOAD
 from muster.api.volcano.scheduling import PodGroupCondition
 
 CASES = Cases()
@@ -293,6 +295,19 @@ def test_the_smallest_set_of_gangs_whose_end_would_help_is_named() -> None:
     [ends] = [each for each in world.gang_report("a").relief if each.kind == "ends"]
     assert set(ends.names) == {"ns/three", "ns/two"}
     assert ends.sentence == "Job ns/three (3 pods on 3 nodes), Job ns/two (2 pods on 2 nodes) end"
+
+
+def test_a_gang_of_a_deployment_is_found_and_named_by_it() -> None:
+    """Its PodGroup belongs to a ReplicaSet, and notes who made that."""
+    world = ExplainWorld().nodes(1)
+    group = world.state.groups[world.gang("a", {"worker": (2, GPU8)})]
+    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-5d8f", uid="u", controller=True)
+    world.change(group, owner_references=[owner], annotations={WORKLOAD: "apps/v1/Deployment/web/uid-web"})
+    for name in ("web", "web-5d8f"):
+        report = world.explain(name, "job")
+        assert (report.gang, report.workload) == ("ns/a", "Deployment ns/web")
+    with pytest.raises(UnknownNameError, match="near names: web"):
+        world.explain("wob", "job")
 
 
 def test_pods_of_a_deployment_are_named_by_it() -> None:
