@@ -82,7 +82,7 @@ def registry() -> Registry:
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[PlannerPlugin]) -> Session:
     """Run one cycle and return its session with the decisions: plugins register hooks, actions decide in order."""
     session = Session(inputs)
-    session.actions = frozenset(action.name for action in actions)
+    session.actions, session.plugins = frozenset(action.name for action in actions), tuple(plugins)
     for plugin in plugins:
         plugin.on_session_open(session)
     for action in actions:

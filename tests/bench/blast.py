@@ -1,7 +1,8 @@
 """What a tenant does to others: the time until another tenant's gang has its nodes, beside hopeless gangs and floods.
 
-Each gang has a twin of plain pods for the cluster's own kube-scheduler, which Muster never sees. So the last column
-leaves out what a flood does to the API server and to the machine.
+Each gang is followed by a stock Job of the same pods, for kube-controller-manager and the cluster's own kube-scheduler,
+which Muster never sees. `now` compares the two beside the same flood; `slowed` divides the slowdown of gangs since rest
+by the slowdown of stock Jobs. The CPU time of each process follows, in cores.
 """
 
 import statistics
@@ -9,22 +10,23 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, Pod
+from muster.api.kubernetes.meta import Resource
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import SCHEDULER
-from tests.bench.throughput import PARTS, make_nodes, warm_up
+from musterctl.plane.state import CONTROLLER_MANAGER, SCHEDULER
+from tests.bench.throughput import PARTS, costs, make_nodes, warm_up
 
 NODES = 200
 ROUNDS, MEMBERS = 8, 8
@@ -72,7 +74,12 @@ def run() -> Iterator[str]:
     """At rest, and beside each attack, one after the other on one plane."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        Plane(Path(folder) / "plane", (*PARTS, SCHEDULER), bound=True) as plane,
+        Plane(
+            Path(folder) / "plane",
+            (*PARTS, CONTROLLER_MANAGER, SCHEDULER),
+            bound=True,
+            arguments={CONTROLLER_MANAGER: ["--node-monitor-grace-period=10h"]},  # nodes without a kubelet stay Ready
+        ) as plane,
     ):
         client = plane.client()
         make_nodes(client, NODES)
@@ -80,42 +87,51 @@ def run() -> Iterator[str]:
             client.create(NAMESPACES, {"metadata": {"name": name}})
             client.create(QUEUES, {"metadata": {"name": name}, "spec": {"deserved": {"nvidia.com/gpu": NODES * 4}}})
         warm_up(plane, client)
-        numbers, rest = count(), (0.0, 0.0)
+        numbers, rest = count(), 0.0
         for what, attack in {"at rest": _nothing, **ATTACKS}.items():
             with attack(client):
                 time.sleep(SETTLE_S)
+                began_s, cpu = time.monotonic(), costs(plane, {})
                 gangs, stock = measure(client, numbers)
-            rest = (gangs, stock) if attack is _nothing else rest
-            ratios = gangs / rest[0], stock / rest[1]
+                took_s, cpu = time.monotonic() - began_s, costs(plane, cpu)
+            rest = rest or gangs / stock
+            cores = ", ".join(f"{name} {seconds / took_s:.2f}" for name, seconds in cpu.items())
             yield (
-                f"{what:38} gangs {gangs:6.3f} s ({ratios[0]:5.2f} times)   "
-                f"stock pods {stock:6.3f} s ({ratios[1]:5.2f} times)   {ratios[0] / ratios[1]:5.2f}"
+                f"{what:24} gangs {gangs:6.3f} s   stock Jobs {stock:6.3f} s   now {gangs / stock:5.2f} times   "
+                f"slowed {gangs / stock / rest:5.2f}\n    {cores}"
             )
 
 
 def measure(client: Client, numbers: Iterator[int]) -> tuple[float, float]:
-    """Return the median times from submission to the last node: of gangs, and of plain pods, in turns."""
+    """Return the median times from submission to the last node: of gangs, and of stock Jobs, in turns."""
     starts, times = Starts(client), (list[float](), list[float]())
     for number in (next(numbers) for _ in range(ROUNDS)):
-        for kind, submit in enumerate((_submit_gang, _submit_pods)):
+        for kind, submit in enumerate((_submit_gang, _submit_stock_job)):
             name, began_s = f"{'gs'[kind]}{number}", time.monotonic()
             submit(client, name)
             times[kind].append(starts.wait(name) - began_s)
     starts.stop()
-    for pod in client.list(PODS, GOOD):
-        client.delete(PODS, pod.metadata.name, GOOD, grace_period_s=0)
-    for job in client.list(JOBS, GOOD):
-        client.delete(JOBS, job.metadata.name, GOOD)
+    _remove_all(client, GOOD)
     return statistics.median(times[0]), statistics.median(times[1])
+
+
+def _remove_all(client: Client, namespace: str) -> None:
+    """Delete the namespace's Jobs and pods; the garbage collector does the same meanwhile."""
+    resources: tuple[Resource[Any], ...] = (JOBS, INDEXED_JOBS, PODS)
+    for resource in resources:
+        for each in client.list(resource, namespace):
+            with suppress(NotFound):
+                client.delete(resource, each.metadata.name, namespace, grace_period_s=0)
 
 
 def _submit_gang(client: Client, name: str) -> None:
     client.create(JOBS, gang(name, GOOD), GOOD)
 
 
-def _submit_pods(client: Client, name: str) -> None:
-    for number in range(MEMBERS):
-        client.create(PODS, {"metadata": {"name": f"{name}-{number}"}, "spec": pod_spec()}, GOOD)
+def _submit_stock_job(client: Client, name: str) -> None:
+    template = {"spec": pod_spec(restartPolicy="Never")}
+    spec = {"parallelism": MEMBERS, "completions": MEMBERS, "template": template}
+    client.create(INDEXED_JOBS, {"metadata": {"name": name}, "spec": spec}, GOOD)
 
 
 def pod_spec(gpus: int = 1, **more: Any) -> dict[str, Any]:
@@ -147,10 +163,7 @@ def _jobs(*made: dict[str, Any]) -> Attack:
         for each in made:
             client.create(JOBS, each, BAD)
         yield
-        for each in made:
-            client.delete(JOBS, each["metadata"]["name"], BAD)
-        for pod in client.list(PODS, BAD):
-            client.delete(PODS, pod.metadata.name, BAD, grace_period_s=0)
+        _remove_all(client, BAD)
 
     return attack
 

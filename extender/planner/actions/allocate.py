@@ -5,9 +5,9 @@ queue's limits. Then a search places the gang on a statement, which is committed
 `actions.growth` adds pods above the minimum. A waiting gang blocks no capacity except the nodes that are reserved for
 it. Independent pods are placed as gangs of one.
 
-A placed gang is not moved or undone for a later one. Within a cycle, placements only reduce the free capacity until
-capacity is released. After a gang has failed, gangs of the same shape are therefore skipped, in this cycle and in later
-ones.
+A placed gang is not moved or undone for a later one. Within a cycle, placements only reduce the free capacity. After a
+gang has failed, gangs of the same shape are therefore skipped, in this cycle and in later ones until a change concerns
+them (`actions.failures`).
 
 Volcano's action backfill places all pods without requests. In Muster, backfill places best-effort gangs of strictly
 ordered queues while the first gang of the queue waits for capacity. A pod without requests uses only one of its node's
@@ -20,6 +20,7 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.cyclework import CycleWork
+from extender.planner.actions.failures import Failure, Failures, nodes_of
 from extender.planner.actions.growth import grow, report_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
 from extender.planner.actions.reserve.heads import HeadReservations
@@ -38,10 +39,10 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.pods import LATER
-from extender.planner.reasons.shortages import UNTOLD, Shortage, no_room
+from extender.planner.reasons.shortages import UNTOLD, no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from muster.api.muster.reason import NOTHING, Reason
+from muster.api.muster.reason import NOTHING
 from muster.api.volcano.scheduling import NO_ROOM
 from muster.resources.spares import borrows
 from muster.resources.vector import PODS
@@ -52,13 +53,6 @@ earlier."""
 HELD_BACK_S = 30.0
 """Time for which a gang is not admitted if only the limit on placed slots refuses it. Gated pods would cost a write for
 each pod; most such gangs can soon be placed, before their pods exist."""
-
-_KNOWN = 100
-"""Number of remembered failures in addition to four per gang, because gangs may be replaced while the capacity is
-unchanged.
-"""
-_Failure = tuple[Shortage, Reason]
-"""A gang's shortage, and the message that names the reservations which take the capacity."""
 
 
 @dataclass(slots=True)
@@ -79,11 +73,9 @@ class Allocate:
     name = "allocate"
 
     def __init__(self) -> None:
-        self._failures: dict[Hashable, _Failure] = {}
-        """Maps the shape of a gang that did not fit to its failure."""
+        self._failures = Failures()
         self._searched: ReservationSearches = {}
         """Searches for reservations that found no nodes."""
-        self._version: int | None = None
         self._limited: dict[str, float] = {}
         """Maps the UID of a gang that waits only for the limit on slots to the start of its wait, in seconds since the
         epoch."""
@@ -107,12 +99,11 @@ class Allocate:
         self._spares.refill(session, found.reservations)
         found.reservations.close()
         self._work.end(session)
+        self._failures.end(session)
 
     def _begin(self, session: Session, gangs: list[GangView]) -> _Found:
         """Return the results of earlier cycles that are still valid."""
-        if self._version != session.snapshot.version or len(self._failures) > _KNOWN + 4 * len(gangs):
-            self._failures.clear()
-            self._version = session.snapshot.version
+        self._failures.begin(session, len(gangs))
         self._searched = {gang.uid: self._searched[gang.uid] for gang in gangs if gang.uid in self._searched}
         placed = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.placed]
         self._placed_since = {uid: min(self._placed_since.get(uid, session.now), session.now) for uid in placed}
@@ -125,19 +116,17 @@ class Allocate:
         """Try to place one gang: keep the slots of its search, or report the reason why the gang waits."""
         if self._held_up(session, gang, found):
             return
-        if not _restores_members(gang) and (later := self._work.put_off(session, gang)):
-            if later.reason in {NO_ROOM, LATER}:
-                found.reservations.stays(gang)
-            session.decide(later)
-            return
         ask = session.ask(gang)
         full = None if _restores_members(gang) else session.queue_refusal(ask)
         session.hooks.pre_job_allocation.call(gang)
         statement = Statement(session)
         search = SlotSearch(session, statement, ask)
         with undone(statement), found.reservations.room_for(gang) as restrictions:
+            shape = None if _restores_members(gang) else (shape_of(session, ask), restrictions)
+            if shape is not None and self._put_off(session, gang, shape, found):
+                return
             if full is None:
-                failed = self._search(search, restrictions, found.reservations)
+                failed = self._search(search, shape, found.reservations)
             elif ask.any_members and search.any_members():
                 failed = full = None
         if full is not None:  # no nodes are reserved for a gang that waits for its queue
@@ -145,9 +134,8 @@ class Allocate:
             session.decide(self._work.failed(decisions.refused(gang, full)))
             return
         if failed is not None:
-            lacks, why = failed
-            why = why.also(found.reservations.waits(gang)).also(leaving(gang))
-            session.decide(self._work.failed(decisions.Unschedulable(gang, NO_ROOM, why, lacks)))
+            why = failed.why.also(found.reservations.waits(gang)).also(leaving(gang))
+            session.decide(self._work.failed(decisions.Unschedulable(gang, NO_ROOM, why, failed.lacks)))
             return
         found.tried.append(search)
         found.limit.add(gang, statement.slots)
@@ -179,13 +167,23 @@ class Allocate:
 
     # -- the search -------------------------------------------------------------------------------------------------
 
-    def _search(self, search: SlotSearch, restrictions: bytes, reservations: HeadReservations) -> _Failure | None:
-        """Place a gang's whole minimum, or as many members of a started gang as fit; otherwise return the shortage."""
-        gang = search.ask.gang
-        if _restores_members(gang):
+    def _put_off(self, session: Session, gang: GangView, shape: Hashable, found: _Found) -> bool:
+        """Return True, and report why, if a later cycle searches for a gang. Known failures need no search."""
+        known = shape in self._failures and not (gang.options or gang.spares_asked)
+        later = None if known else self._work.put_off(session, gang)
+        if later is None:
+            return False
+        if later.reason in {NO_ROOM, LATER}:
+            found.reservations.stays(gang)
+        session.decide(later)
+        return True
+
+    def _search(self, search: SlotSearch, shape: Hashable, reservations: HeadReservations) -> Failure | None:
+        """Place a gang's whole minimum, or return why it does not fit; without a shape, restore members that fit."""
+        session, gang = search.session, search.ask.gang
+        if shape is None:
             _complete(search)
             return None
-        shape = shape_of(search.session, search.ask), restrictions
         if gang.spares_asked and self._with_spares(search, shape):
             return None
         if shape not in self._failures:
@@ -193,7 +191,8 @@ class Allocate:
             if failed is None:
                 return None
             search.statement.discard()
-            self._failures[shape] = failed, no_room(failed).also(reservations.in_the_way(gang))
+            why = no_room(failed).also(reservations.in_the_way(gang))
+            self._failures.remember(session, shape, Failure(failed, why, nodes_of(session, search.ask)))
         if gang.options and self._on_spares(search, shape):
             return None
         return self._failures[shape]
@@ -211,7 +210,7 @@ class Allocate:
         spares = Statement(session)
         with undone(spares):
             if not place_together(search, spares, ranks):
-                self._failures[together] = UNTOLD, NOTHING
+                self._failures.remember(session, together, Failure(UNTOLD, NOTHING))
                 return False
             search.spares = as_spare_runs(session, spares.commit())
         return True
@@ -229,7 +228,7 @@ class Allocate:
             failed = search.minimum()
             if failed is not None:
                 search.statement.discard()
-                self._failures[tried] = failed, NOTHING
+                self._failures.remember(search.session, tried, Failure(failed, NOTHING))
         search.borrows = room.loans if failed is None else None
         return bool(search.borrows)
 

@@ -48,6 +48,8 @@ class Session(FreeCapacity):
         self.hooks = Hooks()
         self.actions: frozenset[str] = frozenset()
         """Names of the actions of the cycle."""
+        self.plugins: tuple[object, ...] = ()
+        """Plugins of the cycle; equal ones answer by the same rules."""
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle admitted."""
