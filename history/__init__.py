@@ -1,6 +1,6 @@
 """Events and usage of every gang, which are stored longer than the API objects.
 
-One process records the state of the API; the web page and the command line read the records. This package imports
+One process records the state of the API; the web page and the command line read the records. The package imports
 `muster` and `gangs`, but never the webhook, the extender or the controller: it only relies on API objects.
 
 `recorder` watches and commits. Each observation of an object (`observations`) changes the `entries`: `gangruns` handles

@@ -2,7 +2,8 @@
 
 `OfStore` answers from a store, for the caller of a scope; `answers` answers a URL path. `silence` reports whether the
 recorder is still running, so that missing data is not mistaken for missing events. The recorder writes its progress
-with every transaction, and every ten seconds while nothing happens. It does not do so while it cannot read the cluster.
+with every transaction, and every ten seconds while nothing happens. The recorder writes no progress while it cannot
+read the cluster.
 """
 
 from collections.abc import Callable, Mapping, Sequence

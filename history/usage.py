@@ -3,8 +3,8 @@
 * *asked*: from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
 * *used*: the part of the held time since a container of the member started.
-* *lost*: the part of the held time since the last checkpoint (or else the start). It counts for members that were
-  evicted, or did not succeed before their gang restarted.
+* *lost*: the part of the held time since the last checkpoint (or else the start). Lost time counts for members that
+  were evicted, or did not succeed before their gang restarted.
 
 Folded days count as a whole, from their folded usage.
 """

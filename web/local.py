@@ -89,7 +89,7 @@ class LocalCallers:
         return self._answers.answer(msgspec.json.encode(right), lambda: may_i(self._client, right))
 
     def client_of(self, request: Request) -> AbstractContextManager[Client]:
-        """Return the only client of the kubeconfig, which stays open."""
+        """Return the client of the kubeconfig, which is shared and must not be closed."""
         self.caller_of(request)
         return nullcontext(self._client)
 

@@ -125,7 +125,7 @@ class DeviceClaims(_Remembering):
     def claims_in(self, namespace: str) -> Claims:
         """Return a function that looks up the requests of this namespace's claims.
 
-        It raises APIError if they are unknown.
+        The function raises APIError if the requests are unknown.
         """
         return partial(self._find, namespace)
 

@@ -1,6 +1,6 @@
 """JSON patches (RFC 6902) of unvalidated JSON, built operation by operation.
 
-This is hundreds of times cheaper than comparing documents.
+Building a patch is hundreds of times cheaper than comparing documents.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The controller of TrainJobs: the next steps and the status of each TrainJob.
 
-Both depend only on the TrainJob's spec, its stored runtime and the existing objects, so another process would make the
-same pass.
+Steps and status depend only on the TrainJob's spec, its stored runtime and the existing objects, so another process
+would make the same pass.
 """
 
 from collections.abc import Sequence

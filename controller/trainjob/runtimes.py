@@ -43,7 +43,7 @@ KEY = "runtime"
 FINALIZER = f"{GROUP}/resource-in-use"
 """The finalizer that Kubeflow Trainer before 2.3 has left on runtimes.
 
-It must be removed before they can be deleted.
+The finalizer must be removed before a runtime can be deleted.
 """
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
 

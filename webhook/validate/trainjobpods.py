@@ -1,7 +1,7 @@
 """Validation of the objects that a TrainJob produces: workloads by the rules of their kinds, pods by the API server.
 
-Errors name the TrainJob's own fields. If the TrainJob does not set a refused field, its runtime does. The error then
-names the reference to the runtime, or the TrainJob's patches if they change that pod set.
+Errors name the TrainJob's own fields. If a refused field is not in the TrainJob, it comes from the runtime. The error
+then names the reference to the runtime, or the TrainJob's patches if they change that pod set.
 """
 
 import re

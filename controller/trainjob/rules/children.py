@@ -130,7 +130,7 @@ def role(manifest: Mapping[str, Any]) -> Role | None:
 def covers(wanted: Any, live: Any) -> bool:
     """Return True if the live object has every wanted field, and lists with equal elements.
 
-    It may have other fields.
+    The live object may have other fields.
     """
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         return all(covers(value, live.get(key)) for key, value in wanted.items())

@@ -60,7 +60,7 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> EndCondition | None:
 
 
 class Ending(Wire):
-    """A condition of a plugin. It has no timestamp, because plugins read no clock."""
+    """A condition of a plugin. The condition has no timestamp, because plugins read no clock."""
 
     type: str
     status: str
