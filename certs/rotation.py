@@ -151,9 +151,9 @@ def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, n
     if not certificate.valid_at(now_s):
         return "the present one is not valid at this time"
     if certificate.names != wanted.names:
-        return "the present one is for other names"
+        return "the present certificate is for other names"
     if not certificate.signed_by(issuer):
-        return "the present one was signed by another authority"
+        return "the present certificate was signed by another authority"
     if certificate.due_s <= now_s and certificate.ends_s + 1 < ends_s:  # else the authority's end is in the way
         return "the present one has used two thirds of its lifetime"
     return "it was requested" if content.request == "serving" else ""

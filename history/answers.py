@@ -22,11 +22,9 @@ Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 """Maximum time of a query in seconds since the epoch, in the year 5138."""
 SILENT_AFTER_S: Final = 60.0
 """Age of the last progress after which the recorder counts as down: six intervals, longer than a restart takes."""
-NO_GANGS: Final = "what gangs have done since then is missing here; it reads it later, as far as the cluster remembers"
-NO_USAGE: Final = "what gangs have asked for and held since then does not count here yet"
-NO_BUDGETS: Final = (
-    "of budgets, what gangs have held since then does not count here; the planner counts it while it runs"
-)
+NO_GANGS: Final = "later events of gangs are missing; the recorder reads them at its start, as far as they still exist"
+NO_USAGE: Final = "later requests and usage of gangs do not count yet"
+NO_BUDGETS: Final = "later usage does not count towards budgets here; the planner counts it while it runs"
 """Notes on unknown values in the list of gangs, in usage, and for budgets."""
 
 
@@ -132,4 +130,4 @@ def silence(looked: float, now: float, what: str, clock: Callable[[float], str])
     if now - looked <= SILENT_AFTER_S:
         return ""
     since = f"since {clock(looked)} ({short(now - looked)} ago)" if looked else "yet"
-    return f"The recorder of the history has not looked at the cluster {since}: {what}"
+    return f"The recorder of the history has not read the cluster {since}: {what}"

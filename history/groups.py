@@ -43,7 +43,7 @@ class NewGangEvent(NamedTuple):
     nodes: Sequence[str] = ()
 
 
-ALL_THERE: Final = "all members that it needs have their nodes"
+ALL_THERE: Final = "all required members have their nodes"
 """Message of a start."""
 
 
@@ -94,7 +94,7 @@ def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[N
             seen.waits = condition.reason
     before, seen.facts = seen.facts, facts_of(group)
     if seen.facts.members == "short" and (before is None or before.members != "short"):
-        yield NewGangEvent(What.DEGRADED, moment.at, seen.epoch, "fewer members run than it needs")
+        yield NewGangEvent(What.DEGRADED, moment.at, seen.epoch, "fewer members run than the minimum")
 
 
 def edits(seen: LastSeen, queue: str, group: PodGroup, moment: ObservationTime) -> Iterator[NewGangEvent]:

@@ -152,7 +152,7 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
 
 def gap_text(*, missing: bool) -> str:
     """Return the effect of a pause of the recorder on the data in the store."""
-    known = "what happened meanwhile was read afterwards: nothing is missing, and its times are to the second"
+    known = "the events of this time were read later: no event is missing, and times are exact to the second"
     forgotten = (
         "the API server had forgotten what happened meanwhile: what both began and ended then is missing, and what "
         "only ended then has an end in the middle"

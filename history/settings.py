@@ -73,6 +73,6 @@ class RecorderOptions:
 
 def parse(argv: Sequence[str] | None = None) -> RecorderOptions:
     """Read the arguments, by default the process's own; mistakes end the process with code 2."""
-    parser = settings.parser_of("history", "Muster's recorder: what happened to every gang, and who used what.")
+    parser = settings.parser_of("history", "Muster's recorder: the events of every gang, and the usage of every user.")
     parser.add_argument("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")
     return RecorderOptions(**settings.parse(parser, argv, HistorySettings))

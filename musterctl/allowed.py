@@ -69,7 +69,7 @@ def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
     with closing(read.where.client()) as client:
         namespace = client.namespace
         gangs = own(client, namespace).objects_of(POD_GROUPS)
-    click.echo(f"This is what the gangs of namespace {namespace} say: {no_queues(error)}", err=True)
+    click.echo(f"The following is known from the gangs of namespace {namespace} say: {no_queues(error)}", err=True)
     return gangs
 
 

@@ -42,7 +42,7 @@ API_PAGE = Path("docs/api.md")
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A kubeconfig, or a JSON file with the OpenAPI v3 document of batch/v1.",
 )
-@click.option("--release", is_flag=True, help="Write charts/released again: these CRDs are released now.")
+@click.option("--release", is_flag=True, help="Update charts/released, at a release of these CRDs.")
 def main(source: Path | None, *, check: bool, release: bool) -> None:
     """Computes every generated file, and writes files that differ; with --check, only lists these files."""
     if release:
@@ -55,7 +55,7 @@ def main(source: Path | None, *, check: bool, release: bool) -> None:
     differing = differences(ROOT, wanted)
     if check:
         for path in differing:
-            print(f"{path} is not what the sources say: run `make generate` and commit the result", file=sys.stderr)
+            print(f"{path} differs from the sources: run `make generate` and commit the result", file=sys.stderr)
         sys.exit(1 if differing else 0)
     for path in differing:
         _bring_about(ROOT / path, wanted.get(path))

@@ -75,7 +75,11 @@ _server = click.option(
     help="The page in the cluster, which provides data that you may not list yourself (docs/web.md).",
 )
 _server_ca = click.option(
-    "--server-ca", type=FILE, envvar="MUSTER_WEB_CA", show_envvar=True, help="The authority of its certificate (PEM)."
+    "--server-ca",
+    type=FILE,
+    envvar="MUSTER_WEB_CA",
+    show_envvar=True,
+    help="The authority of the page's certificate (PEM).",
 )
 namespace_option = click.option("-n", "--namespace", help="[default: the kubeconfig context's namespace]")
 all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")

@@ -68,6 +68,6 @@ def source_of(where: Where, store: str | None, server: WebServer | None) -> Sour
     except StoreError as error:
         raise click.ClickException(str(error)) from error
     raise click.ClickException(
-        "where is the history? Name the page's server with --server or in MUSTER_WEB, or a store with --store or in "
-        f"{STORE_VARIABLE}; a plane of `muster up` has its own"
+        "the source of the history is unknown. Name the page's server with --server or in MUSTER_WEB, or a store "
+        f"with --store or in {STORE_VARIABLE}; a plane of `muster up` has its own"
     )

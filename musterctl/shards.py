@@ -20,7 +20,7 @@ _ARGUMENTS: Final = {
 }
 """Maps fields of the spec to the plugin and argument with the same meaning."""
 _IDLE: Final = {
-    "args": "it is KAI-Scheduler's command line; `muster config print-defaults extender` has the settings of Muster's",
+    "args": "an option of KAI-Scheduler's command line; `muster config print-defaults extender` has Muster's settings",
     "partitionLabelValue": "label nodes and a root queue muster.dev/node-pool (docs/autoscaling.md)",
 }
 

@@ -68,8 +68,8 @@ def _delete(resource: Resource[Any]) -> Does:
 
 _COMMANDING: Final = (("create", COMMANDS), ("update", JOBS))
 _STOPS: Final = "Its pods are deleted, and its nodes are free for others; it can be resumed."
-_STARTS: Final = "It waits for its turn again, and starts again, from its last checkpoint if it keeps one."
-_ENDS: Final = "It is deleted with its pods and everything that was made for it. That cannot be undone."
+_STARTS: Final = "The workload waits in its queue again, and restarts, from its last checkpoint if it has one."
+_ENDS: Final = "The workload is deleted with its pods and all objects that were created for it. This cannot be undone."
 ACTIONS: Final = (
     PageAction("suspend", JOBS, _COMMANDING, _STOPS, _command("AbortJob")),
     PageAction("resume", JOBS, _COMMANDING, _STARTS, _command("ResumeJob")),

@@ -125,7 +125,7 @@ class TokenCallers:
 
     def _reviewed(self, token: str) -> admission.UserInfo:
         if not self._slots.acquire(timeout=_PATIENCE_S):
-            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, "too many sign in at this moment: try again")
+            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, "too many users sign in at this moment: try again")
         try:
             status = self._client.create(
                 reviews.TOKEN_REVIEWS, reviews.TokenReview(spec=reviews.TokenReviewSpec(token=token))

@@ -27,7 +27,7 @@ from web.view import Caller
 TRIALS_S: Final = 10.0
 """Time after which no more helpful changes are tested, because other requests wait."""
 UNREADABLE: Final = (
-    "what the scheduler's extender runs with cannot be read; the cluster's administrator can find the reason"
+    "the extender's published configuration cannot be read; the cluster's administrator can find the reason"
 )
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
 """Kinds that a question may name. Pods are not needed, because a gang's status changes when its pods change."""

@@ -70,7 +70,7 @@ class LocalCallers:
         if not hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._key.encode()):
             raise HTTPException(
                 HTTPStatus.UNAUTHORIZED,
-                "this page is for who has started `muster web`: open the URL that it has printed, with its key",
+                "this page is only for the user of `muster web`: open the URL that it has printed, with its key",
             )
         return self._answers.answer("caller", self._caller)
 

@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line, whose arguments are the fields of `ForAll` except the history."""
     found = argparse.ArgumentParser(
         prog="web",
-        description="Muster's page, for all users with a token. Tokens do not travel in the clear: it speaks TLS only.",
+        description="Muster's page, for all users with a token. It only accepts TLS connections, which protect tokens.",
         epilog=f"{STORE_VARIABLE} names the store of the history; without it there is none.",
         allow_abbrev=False,
     )
@@ -45,6 +45,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--status-port", type=int, default=0, help="/healthz, /readyz and /metrics; 0 takes a free one")
     found.add_argument("--cert-file", type=Path, required=True, help="the certificate (PEM)")
     found.add_argument("--key-file", type=Path, required=True, help="its key (PEM)")
-    found.add_argument("--forwarded-tokens", action="store_true", help="oauth2-proxy in front sends the tokens")
+    found.add_argument(
+        "--forwarded-tokens", action="store_true", help="an oauth2-proxy in front of the page sends the tokens"
+    )
     found.add_argument("--system-namespace", default=SYSTEM_NAMESPACE, help="where Muster is installed")
     return found

@@ -69,4 +69,4 @@ def refusal(method: str, headers: Headers, *, on_loopback: bool) -> str:
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site == "same-origin" or (site is None and origin and urlsplit(origin).netloc == host):
         return ""
-    return "this was sent by a page of another site: open the page here, and send it from there"
+    return "a page of another site has sent this request: open the page here, and send it from there"

@@ -53,10 +53,10 @@ class Streams:
         The method runs on the event loop, like all methods of this class.
         """
         if self._open[name] >= self._each:
-            why = f"you have {self._each} pages open that follow changes, which is the most: close some"
+            why = f"you have {self._each} pages open that follow changes, the maximum: close some"
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)
         if self._open.total() >= self._most:
-            why = f"{self._most} pages follow changes, which is the most: load this one again by hand"
+            why = f"{self._most} pages follow changes, the maximum: reload this page yourself"
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)
 
     @contextmanager

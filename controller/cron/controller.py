@@ -93,7 +93,7 @@ class CronJobs(KindController[CronJob]):
             self.patched(cron_job, difference(cron_job.status, replace(cron_job.status, message=why)))
             return False
         if not owned_by(job.metadata, cron_job.metadata.uid):
-            why = f"Job {name} exists already and {owner_text(job.metadata)}; there will be no Job of this time"
+            why = f"Job {name} exists already and {owner_text(job.metadata)}; no Job is created for this time"
             self._recorder.event(cron_job, "Warning", "ForeignJob", why)
         else:
             self._made.note(job)

@@ -108,7 +108,7 @@ class Rendezvous(KeyController):
             self._mismatch(pod, workload, str(error))
             return
         if made is None or made.name != mounted_hostfile(pod):
-            self._mismatch(pod, workload, f"{workload.kind} {workload.metadata.name} lists other hosts now")
+            self._mismatch(pod, workload, f"{workload.kind} {workload.metadata.name} has an outdated list of hosts")
             return
         self._make(CONFIG_MAPS, workload, made.manifest)
 
@@ -135,7 +135,7 @@ class Rendezvous(KeyController):
             self._recorder.event(workload, "Warning", f"{resource.kind}Error", f"{why}; waiting until it is gone")
             raise Retry(why)
         if resource is SERVICES:
-            self._complain(workload, f"{what} exists already and is not this {workload.kind}'s")
+            self._complain(workload, f"{what} exists already and does not belong to this {workload.kind}")
 
     def _complain(self, workload: Object, why: str) -> None:
         message = f"{why}; the pods cannot find each other by name. Give the {workload.kind} another name"

@@ -53,10 +53,10 @@ class ExpectedEvents:
         self.seen: dict[str, str] = {}
         self._wanted: dict[str, Callable[[dict[str, GangRow]], str]] = {
             f"{FIRST} runs whole": lambda rows: _whole(rows, FIRST),
-            f"{SECOND} waits with no pod bound and says why": _second_waits,
-            f"{INDEXED} (two labels, plain kubectl) runs whole": lambda rows: _whole(rows, INDEXED),
+            f"{SECOND} waits with no pod bound and shows the reason": _second_waits,
+            f"{INDEXED} (two labels, plain kubectl) runs as a whole": lambda rows: _whole(rows, INDEXED),
             f"{FIRST} completes": lambda rows: _completed(rows, FIRST),
-            f"{SECOND} starts whole once there is room": lambda rows: (
+            f"{SECOND} starts as a whole once there is free capacity": lambda rows: (
                 _whole(rows, SECOND) if f"{FIRST} runs whole" in self.seen else ""
             ),
             f"{SECOND} completes": lambda rows: _completed(rows, SECOND),
@@ -97,7 +97,7 @@ def _second_waits(rows: dict[str, GangRow]) -> str:
 
 @click.command()
 @click.option("--name", default="demo", show_default=True, help="Name of the plane.")
-@click.option("--keep", is_flag=True, help="Leave the plane running and print further commands.")
+@click.option("--keep", is_flag=True, help="Keep the plane running, and print further commands.")
 @click.option("--faults", is_flag=True, help="Show gangs while a node fails and while a gang is preempted.")
 def demo(*, name: str, keep: bool, faults: bool) -> None:
     """Shows a gang from submission to completion on a local plane.

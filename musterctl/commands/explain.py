@@ -221,7 +221,7 @@ def why_unplaced(client: Client, name: str, namespace: str) -> str:
         train_job = client.get(TRAIN_JOBS, name, namespace)
         [row] = rows(RowSources(train_jobs=[train_job], namespaces=[of_namespace]))
         blocked = f"{row.title} is blocked: {train_job.blocked}" if train_job.blocked else ""
-        found.append(blocked or f"{row.title} is {row.state}: {row.message or 'it has no gang now'}")
+        found.append(blocked or f"{row.title} is {row.state}: {row.message or 'the workload has no gang now'}")
     return "\n".join(found)
 
 

@@ -54,7 +54,7 @@ def clear(client: Client, others: Collection[str] = ()) -> None:
         for owner in pod.metadata.owner_references
     ):
         if time.monotonic() > deadline:
-            raise click.ClickException("pods of a demo are not going away; try `muster down --name demo`")
+            raise click.ClickException("pods of an earlier demo do not end; try `muster down --name demo`")
         time.sleep(POLL_S)
 
 
@@ -84,7 +84,7 @@ def _loses_a_node(demo: "_FaultDemo") -> None:
     demo.print(f"{BATCH}: 3 members run on {demo.where(BATCH)}; the cluster is full")
     demo.submit(GUEST, 1, 8, {names.BORROWS: "true"})
     demo.wait(f"{GUEST} runs", lambda: demo.bound(GUEST) == 1)
-    demo.print(f"{GUEST}: runs on the spare, as it may be sent away at any time")
+    demo.print(f"{GUEST}: runs on the spare, as it may be evicted at any time")
     before = {pod.metadata.name: pod.metadata.uid for pod in demo.pods(TRAIN)}
     node = next(pod.spec.node_name for pod in demo.pods(TRAIN))
     demo.print(f"{node} reports {FAULT}=True, as node-problem-detector would")
@@ -92,7 +92,7 @@ def _loses_a_node(demo: "_FaultDemo") -> None:
     _report_node(demo.client, node, "True")
     demo.wait(f"{GUEST} leaves", lambda: demo.bound(GUEST) == 0)
     demo.print(f"{GUEST}: evicted {time.monotonic() - began:.1f} s after the fault")
-    demo.wait(f"{TRAIN} is whole on healthy nodes", lambda: demo.bound(TRAIN, without=node) == 16)  # noqa: PLR2004
+    demo.wait(f"{TRAIN} runs completely on healthy nodes", lambda: demo.bound(TRAIN, without=node) == 16)  # noqa: PLR2004
     after = {pod.metadata.name: pod.metadata.uid for pod in demo.pods(TRAIN)}
     came = sum(before[name] != uid for name, uid in after.items())
     took = time.monotonic() - began

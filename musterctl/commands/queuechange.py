@@ -39,32 +39,38 @@ def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool |
                 type=click.IntRange(1, 65535),
                 default=weight,
                 show_default=shown,
-                help="Its share of the capacity beyond the quotas.",
+                help="The queue's share of the capacity beyond all quotas.",
             ),
             click.option(
                 "--priority",
                 type=click.IntRange(-_INT32, _INT32),
-                help="Queues with a higher one come first.  [default: 0]" if shown else "Higher ones come first.",
+                help="Queues with a higher priority come first.  [default: 0]" if shown else "Higher ones come first.",
             ),
-            click.option("--capability", multiple=True, help="The most that it may use: cpu=64,nvidia.com/gpu=8."),
             click.option(
-                "--deserved", multiple=True, help="Its quota, which it gets before weights count, in the same form."
+                "--capability", multiple=True, help="The maximum usage of the queue: cpu=64,nvidia.com/gpu=8."
             ),
-            click.option("--guarantee", multiple=True, help="Resources that stay free for it, in the same form."),
+            click.option(
+                "--deserved",
+                multiple=True,
+                help="The queue's quota, which is met before weights count, in the same form.",
+            ),
+            click.option(
+                "--guarantee", multiple=True, help="Resources that stay free for the queue, in the same form."
+            ),
             click.option(
                 "--reclaimable/--not-reclaimable",
                 default=reclaimable,
-                help="Whether other queues may reclaim what it borrowed.",
+                help="Whether other queues may reclaim the queue's borrowed capacity.",
             ),
             click.option(
                 "--namespace-selector",
                 default="" if shown else None,
                 metavar="LABELS",
-                help="The namespaces that may use it: 'team=vision,env in (a,b)'.",
+                help="The namespaces that may use the queue: 'team=vision,env in (a,b)'.",
             ),
             click.option(
                 "--pool",
-                help="Of a root queue: the node pool of its tree."
+                help="For a root queue: the node pool of its tree."
                 + ("" if shown else f" `{NONE}` is the default pool."),
             ),
         )
@@ -176,7 +182,11 @@ def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
 
 @click.command("delete")
 @names_argument
-@click.option("--force", is_flag=True, help="Delete a queue with gangs that wait, too: they then wait for it.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also delete a queue that has waiting gangs, which then wait for a new queue of this name.",
+)
 @where_options
 def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> None:
     """Deletes queues that have no gangs and no child queues."""

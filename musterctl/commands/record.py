@@ -88,7 +88,9 @@ def _record(client: Client, recording: RecordingFolder, pool: str, for_s: float 
     recorder.start()
     try:
         if not _wait(lambda: cluster.synced, _PATIENCE_S):
-            raise click.ClickException(f"the cluster cannot be read: {cluster.not_ready() or 'its lists do not end'}")
+            raise click.ClickException(
+                f"the cluster cannot be read: {cluster.not_ready() or 'the lists of the cluster do not end'}"
+            )
         cluster.ask(lambda _: hook.snapshot_taken())
         until = "until Ctrl-C" if for_s is None else f"until {format_time(time.time() + for_s)}"
         click.echo(f"recording {sum(cluster.sizes().values())} objects into {recording.folder} {until}", err=True)

@@ -58,7 +58,7 @@ class WithArguments(WithCommand):
     "annotations",
     multiple=True,
     metavar="KEY=VALUE",
-    help="An annotation of its pods; may be repeated.",
+    help="An annotation of the pods; may be repeated.",
 )
 @click.option("--job", "job_name", metavar="NAME", help="The TrainJob's name.  [default: the file's, and a number]")
 @click.option("--detach", is_flag=True, help="Do not wait for the end of the training.")

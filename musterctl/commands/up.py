@@ -71,9 +71,9 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, resolve_path=True),
-    help="Attach to the control plane of this kubeconfig instead of making one.",
+    help="Attach to the control plane of this kubeconfig instead of creating one.",
 )
-@click.option("--no-scheduler", is_flag=True, help="Attached only: Muster's kube-scheduler runs elsewhere.")
+@click.option("--no-scheduler", is_flag=True, help="Only with --kubeconfig: Muster's kube-scheduler runs elsewhere.")
 @click.option(
     "--shared-scheduler",
     "shared",
@@ -85,15 +85,17 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @planning_config_option
 @click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
 @click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
-@click.option("--foreground", is_flag=True, help="Stay, restart what dies, and stop everything on SIGTERM.")
+@click.option(
+    "--foreground", is_flag=True, help="Stay in the foreground, restart parts that die, and stop all parts on SIGTERM."
+)
 @click.option(
     "--provider",
     type=click.Choice(["processes", "kind"]),
     default="processes",
     show_default=True,
-    help="kind makes a cluster of containers and installs the chart there.",
+    help="kind creates a cluster of containers and installs the chart in it.",
 )
-@click.option("--image", help="kind only: an image of Muster, instead of one that is built now.")
+@click.option("--image", help="kind only: an image of Muster, instead of building an image.")
 def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image: str | None, **given: Any) -> None:
     """Starts a control plane with simulated nodes and Muster on it.
 
@@ -130,7 +132,7 @@ def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
     """Create or update a kind cluster; options that only apply to planes are refused."""
     useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in KindOptions.__struct_fields__]
     if useless:
-        raise click.UsageError(f"{', '.join(useless)}: not with --provider kind; the chart's values say such things")
+        raise click.UsageError(f"{', '.join(useless)}: not with --provider kind; use the chart's values instead")
     if name in state.names():
         raise LocalError(f"{name} is a plane of processes; `muster down --name {name}` ends it")
     cluster = KindCluster(name)
@@ -184,7 +186,7 @@ def _check(options: PlaneOptions, chosen: Mapping[str, Any]) -> None:
     if options.pool and options.shared:
         raise click.UsageError("--pool: not with --shared-scheduler, as each pool has a kube-scheduler of its own")
     if not options.kubeconfig and not options.scheduler:
-        raise click.UsageError("--no-scheduler goes with --kubeconfig: a plane of our own needs its scheduler")
+        raise click.UsageError("--no-scheduler goes with --kubeconfig: a new plane needs its own scheduler")
 
 
 def _differences(options: PlaneOptions, chosen: Mapping[str, Any]) -> list[str]:
@@ -265,14 +267,14 @@ def wait_planning(plane: Plane) -> None:
         while (answer := _answer(published_in(client), text)) is None:
             if time.monotonic() > deadline_s:
                 raise LocalError(
-                    f"the extender has not said within {_ANSWER_S:.0f} s if it uses the configuration; see {log_file}, "
-                    f"or restart it with that: `muster restart {state.EXTENDER}`"
+                    f"the extender has not reported within {_ANSWER_S:.0f} s if it uses the configuration; see "
+                    f"{log_file}, or restart it with that: `muster restart {state.EXTENDER}`"
                 )
             time.sleep(_POLL_S)
     if answer:
         raise LocalError(
-            f"the extender refuses the configuration, and keeps the one before it: {answer}; "
-            f"`muster restart {state.EXTENDER}` restarts it with what is installed now"
+            f"the extender refuses the configuration, and keeps the previous one: {answer}; "
+            f"`muster restart {state.EXTENDER}` restarts it with the installed packages"
         )
 
 

@@ -16,9 +16,11 @@ from web.serving import PORT, serve_locally
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 chooses a free port.")
 @click.option("--no-open", is_flag=True, help="Open no browser.")
-@click.option("-n", "--namespace", help="Show this one, where you may not list all.  [default: the context's]")
+@click.option(
+    "-n", "--namespace", help="Show this namespace, if you may not list all namespaces.  [default: the context's]"
+)
 @click.option(
     "--store",
     envvar=STORE_VARIABLE,
@@ -45,7 +47,7 @@ def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, w
             serve_locally(client, port, namespace or client.namespace, show, history_of(where, store))
         except OSError as error:
             raise click.ClickException(
-                f"cannot listen on port {port}: {error.strerror}; --port takes another"
+                f"cannot listen on port {port}: {error.strerror}; choose another with --port"
             ) from error
 
 

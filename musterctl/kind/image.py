@@ -159,7 +159,7 @@ def source_date_epoch() -> int:
 
 
 @click.command()
-@click.option("--base", default=BASE, show_default=True, help="The image that it is built on, by digest or tag.")
+@click.option("--base", default=BASE, show_default=True, help="The base image, by digest or tag.")
 @click.option("--lock", type=click.Choice(LOCKS), default=LOCKS[0], show_default=True, help="What is installed.")
 @click.option("--tag", help="Another reference for the image, e.g. the one to push.")
 def main(base: str, lock: str, tag: str) -> None:

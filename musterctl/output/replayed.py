@@ -59,9 +59,9 @@ def replay_lines(report: ReplayReport) -> Iterator[TextLine]:
         yield _line("good", "no gang waits longer or shorter")
     yield _line("hint", f"the replay without the change is {duration(report.apart_s)} from the recorded waits (median)")
     if report.censored:
-        yield _line("hint", f"{many(report.censored, 'gang')} still running at the end, and so here")
+        yield _line("hint", f"{many(report.censored, 'gang')} still running at the end, also in the replay")
     if report.never_ran:
-        yield _line("hint", f"{many(report.never_ran, 'gang')} without a start then: the running time is a guess")
+        yield _line("hint", f"{many(report.never_ran, 'gang')} without a start then: the run time is an estimate")
     if report.lost:
         yield _line("bad", f"{report.lost} changes were lost to the recording")
 

@@ -30,7 +30,7 @@ NAMED = 8
 _IN_CELL = 2
 """Maximum number of names in one cell."""
 NONE_LINES = (
-    "there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
+    "no topology exists: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
     "gangs can ask for one domain of any node label all the same, e.g. topology.kubernetes.io/zone (docs/topology.md)",
 )
 

@@ -14,7 +14,7 @@ MUSTER = Path(sys.executable).with_name("muster")
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ([], "✓ torch-second starts whole once there is room"),
+        ([], "✓ torch-second starts as a whole once there is free capacity"),
         (["--faults"], "✓ a node died and a gang was preempted"),
     ],
 )

@@ -196,7 +196,7 @@ def _budgets(
         words = f"budget of {hours(resource, most / unit(resource)):,.6g} {name} a {period}"
         words += ", beyond which gangs wait" if own.enforced else ""
         if spent is None:
-            yield BudgetLine(f"{words}; there is no history here to say what is used", full=False)
+            yield BudgetLine(f"{words}; without a history the usage is unknown", full=False)
         else:
             share = spent.get(period, {}).get(queue, {}).get(resource, 0) / most if most else 1.0
             yield BudgetLine(f"{words}: {share:.0%} used", full=share >= WARNED)

@@ -113,7 +113,7 @@ def _check_numbers(asked: WhatIfTrial) -> None:
     ):
         asked.errors["add_nodes"] = f"a whole number from 1 to {NEW_NODES}, not {text[:20]!r}"
     if bool(text) != bool(asked.like):
-        asked.errors["like" if text else "add_nodes"] = "these two go together: how many nodes, and like which node"
+        asked.errors["like" if text else "add_nodes"] = "give both fields: the number of nodes, and the node to copy"
     for name in ("cordon", "queues"):
         parts = words(getattr(asked, name))
         if len(parts) > CHANGES or any(len(part) > _NAME_CHARS for part in parts):
@@ -143,7 +143,9 @@ def tried(
     their queues.
     """
     if not whole and (asked.add_nodes or asked.cordon or asked.queues):
-        asked.errors["form"] = "only users who may list the whole cluster can simulate these changes; manifests by all"
+        asked.errors["form"] = (
+            "only users who may list the whole cluster can simulate these changes; all users can simulate manifests"
+        )
         return None
     try:
         objects = list(documents_in(asked.manifests, _NAME, aliases=False))

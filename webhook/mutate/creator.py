@@ -35,7 +35,7 @@ _COPIED: Final = {
 """Kubernetes copies these annotations to each Job of a CronJob; Muster does not read CronJobs."""
 _WHY: Final = Why("who created it", "the user of the request")
 _OF_ANOTHER: Final = (names.MOVED_TO, names.HELD_REPLICAS)
-_COPY: Final = Why("it is about the object that was copied", "a new object")
+_COPY: Final = Why("this annotation is about the object that was copied", "a new object")
 
 
 def signed(handler: Handler) -> Handler:

@@ -108,7 +108,11 @@ def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView
         of_a_pool = wanted in names.SCHEDULERS and isinstance(was, str) and pool_of_scheduler(was)
         wanted = was if of_a_pool else job.spec.scheduler_name
     if wanted != job.spec.scheduler_name:
-        why = _DEFAULT if wanted in names.SCHEDULERS else Why("it finds the nodes of the pool", f"queue {queue}")
+        why = (
+            _DEFAULT
+            if wanted in names.SCHEDULERS
+            else Why("this scheduler uses the nodes of the pool", f"queue {queue}")
+        )
         patch.set("spec", "schedulerName", value=wanted, why=why)
 
 

@@ -155,7 +155,9 @@ def name_native_group(review: PodReview, lookups: Lookups) -> None:
         why = Why("preemption by other profiles evicts the whole gang", "nativePodGroups")
         review.patch.set("spec", "schedulingGroup", value={"podGroupName": name}, why=why)
     elif spec.get("schedulingGroup"):
-        review.patch.set("spec", "schedulingGroup", value=None, why=Why("it is not the gang of the pod", "spec"))
+        review.patch.set(
+            "spec", "schedulingGroup", value=None, why=Why("the removed group is not the gang of the pod", "spec")
+        )
 
 
 def _published_as(review: PodReview, lookups: Lookups) -> str:

@@ -28,9 +28,9 @@ _RECORDED = Why("its pods get these settings", "resource groups and markPods")
 _KEPT = Why("settings of pods are fixed", "the Job before the update")
 _NONE = stored([])
 _REASONS = {
-    "nodeSelector": ("labels", "its nodes have this label"),
+    "nodeSelector": ("labels", "nodes of the resource group have this label"),
     "affinity": ("affinity", "it has none itself"),
-    "tolerations": ("tolerations", "its nodes may have this taint"),
+    "tolerations": ("tolerations", "nodes of the resource group may have this taint"),
     "schedulerName": ("schedulerName", "the scheduler of its nodes"),
 }
 """Field of a pod → the field of a group, and the reason of the addition."""

@@ -47,7 +47,7 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
     if gang is None and (meta.controller or plain_group(meta)):
         gang = group_name(meta)
         place = ("labels", names.GANG) if len(gang) <= MAX_LABEL else ("annotations", names.GROUP_NAME)
-        patch.set("metadata", *place, value=gang, why=Why("it starts together with its siblings", source))
+        patch.set("metadata", *place, value=gang, why=Why("the pod starts together with the other members", source))
     if gang:
         _add_gate(review, names.GATE, Why("it waits until its gang has nodes", source))
 
@@ -65,7 +65,7 @@ def add_requested_gate(review: PodReview) -> None:
     if review.meta.annotations.get(gate) != "true":
         return
     if is_musters(review.scheduler):
-        _add_gate(review, gate, Why("it waits until Muster has a node for it", f"annotation {gate}"))
+        _add_gate(review, gate, Why("the pod waits until Muster has a node for it", f"annotation {gate}"))
         return
     advice = f"set schedulerName to {names.SCHEDULER} or {names.VOLCANO_SCHEDULER}"
     if review.scheduler == names.CLUSTER_SCHEDULER:  # labels do not change any other scheduler

@@ -178,5 +178,5 @@ def _write_rest(
         why = Why("the container has no command of its own", framework)
         patch.set("spec", *place, "command", value=list(wanted.command), why=why)
     if wanted.readiness and not container.get("readinessProbe"):
-        why = Why("others wait until it is ready", framework)
+        why = Why("other pods wait until this pod is ready", framework)
         patch.set("spec", *place, "readinessProbe", value=dict(wanted.readiness), why=why)

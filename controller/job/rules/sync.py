@@ -62,7 +62,7 @@ def over_limits(job: Job) -> Failure | None:
     for verb, value, limit in (("asks for", total_replicas(job.spec), PODS), ("has", len(job.spec.tasks), TASKS)):
         if value > limit.value:
             most = f"at most {limit.value} {limit.unit} are allowed"
-            message = f"the Job {verb} {value}; {most}, so nothing is made for it"
+            message = f"the Job {verb} {value}; {most}, so no objects are created for it"
             return Failure("OverLimit", message, transient=False)
     return None
 

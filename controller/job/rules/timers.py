@@ -136,7 +136,7 @@ class BackOff(NamedTuple):
     @property
     def words(self) -> tuple[str, str]:
         """Reason and message of a Job that waits for its end."""
-        return "BackOff", f"{self.refusal}; pods are made again at {format_time(self.until_s)}"
+        return "BackOff", f"{self.refusal}; new pods are created at {format_time(self.until_s)}"
 
 
 def back_off(status: JobStatus) -> BackOff | None:

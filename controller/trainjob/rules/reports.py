@@ -69,7 +69,7 @@ def token_of(header: str) -> str:
     """Return the token of an Authorization header."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise RefusedError(HTTPStatus.FORBIDDEN, "a report needs the token that is mounted into the pod")
+        raise RefusedError(HTTPStatus.FORBIDDEN, "a report requires the token that is mounted into the pod")
     return token.strip()
 
 
@@ -79,7 +79,7 @@ def admit(review: TokenReviewStatus, target: ReportTarget) -> None:
         raise RefusedError(HTTPStatus.FORBIDDEN, f"the token was not made for TrainJob {target.name}, or has expired")
     namespace = review.user.username.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
     if not review.user.username.startswith(_SERVICE_ACCOUNT) or namespace != target.namespace:
-        raise RefusedError(HTTPStatus.FORBIDDEN, f"the token is not one of namespace {target.namespace}")
+        raise RefusedError(HTTPStatus.FORBIDDEN, f"the token does not belong to namespace {target.namespace}")
 
 
 def read(body: bytes) -> TrainerStatus | None:
@@ -99,7 +99,7 @@ def checkpoint(status: TrainerStatus) -> str:
     """
     text = next((each.value for each in status.metrics if each.name == names.CHECKPOINT), "")
     if text and checkpoint_of(text) is None:
-        why = f"metric {names.CHECKPOINT}: {text!r} is not a checkpoint, as step=1200,at=2026-11-26T05:00:00Z is"
+        why = f"metric {names.CHECKPOINT}: {text!r} is not a checkpoint such as step=1200,at=2026-11-26T05:00:00Z"
         raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, why)
     return text
 

@@ -69,7 +69,7 @@ def test_a_job_that_waits_says_so_and_holds_no_nodes(cluster: Cluster) -> None:
     turn(cluster)
     state = job(cluster, "j").status.state
     assert (state.phase, state.reason) == ("Pending", "BackOff")
-    assert state.message.startswith("kubelet refused pod j-w-1 (SysctlForbidden); pods are made again at 2023-")
+    assert state.message.startswith("kubelet refused pod j-w-1 (SysctlForbidden); new pods are created at 2023-")
     assert not pods(cluster)
     assert not cluster.api.all(POD_GROUPS)
     cluster.now_s += 11
@@ -186,4 +186,4 @@ def test_a_quick_job_says_why_it_waits(cluster: Cluster) -> None:
     turn(cluster)
     state = job(cluster, "j").status.state
     assert (state.phase, state.reason) == ("Pending", "BackOff")
-    assert state.message.startswith("it was restarted more than 3 times, the last ones within 60 s each; pods are")
+    assert state.message.startswith("it was restarted more than 3 times, the last ones within 60 s each; new pods are")

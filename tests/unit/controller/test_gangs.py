@@ -73,7 +73,7 @@ def test_a_list_of_hosts_that_has_changed(world: World) -> None:
     owner = world.owner(INDEXED_JOBS, spec=an_mpi_job(1000))
     world.meet(owner, volumes=[volume], subdomain="train", containers=[{"name": "node"}])
     assert not world.api.all(CONFIG_MAPS)
-    assert "Job train lists other hosts now; delete the pod" in world.events.said["ConfigMapError"]
+    assert "Job train has an outdated list of hosts; delete the pod" in world.events.said["ConfigMapError"]
 
 
 def test_a_gang_that_may_not_move_stays_and_its_owner_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,8 +274,8 @@ def test_somebody_elses_service_is_told(world: World) -> None:
     world.api.add(SERVICES, {"metadata": {"name": "train"}})
     world.meet(world.owner(INDEXED_JOBS), subdomain="train")
     assert world.events.said["ServiceError"] == (
-        "Job train: Service train exists already and is not this Job's; the pods cannot find each other by name. "
-        "Give the Job another name"
+        "Job train: Service train exists already and does not belong to this Job; the pods cannot find each other by "
+        "name. Give the Job another name"
     )
 
 

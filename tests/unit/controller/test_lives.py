@@ -120,7 +120,7 @@ def test_a_foreign_job_has_the_name() -> None:
     assert world.acts(600.1) == [CRON]
     assert active(world) == []
     assert world.told() == [
-        f"Warning ForeignJob: Job {FIRST} exists already and has no owner; there will be no Job of this time"
+        f"Warning ForeignJob: Job {FIRST} exists already and has no owner; no Job is created for this time"
     ]
     assert world.acts(600.0) == [f"create Job {SECOND}", CRON]
 

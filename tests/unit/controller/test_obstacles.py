@@ -147,8 +147,8 @@ def test_a_job_over_the_limits() -> None:
     world.settle(10.0)
     state = world.one(JOBS, "j").status.state
     asks = f"the Job asks for {MOST_PODS.value + 1}; at most {MOST_PODS.value} {MOST_PODS.unit} are allowed"
-    assert (state.reason, state.message) == ("OverLimit", f"{asks}, so nothing is made for it")
-    assert f"Warning OverLimit: {asks}, so nothing is made for it" in world.told()
+    assert (state.reason, state.message) == ("OverLimit", f"{asks}, so no objects are created for it")
+    assert f"Warning OverLimit: {asks}, so no objects are created for it" in world.told()
     assert len(world.api.all(POD_GROUPS)) == 1
 
 

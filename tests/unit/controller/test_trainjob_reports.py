@@ -104,7 +104,7 @@ def test_a_checkpoint_is_a_metric() -> None:
     with pytest.raises(RefusedError) as refused:
         checkpoint(TrainerStatus(metrics=[Metric(name="muster.dev/checkpoint", value="1200")]))
     assert refused.value.status == HTTPStatus.UNPROCESSABLE_ENTITY
-    assert "'1200' is not a checkpoint, as step=1200,at=2026-11-26T05:00:00Z is" in str(refused.value)
+    assert "'1200' is not a checkpoint such as step=1200,at=2026-11-26T05:00:00Z" in str(refused.value)
 
 
 AUDIENCE = "trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"

@@ -31,10 +31,10 @@ def test_a_story_that_comes_true() -> None:
     assert (story.missing, story.broken) == ([], "")
     assert story.seen == {
         f"{FIRST} runs whole": "2 of 2 pods run",
-        f"{SECOND} waits with no pod bound and says why": "no room",
-        f"{INDEXED} (two labels, plain kubectl) runs whole": "2 of 2 pods run",
+        f"{SECOND} waits with no pod bound and shows the reason": "no room",
+        f"{INDEXED} (two labels, plain kubectl) runs as a whole": "2 of 2 pods run",
         f"{FIRST} completes": "it is Completed",
-        f"{SECOND} starts whole once there is room": "2 of 2 pods run",
+        f"{SECOND} starts as a whole once there is free capacity": "2 of 2 pods run",
         f"{SECOND} completes": "it is Completed",
     }
 

@@ -43,7 +43,7 @@ def test_commands_tell_of_a_recorder_that_is_gone(store: HistoryStore, command: 
         result = CliRunner().invoke(main, words)
         assert result.exit_code == 0, result.output
         assert ("(60m ago)" in result.stderr) is is_told
-        assert ("The recorder of the history has not looked at the cluster since" in result.stderr) is is_told
+        assert ("The recorder of the history has not read the cluster since" in result.stderr) is is_told
 
 
 def test_the_server_says_when_the_recorder_looked(store: HistoryStore) -> None:

@@ -187,7 +187,8 @@ def test_resource_groups(shape: Any, tmp_path: Path) -> None:
     grouped["metadata"]["annotations"] = {"volcano.sh/resource-group": "gpu"}
     result = shape(grouped, options=("--explain", f"--admission-config={file}"))
     assert any(
-        line.startswith("+     pool: gpu") and line.endswith("# its nodes have this label (resource group gpu: labels)")
+        line.startswith("+     pool: gpu")
+        and line.endswith("# nodes of the resource group have this label (resource group gpu: labels)")
         for line in result.stdout.splitlines()
     )
     file.write_text("resourceGroups: [{resourceGroup: gpu, label: {pool: gpu}}]")

@@ -72,7 +72,7 @@ def muster(snapshot: Path, *arguments: str) -> Result:
             "on             worker: node-0, node-1"]),
         ("simulate --queue default.weight=2", ["Job ns/waits would wait", f"why            {LACKS}",
             "queue          default, place 1 of 1 in it"]),
-        ("topo", ["there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no"]),
+        ("topo", ["no topology exists: no levels of the plugin topology, no Topology of Kueue, and no"]),
     ],
 )  # fmt: skip
 def test_a_report_is_told(snapshot: Path, command: str, lines: list[str]) -> None:

@@ -31,7 +31,7 @@ def test_there_is_a_limit_for_each_caller_and_for_all() -> None:
             counted.refuse("ada")
         assert refused.value.status_code == 429
         counted.refuse("bob")
-        with counted.counted("bob"), pytest.raises(HTTPException, match="by hand"):
+        with counted.counted("bob"), pytest.raises(HTTPException, match="reload this page yourself"):
             counted.refuse("eve")
     counted.refuse("ada")
     assert counted.open == 0

@@ -42,7 +42,7 @@ def test_a_job_gets_the_scheduler_of_its_queue(asked: str, queue_name: str, expe
     done = apply(given, verdict.patch)
     assert done["spec"]["schedulerName"] == expected
     reasons = {each["path"]: why.reason for each, why in zip(verdict.patch, verdict.reasons, strict=True)}
-    by_pool = "it finds the nodes of the pool" if expected.startswith("muster-") else "left out"
+    by_pool = "this scheduler uses the nodes of the pool" if expected.startswith("muster-") else "left out"
     assert reasons.get("/spec/schedulerName", by_pool) == by_pool
     assert not job_defaults(queues=QUEUES)(request(done)).patch
 

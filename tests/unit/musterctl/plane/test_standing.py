@@ -144,7 +144,7 @@ def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played:
     (["--image=x"], "--image goes with --provider kind"),
     (["--cpu=many"], "--cpu"),
     (["--gpus=-1"], "--gpus"),
-    (["--provider=kind", "--cpu=8", "--foreground"], "not with --provider kind; the chart's values say such things"),
+    (["--provider=kind", "--cpu=8", "--foreground"], "not with --provider kind; use the chart's values instead"),
     (["--provider=kind", "--name=one"], "one is a plane of processes; `muster down --name one` ends it"),
     (["--name=one", "--nodes=3", "--cpu=32"], "plane one exists with nodes 8; `muster down --name one` ends it"),
     (["--name=one", "--kubernetes=1.34"], "plane one exists with kubernetes unset; "),

@@ -159,7 +159,7 @@ def test_a_budget_counts_the_queues_below() -> None:
         [],
     ]
     [_, line, _] = queues_view(tree, [], EVERYTHING, NOW, limits=limits).lines
-    assert "no history" in line.budgets[0].words
+    assert "without a history" in line.budgets[0].words
 
 
 NAMES = st.sampled_from(["ours", "theirs-a", "theirs-b"])

@@ -108,7 +108,7 @@ def test_a_recorder_that_is_gone_is_told(pages: Pages, path: str) -> None:
     assert pages.site.history is not None
     queue = {"name": "research", "uid": "research", "resourceVersion": "1"}
     pages.put(QUEUES, {"metadata": queue | {"annotations": {BUDGET: "nvidia.com/gpu=20h/day"}}, "spec": {}})
-    gone = "The recorder of the history has not looked at the cluster since"
+    gone = "The recorder of the history has not read the cluster since"
     assert f"{gone} 2027-01-14 23:00 UTC (9h ago)" in pages.get(path).text
     pages.site.history.write(RowChanges(), {"seen-until": str(round(NOW * 1000) - 5000)})
     assert gone not in pages.get(path).text
