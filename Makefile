@@ -131,7 +131,7 @@ release-crds: setup ## at a release: store the CRDs' definitions, which later CR
 dist: setup $(LIVE) ## the files of a release in build/dist: VERSION=1.0.0 BASE=IMAGE@sha256:… REGISTRY=HOST/OWNER KEY=FILE; IMAGE=sha256:… instead of BASE names a built image
 	PYTHONPATH=.ci:. $(BIN)/python -B -m release $(if $(VERSION),--version=$(VERSION)) $(if $(BASE),--base=$(BASE)) \
 	  $(if $(IMAGE),--image=$(IMAGE)) $(if $(REGISTRY),--registry=$(REGISTRY)) $(if $(PLATFORMS),--platforms=$(PLATFORMS)) \
-	  $(if $(KEY),--key=$(KEY)) $(if $(BUILDER),--builder=$(BUILDER))
+	  $(if $(KEY),--key=$(KEY)) $(if $(BUILDER),--builder=$(BUILDER)) $(if $(DOWNLOAD),--download=$(DOWNLOAD))
 
 docs: ## the documentation as a site, in build/docs; a link that leads nowhere fails it
 	test -x $(DOCS)/bin/python || $(PY) -m venv $(DOCS)

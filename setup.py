@@ -23,4 +23,7 @@ class BuildPy(build_py):
             shutil.copytree("examples", Path(self.build_lib, "musterctl/examples"), ignore=_folders, dirs_exist_ok=True)
 
 
-setup(cmdclass={"build_py": BuildPy})
+# The manual page and the completion of shells, which `make dist` writes before it builds the wheel.
+SHARED = [(str(file.parent), [str(file)]) for file in sorted(Path("share").rglob("*")) if file.is_file()]
+
+setup(cmdclass={"build_py": BuildPy}, data_files=SHARED)

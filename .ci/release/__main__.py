@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from release import chart, evidence, image, packages, sbom
+from release import chart, evidence, image, krew, manual, packages, sbom
 from release.notes import notes
 from release.source import ROOT, ReleaseError, export, version_of
 
@@ -43,9 +43,12 @@ def build(options: argparse.Namespace, target: Path, scratch: Path) -> None:
     digest = options.image or image.build(source, options, target, scratch)
     packages.sdist(source, target, scratch)
     chart.set_image(source, options.registry, digest)
+    chart.annotate(source, options.registry, digest)
     chart.package(source, target, scratch)
     chart.manifests(source, target)
+    manual.write(source)
     packages.wheel(source, target)
+    krew.write(source, target, scratch, options.download)
     sbom.write(source, target)
     parameters = {"base": options.base, "image": digest, "platforms": options.platforms, "registry": options.registry}
     evidence.provenance(source, target, parameters, options.builder)
@@ -62,6 +65,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--base", default="", help="base image by digest")
     parser.add_argument("--platforms", default="linux/amd64", help="platforms of the image, separated by commas")
     parser.add_argument("--key", type=Path, help="private ECDSA key (PEM) that signs the checksums")
+    parser.add_argument("--download", default="", help="URL of the folder where the files will be published")
     parser.add_argument("--builder", default="https://muster.dev/make-dist", help="URI of the builder")
     parser.add_argument("--output", type=Path, default=ROOT / "build/dist", help="folder of all releases")
     return parser.parse_args()

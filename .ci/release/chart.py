@@ -4,7 +4,9 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import yaml
 
 from musterctl.plane import binaries
 from release import archives
@@ -24,6 +26,37 @@ def set_image(source: Source, registry: str, digest: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
+def annotate(source: Source, registry: str, digest: str) -> None:
+    """Write what Artifact Hub shows into the chart's annotations: image, CRDs, and if the version is a preview."""
+    file = source.folder / CHART / "Chart.yaml"
+    chart = yaml.safe_load(file.read_text(encoding="utf-8"))
+    name = f"{registry}/muster@{digest}".removeprefix("/")
+    crds = [yaml.safe_load(each.read_text(encoding="utf-8")) for each in _crds(source)]
+    chart["annotations"] |= {
+        "artifacthub.io/images": yaml.safe_dump([{"name": "muster", "image": name}]),
+        "artifacthub.io/crds": yaml.safe_dump([_described(each) for each in crds], sort_keys=False),
+        "artifacthub.io/prerelease": str("-" in source.version).lower(),
+    }
+    file.write_text(yaml.safe_dump(chart, sort_keys=False), encoding="utf-8")
+
+
+def _crds(source: Source) -> list[Path]:
+    return sorted((source.folder / CHART / "files/crds").glob("*.yaml"))
+
+
+def _described(crd: dict[str, Any]) -> dict[str, str]:
+    version = next(each for each in crd["spec"]["versions"] if each["storage"])
+    kind = crd["spec"]["names"]["kind"]
+    text = version["schema"]["openAPIV3Schema"].get("description", kind)
+    return {
+        "kind": kind,
+        "version": version["name"],
+        "name": crd["metadata"]["name"],
+        "displayName": kind,
+        "description": text.partition("\n")[0],
+    }
+
+
 def package(source: Source, target: Path, scratch: Path) -> None:
     """Write the chart as helm packages it, but with the commit's time."""
     source.run(binaries.helm(), "package", CHART, f"--destination={scratch}")
@@ -37,8 +70,7 @@ def manifests(source: Source, target: Path) -> None:
 
     The manifests differ by version, because a kube-scheduler must not be newer than its API server.
     """
-    crds = sorted((source.folder / CHART / "files/crds").glob("*.yaml"))
-    texts = (each.read_text(encoding="utf-8").removeprefix("---\n") for each in crds)
+    texts = (each.read_text(encoding="utf-8").removeprefix("---\n") for each in _crds(source))
     (target / "crds.yaml").write_text("".join(f"---\n{text}" for text in texts), encoding="utf-8")
     for minor in binaries.VERSIONS:
         version = binaries.release_of(binaries.OLDER.get(minor, binaries.CONTROL_PLANE))

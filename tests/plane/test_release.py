@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from release.manual import COMPLETION, MANUAL
 from release.source import ROOT, VENDORED
 
 from muster.api.names import SYSTEM_NAMESPACE
@@ -85,3 +86,25 @@ def test_changes_that_are_not_committed_are_refused(built: tuple[Path, Path]) ->
     )
     assert done.returncode == 1
     assert "commit or remove 1 files, ?? new" in done.stderr
+
+
+def test_the_plugin_installs_itself(built: tuple[Path, Path], tmp_path: Path) -> None:
+    """`kubectl muster` of the archive runs with nothing of the repository, and has a manual page and completion."""
+    (archive,) = built[0].glob("kubectl-muster-*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path / "plugin", filter="data")
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    variables |= {"XDG_DATA_HOME": str(tmp_path / "data"), "PYTHON": getattr(sys, "_base_executable", sys.executable)}
+    done = [
+        subprocess.run(
+            [tmp_path / "plugin/kubectl-muster", *words], env=variables, capture_output=True, text=True, check=False
+        )
+        for words in (["--version"], ["features", "--maturity", "stable"])
+    ]
+    assert [each.returncode for each in done] == [0, 0], done
+    assert done[0].stdout.split()[-1] == "1.2.3rc1"
+    assert "gangs" in done[1].stdout
+    assert "once" in done[0].stderr
+    assert done[1].stderr == ""
+    installed = tmp_path / "data/kubectl-muster" / VERSION
+    assert [name for name in (MANUAL, *COMPLETION.values()) if not (installed / name).is_file()] == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from release import archives, chart, evidence, sbom
+from release import archives, chart, evidence, krew, manual, sbom
 from release.notes import notes
 from release.source import ROOT, ReleaseError, Source, version_of, write_version
 
@@ -129,6 +129,62 @@ def test_the_chart_has_the_image_by_digest(source: Source) -> None:
     assert after == before
     with pytest.raises(ReleaseError, match="must have one image"):
         chart.set_image(source, "", "sha256:abc")
+
+
+def test_the_chart_describes_itself_to_artifact_hub(source: Source) -> None:
+    """Its image by digest, its CRDs, and if it is a preview, beside the annotations of the repository."""
+    crds = source.folder / "charts/muster/files/crds"
+    crds.mkdir(parents=True)
+    shutil.copyfile(ROOT / "charts/muster/files/crds/placements.muster.dev.yaml", crds / "placements.muster.dev.yaml")
+    chart.annotate(source, "registry.example.com/team", "sha256:abc")
+    written = yaml.safe_load((source.folder / "charts/muster/Chart.yaml").read_text(encoding="utf-8"))
+    annotations = {name.partition("/")[2]: text for name, text in written["annotations"].items()}
+    assert yaml.safe_load(annotations["images"]) == [
+        {"name": "muster", "image": "registry.example.com/team/muster@sha256:abc"}
+    ]
+    (crd,) = yaml.safe_load(annotations["crds"])
+    assert (crd["name"], crd["kind"], crd["version"]) == ("placements.muster.dev", "Placement", "v1alpha1")
+    assert (annotations["license"], annotations["prerelease"]) == ("Apache-2.0", "false")
+
+
+def test_the_manual_describes_every_command() -> None:
+    """With its options; troff reads no line of a help text as a request."""
+    text = manual.manual("1.2.3")
+    assert text.startswith('.TH MUSTER 1 "" "Muster 1.2.3"\n.SH NAME\n')
+    assert ".SH MUSTER QUEUE\n" in text
+    assert ".SH MUSTER JOB RUN\n" in text
+    assert "\\-h, \\-\\-help" in text
+    requests = {line.split()[0] for line in text.splitlines() if line.startswith((".", "'"))}
+    assert requests == {".TH", ".SH", ".nf", ".fi"}
+
+
+@pytest.mark.parametrize("shell", manual.COMPLETION)
+def test_completion_calls_the_command(shell: str) -> None:
+    """Names of objects come from the cluster, so the script asks the command."""
+    assert f"_MUSTER_COMPLETE={shell}_complete" in manual.completion(shell)
+
+
+def test_krew_installs_the_archive_by_its_hash(source: Source, tmp_path: Path) -> None:
+    """The manifest has the address of the archive; without an address there is none."""
+    target, wheel = tmp_path / "target", "muster-1.2.3-py3-none-any.whl"
+    target.mkdir()
+    (target / wheel).write_bytes(b"wheel")
+    shutil.copyfile(ROOT / "LICENSE", source.folder / "LICENSE")
+    krew.write(source, target, tmp_path, "")
+    assert not (target / "krew.yaml").exists()
+    krew.write(source, target, tmp_path, "https://forge.example/team/muster/releases/download/v1.2.3")
+    archive = target / "kubectl-muster-1.2.3.tar.gz"
+    spec = yaml.safe_load((target / "krew.yaml").read_text(encoding="utf-8"))["spec"]
+    assert (spec["version"], spec["homepage"]) == ("v1.2.3", "https://forge.example/team/muster")
+    assert {(each["uri"], each["sha256"]) for each in spec["platforms"]} == {
+        (
+            "https://forge.example/team/muster/releases/download/v1.2.3/kubectl-muster-1.2.3.tar.gz",
+            hashlib.sha256(archive.read_bytes()).hexdigest(),
+        )
+    }
+    with tarfile.open(archive) as opened:
+        modes = {each.name: each.mode for each in opened}
+    assert modes == {"LICENSE": 0o644, "kubectl-muster": 0o755, "requirements.lock": 0o644, wheel: 0o644}
 
 
 def test_evidence_covers_every_file(source: Source, tmp_path: Path) -> None:
