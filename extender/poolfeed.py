@@ -1,11 +1,11 @@
 """Selection of a node pool's pods and Volcano Jobs, for which the API has no selector.
 
 Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be selected,
-because pods on the pool's nodes may have any scheduler. So all pods are watched, and those of other pools are dropped
-at once. A pod belongs to the pool if it names the pool's scheduler, or if it is on a node of the pool.
+because pods on the pool's nodes may have any scheduler. Therefore all pods are watched, and pods of other pools are
+dropped at once. A pod belongs to the pool if it names the pool's scheduler, or if it is on a node of the pool.
 
 A node that leaves the pool is treated as deleted: gangs of the pool keep running there, and other pods are dropped. The
-pods of a node that enters from another pool were dropped, so they are listed before the planner sees the node.
+pods of a node that enters from another pool have been dropped, so they are listed before the planner sees the node.
 Otherwise the node would seem empty.
 """
 
@@ -31,7 +31,10 @@ OnNodeChange = Callable[[Node | None, Node | None], None]
 
 
 class PoolFeed:
-    """Decides which pods and Jobs are kept, and holds back a node until its pods are listed. On the client's loop."""
+    """Selector of pods and Jobs to keep, which holds back a node until its pods are listed.
+
+    Runs on the client's event loop.
+    """
 
     def __init__(
         self, client: Client, state: PlannerState, on_change: OnNodeChange, random: Callable[[], float]
@@ -41,20 +44,20 @@ class PoolFeed:
         self._on_change = on_change
         self._random = random
         self.pods: Mirror[Pod] | None = None
-        """Set before the first event."""
+        """The cache of pods; set before the first event."""
         self._nodes: dict[str, Node] = {}
-        """Current nodes of the pool, including those held back."""
+        """Current nodes of the pool, including those that are held back."""
         self._elsewhere: set[str] = set()
         """Nodes whose pods were dropped."""
         self._forgotten = False
-        """True if there were too many of them to remember."""
+        """True if there were too many such nodes to remember."""
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._gone: set[str] = set()
         """Keys of pods deleted during a listing, because the list may be older."""
 
     @property
     def held_back(self) -> int:
-        """Nodes whose pods are being listed."""
+        """Number of nodes whose pods are being listed."""
         return len(self._coming)
 
     def wants_job(self, job: Job) -> bool:
@@ -105,7 +108,7 @@ class PoolFeed:
                 self.pods.remove(record.key)
 
     async def _bring(self, name: str) -> None:
-        """List the pods of a node and then report it; retry until this succeeds or the node has left."""
+        """List the pods of a node, then report the node; retry until this succeeds or the node has left the pool."""
         backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, self._random)
         while True:
             try:

@@ -1,8 +1,8 @@
-"""Writer of waiting gangs' queue positions to PodGroup.status, in addition to `extender.groupstatus`.
+"""Writer of queue positions of waiting gangs to PodGroup.status, in addition to `extender.groupstatus`.
 
-A position changes when other gangs arrive or leave. So it is written separately: at most once a minute per gang, and
-for some gangs at a time. Only gangs with a condition that explains the wait get one, because most gangs start without
-waiting. The write that ends the wait removes the position.
+A position changes when other gangs arrive or leave. Therefore a position is written separately: at most once a minute
+per gang, and only for some gangs at a time. Only gangs with a condition that explains the wait get a position, because
+most gangs start without waiting. The write that ends the wait removes the position.
 """
 
 from functools import partial
@@ -22,22 +22,22 @@ CHECK_INTERVAL_S = 10.0
 WRITE_EVERY_S = 60.0
 """Minimum interval between two writes of one gang's queue position."""
 AGAIN_S = 600.0
-"""Interval until a missing position is rewritten, because Volcano's own CRD drops these fields."""
+"""Interval after which a missing position is written again, because Volcano's own CRD drops these fields."""
 MAX_AT_ONCE = 40
-"""Maximum number of gangs to write per pass, those with the oldest write first."""
+"""Maximum number of gangs to write per pass; those with the oldest write come first."""
 
 
 class QueuePositionWriter(Writer):
-    """Writer of queue positions, for users who may not list the cluster and so cannot compute them."""
+    """Writer of queue positions, which users who may not list the cluster cannot compute."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._next = -inf
         self._written: dict[str, tuple[QueuePosition, float]] = {}
-        """UID of a waiting gang → the last written position, and the time of the write."""
+        """Maps the UID of a waiting gang to its last written position and the time of the write."""
 
     def write(self, session: Session) -> None:
-        """Write the differences of the gangs that are due, if it is time for a pass."""
+        """Write the changed positions of gangs that are due, if it is time for a pass."""
         now = self._monotonic_s()
         if now < self._next:
             return
@@ -71,5 +71,5 @@ class QueuePositionWriter(Writer):
             write_status(self._client, self._cluster, group, status, body, self._wall_s())
         except APIError as error:
             self._written.pop(gang.uid, None)  # the next pass retries
-            if not isinstance(error, Conflict):  # of a native one, which had a newer version
+            if not isinstance(error, Conflict):  # of a native PodGroup that had a newer version
                 raise

@@ -4,8 +4,9 @@ The ConfigMap is created with the extender's roles, and the extender may only ch
 changed, planning continues, the problem is logged once, and the write is retried later.
 
 It also contains the nodes that gangs avoid because members failed there. A Placement stores the avoided nodes of its
-gang. A restarting Job gets another PodGroup and Placement, which takes them over from memory, but the process may stop
-in between. So they are written here before any other write acts on the failure, and read by a new leader.
+gang. A restarted Job gets a new PodGroup and Placement, which take the nodes over from memory, but the process may stop
+in between. Therefore the nodes are written here before any other write depends on the failure, and a new leader reads
+them.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,7 @@ log = structlog.get_logger()
 AGAIN_S = 60.0
 """Time until the next write, because a write may have failed, or another replica may have written its own values."""
 MEMORY_S = 5.0
-"""Minimum interval between writes if only the planner's memory has changed, as happens in most cycles."""
+"""Minimum interval between writes if only the planner's memory has changed, as in most cycles."""
 MOST_BYTES = 256 * 1024
 """Size limit (a ConfigMap may have a megabyte); beyond it the gangs with the oldest failures are left out."""
 
@@ -62,10 +63,10 @@ class ConfigPublisher:
         self._memory_at, self._again = -inf, -inf
         """Times of the next write if the memory has changed, and of the next full write."""
         self._failed = ""
-        """The last error, which is logged once."""
+        """The last error, which has been logged once."""
 
     def write(self, session: Session) -> None:
-        """Start a write after a cycle, if something has changed or a minute is over."""
+        """Start a write after a cycle if something has changed, or if a minute has passed."""
         now, data = self._monotonic_s(), published(*self._config_file.last_report, self._suspects) | self._timing
         changed = bool(data.items() - self._published.items())
         if not changed and now < self._memory_at:
@@ -79,7 +80,7 @@ class ConfigPublisher:
         self._published, self._memory_at, self._again = data, now + MEMORY_S, now + AGAIN_S
         try:
             self._client.merge_patch(PUBLISHED, self._name, {"data": data}, self._namespace)
-        except APIError as error:  # not raised, because a retry in a second would be useless: no code waits for it
+        except APIError as error:  # not raised, because no code waits for a retry a second later
             if str(error) != self._failed:
                 where = f"ConfigMap {self._namespace}/{self._name}"
                 log.warning("the configuration is not published", where=where, why=str(error), again_s=AGAIN_S)
@@ -89,7 +90,7 @@ class ConfigPublisher:
 
 
 class FailureMemory:
-    """Writes and reads that ConfigMap in this namespace; `wall_s` returns seconds since the epoch."""
+    """Reader and writer of failures in this ConfigMap; `wall_s` returns seconds since the epoch."""
 
     def __init__(
         self, client: Client, cluster: Live, namespace: str, name: str, *, wall_s: Callable[[], float]
@@ -101,7 +102,7 @@ class FailureMemory:
         self._wall_s = wall_s
 
     def keep(self) -> None:
-        """Write the current memory. A failure is only logged, because the Placements also contain it."""
+        """Write the present memory. A failure is only logged, because the Placements also contain it."""
         known = self._cluster.ask(lambda state: dict(state.failures.remembered))
         try:
             self._patch({AVOIDED: encoded(known, self._wall_s())})
@@ -109,7 +110,7 @@ class FailureMemory:
             log.warning("nodes that gangs avoid are not saved for the next process", why=str(error))
 
     def recall(self) -> None:
-        """Load the previous leader's data; data that is already known here is newer."""
+        """Load the data of the previous leader; data that is already known here is newer."""
         try:
             kept = read_failures(self._patch({}).get(AVOIDED, ""))
         except APIError as error:
@@ -130,7 +131,7 @@ class FailureMemory:
 
 
 def encoded(known: Failures, now: float) -> str:
-    """Return the valid entries as JSON, preferring the latest gangs if space is short."""
+    """Return the valid entries as JSON; if space is short, those of the latest gangs."""
     entries: list[str] = []
     size = 0
     for key, avoided in reversed(known.items()):
@@ -144,5 +145,5 @@ def encoded(known: Failures, now: float) -> str:
 
 
 def read_failures(text: str) -> Failures:
-    """Decode the result of `encoded`; raises DecodeError."""
+    """Decode the result of `encoded`; raises DecodeError for other text."""
     return msgspec.json.decode(text, type=Failures) if text else {}

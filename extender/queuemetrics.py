@@ -1,4 +1,4 @@
-"""Metrics of a planning cycle by queue and for the cluster: waiting gangs with wait times, and idle capacity."""
+"""Metrics of a planning cycle by queue and for the cluster: waiting gangs, wait times, and idle capacity."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ class QueueMetrics:
     def _update_queues(self, session: Session) -> None:
         names, counts, oldest = session.snapshot.queues, Counter[str](), dict[str, str]()
         for gang in {each.gang.key: each.gang for each in session.decided(Unschedulable)}.values():
-            if gang.started:  # it lacks no more than growth, or a member
+            if gang.started:  # the gang lacks only growth or a member
                 continue
             counts[gang.queue] += 1
             oldest[gang.queue] = min(oldest.get(gang.queue, gang.created), gang.created)
@@ -86,7 +86,7 @@ class QueueMetrics:
 
 
 def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
-    """Return queue → spare slots of its gangs, and the number of lent ones."""
+    """Return the number of spare slots by queue, and the number of lent ones by queue."""
     kept, lent = Counter[str](), Counter[str]()
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):

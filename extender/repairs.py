@@ -1,8 +1,8 @@
-"""Evicts members of gangs because of node faults, as decided by the action `repair`.
+"""Writer that evicts members of gangs because of node faults, as the action `repair` decides.
 
 The Eviction API marks a pod as disrupted, so that Jobs need not count it as failed, and it enforces disruption budgets.
 A budget applies to members that still run; members on unresponsive nodes are deleted anyway, as in Kubernetes. A pod is
-only force-deleted if its Node is deleted or out of service, because no kubelet can then confirm its end.
+force-deleted only if its Node is deleted or out of service, because no kubelet can then confirm its end.
 """
 
 from typing import NamedTuple
@@ -34,11 +34,11 @@ for _policy in ("replace", "restart"):
     from_zero(REPAIRS, KINDS, _policy)
 from_zero(EVICTED, (REPAIR,))
 THERE_S = 60.0
-"""Time until an existing node that the planner does not know (it left the pool) is queried again."""
+"""Time before an existing node that the planner does not know (because it left the pool) is queried again."""
 
 
 MOST_ASKED = 16
-"""Maximum number of nodes to query in one cycle, which waits for the results; others follow in later cycles."""
+"""Maximum number of nodes to query in one cycle, which waits for the results; other nodes follow in later cycles."""
 
 
 class _Member(NamedTuple):
@@ -51,12 +51,12 @@ class _Member(NamedTuple):
 
 
 class Repairs(Evictor):
-    """Writer of Repair."""
+    """Writer of the decision Repair."""
 
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context, notices)
         self._there: dict[str, float] = {}
-        """Existing node that the planner does not know → time until which it is not queried again."""
+        """Maps an existing node that the planner does not know to the time before which it is not queried again."""
         self.gone: frozenset[str] = frozenset()
         """Deleted nodes with members of gangs."""
 
@@ -112,7 +112,7 @@ class Repairs(Evictor):
         return out or (node in self.gone and node not in session.snapshot.index)
 
     def _evict(self, member: _Member) -> bool:
-        """Evict one member; return False if it no longer uses its node, has just changed, or a budget forbids it."""
+        """Evict one member; return False if it has left its node or just changed, or if a budget forbids it."""
         repair, pod = member.repair, member.pod
         latest = self._victim(pod)
         if latest is None:
@@ -123,7 +123,7 @@ class Repairs(Evictor):
             self._note(pod)
             return False
         except (Conflict, TooManyRequests) as error:
-            if not isinstance(error, Conflict):  # it has just changed: the next cycle decides again
+            if not isinstance(error, Conflict):  # the member has just changed: the next cycle decides again
                 self._note(pod)
             log.info("not evicted yet", pod=pod.key, uid=pod.uid, why=error.message)
             return False

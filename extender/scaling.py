@@ -1,4 +1,4 @@
-"""Writes pod conditions and ProvisioningRequests for autoscalers, and reads their results.
+"""Writer of pod conditions and ProvisioningRequests for autoscalers, and reader of their results.
 
 `planner.scaleup` decides. The requests are listed, not watched, because there are usually none.
 """
@@ -21,7 +21,7 @@ from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
 log = structlog.get_logger()
 POLL_S = 2.0
-"""Interval between reads of requests while a gang needs the result."""
+"""Interval between reads of requests while a gang waits for a result."""
 CHECK_INTERVAL_S = 60.0
 """Interval between reads otherwise, to find requests that no gang needs any more."""
 LIST_TIMEOUT_S = 3.0
@@ -40,7 +40,7 @@ class Scaling(Writer):
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self.requests: dict[str, autoscaling.ProvisioningRequest] = {}
-        """By UID of the gang."""
+        """Requests by the UID of the gang."""
         self.served: bool | None = None
         """True if the cluster has the kind; None before the first read."""
         self._wanted = False
@@ -64,11 +64,11 @@ class Scaling(Writer):
             self.requests, self.served = newest(found), True
 
     def follow(self, session: Session) -> None:
-        """Record whether gangs of this cycle need the results."""
+        """Record if gangs of this cycle need the results."""
         self._wanted = session.provisioning_wanted
 
     def report(self, decision: SetCondition) -> None:
-        """Write a pod's condition, if the pod is unchanged; a pod that was bound in the meantime is not touched."""
+        """Write a pod's condition if the pod is unchanged; a pod that has been bound since is not changed."""
         pod = decision.pod
         condition = {
             "type": "PodScheduled",
@@ -81,7 +81,7 @@ class Scaling(Writer):
         try:
             new = self._client.strategic_patch(core.PODS, pod.name, body, pod.namespace, subresource="status")
         except (Conflict, NotFound) as error:
-            log.debug("a pod has changed, its condition is computed again", pod=pod.name, error=str(error))
+            log.debug("a pod has changed; its condition is computed again", pod=pod.name, error=str(error))
             return
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
@@ -144,4 +144,4 @@ class Scaling(Writer):
         try:
             self._client.delete(resource, name, namespace, uid=uid)
         except (NotFound, Conflict):
-            log.debug("it is already gone", kind=resource.kind, name=name)
+            log.debug("the object is already gone", kind=resource.kind, name=name)

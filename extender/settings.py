@@ -29,31 +29,32 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     port: Port = 9444
     """Port of the verbs that kube-scheduler calls; on loopback, because both run in the same pod."""
     cert_file: str = ""
-    """The extender's certificate (PEM). With this and the next two fields the extender serves its verbs over TLS 1.3,
-    and only to clients with a certificate. A new file takes effect with the next connection. Empty: plain HTTP, on
-    loopback only."""
+    """The extender's certificate (PEM). With this field and the next two, the extender serves its verbs over TLS 1.3,
+    and only to clients with a certificate. A new file takes effect with the next connection. If empty, plain HTTP is
+    served, on loopback only."""
     key_file: str = ""
-    """Its key (PEM)."""
+    """The certificate's key (PEM)."""
     client_ca_file: str = ""
     """Authorities (PEM) of kube-scheduler's client certificate. They must not sign for other clients, because every
     client with such a certificate may call the extender."""
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     node_pool: str = DEFAULT_POOL
-    """Node pool of this pair (docs/autoscaling.md): it plans the nodes whose label `muster.dev/node-pool` has this
-    value, and the gangs in the pool's queues. Empty: the default pool, which has the nodes without this label."""
+    """Node pool of this pair (docs/autoscaling.md), which plans the nodes whose label `muster.dev/node-pool` has this
+    value, and the gangs in the pool's queues. If empty, the default pool, which has the nodes without this label."""
     lease_name: str = ""
-    """Lease of the kube-scheduler next to the extender. Its holder determines which extender acts. Empty:
-    `muster-scheduler`, or `muster-scheduler-NAME` for a node pool."""
+    """Lease of the kube-scheduler next to the extender. The holder of the Lease determines which extender acts. If
+    empty, `muster-scheduler`, or `muster-scheduler-NAME` for a node pool."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of the Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
-    """Seconds that bind calls wait for the other members of their gang, counted from the first member. Each member adds
-    0.05 s, up to 290 s in total, which is less than kube-scheduler's timeout for bind calls. After the wait, the
-    extender checks again that it leads."""
+    """Seconds that bind calls wait for the other members of their gang, counted from the first member's call. Each
+    member adds 0.05 s, up to a total of 290 s, which is less than kube-scheduler's timeout for bind calls. After the
+    wait, the extender checks again that it is the leader."""
     recovery_timeout_s: Seconds = field(name="recoveryTimeout", default=DEFAULTS.recovery_s)
-    """Seconds, plus 0.05 for each member of the minimum, that a gang may stay partially bound. After that, the extender
-    evicts all members, and the gang waits again as a whole. The time should be longer than a restart of a kubelet."""
+    """Seconds, plus 0.05 for each member of the minimum, that a gang may stay partially bound. After this time, the
+    extender evicts all members, and the gang waits again as a whole. The time should be longer than a restart of a
+    kubelet."""
     staleness_grace_s: float = field(name="stalenessGrace", default=DEFAULTS.staleness_grace_s)
     """Seconds that a started gang may lack members before the action stalegangeviction evicts the rest, so that the
     gang starts again as a whole. Negative: never. The time should be long enough for the gang's controller to re-create
@@ -62,9 +63,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     """Seconds after its start during which a gang gets no pods above its minimum, so that waiting gangs come before
     surplus members."""
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=DEFAULTS.longest_notice_s)
-    """Longest time, in seconds, between the notice of an eviction and the eviction (docs/preemption.md#notice). 0
-    disables notices. Every user may request this time, and so delay capacity for others by it. A queue can set a
-    shorter limit."""
+    """Maximum time, in seconds, between an eviction notice and the eviction (docs/preemption.md#notice). 0 disables
+    notices. Every user may request this time, which delays capacity for others. A queue can set a shorter limit."""
     suspect_conditions: tuple[str, ...] = ()
     """Additional node conditions, each as type=status, that make a node suspect: it gets no new pods, and gangs with
     members there are repaired. The conditions of node-problem-detector, NVSentinel and EKS are built in
@@ -80,24 +80,25 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     repairs nothing. kube-controller-manager stops its evictions in a zone at the same fraction."""
     config: str | None = None
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md); changes take effect at run
-    time. None: Muster's defaults."""
+    time. If None, Muster's defaults."""
     record_folder: str = ""
     """Folder for recordings of the planner's inputs and decisions, for `muster replay` (docs/replay.md). Recording
-    needs memory for each object, about the size of the part of its JSON that the planner reads. Empty: no recording."""
+    needs memory for each object, about the size of the part of its JSON that the planner reads. If empty, nothing is
+    recorded."""
     record_mib: Annotated[int, Meta(ge=1)] = field(name="recordMiB", default=256)
     """Maximum size of a recording on disk in MiB; the oldest part is deleted."""
     record_hours: Annotated[float, Meta(gt=0)] = 168.0
     """Maximum age of a recording's oldest part in hours."""
     traces_endpoint: str = ""
     """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
-    gang (docs/operations.md). Requires `muster[tracing]`. Empty: the variable OTEL_EXPORTER_OTLP_ENDPOINT, or else no
-    traces."""
+    gang (docs/operations.md). Requires `muster[tracing]`. If empty, the variable OTEL_EXPORTER_OTLP_ENDPOINT is used;
+    without it, there are no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error."""
 
     @property
     def tls(self) -> Files | None:
-        """The TLS files, for valid settings; None: the verbs are served over plain HTTP."""
+        """The TLS files, for valid settings; None if the verbs are served over plain HTTP."""
         return Files(Path(self.cert_file), Path(self.key_file), Path(self.client_ca_file)) if self.cert_file else None
 
     @property
@@ -119,11 +120,11 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
 
     @property
     def lease(self) -> str:
-        """The name of the Lease: the configured one, or else the one of the pool's pair."""
+        """The name of the Lease: the configured name, or the name for the pool's pair."""
         return self.lease_name or lease_of(self.node_pool)
 
     def problems(self) -> Iterator[str]:
-        """Yield errors: an invalid node pool name, or TLS with a missing file."""
+        """Yield errors: an invalid name of a node pool, or TLS with a missing file."""
         if self.node_pool and not is_pool_name(self.node_pool):
             yield (
                 f"nodePool: {self.node_pool!r} is not a node pool name: lower-case letters, digits and '-', at most "
@@ -140,7 +141,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtenderOptions:
-    """The values of the command line."""
+    """Values of the command line."""
 
     kubeconfig: str
     host: str
@@ -150,7 +151,7 @@ class ExtenderOptions:
 
 
 def parse(argv: Sequence[str] | None = None) -> ExtenderOptions:
-    """Parse the arguments, by default the process's own; errors end the process with code 2."""
+    """Parse the arguments, by default those of the process; errors end the process with code 2."""
     parser = settings.parser_of("extender", "Muster's scheduler extender and planner.")
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="address of the verbs; without TLS on loopback [default: %(default)s]")
@@ -164,5 +165,5 @@ def parse(argv: Sequence[str] | None = None) -> ExtenderOptions:
             " leave 127.0.0.1, or name certFile, keyFile and clientCaFile in the file of --settings"
             " (docs/certificates.md)."
         )
-    # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and a pod's containers share one host name.
+    # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and containers of a pod share one host name
     return ExtenderOptions(**{**given, "identity_prefix": given["identity_prefix"] or f"{os.uname().nodename}_"})

@@ -1,12 +1,12 @@
 """Past usage of queues, from the ConfigMap `muster-usage` in Muster's namespace, extended until now.
 
-The recorder of the history writes the ConfigMap, and no other account has the right to. If the ConfigMap is missing,
-budgets are not enforced: a failed history may cost money, but does not stop any gang. If it is unreadable, the last
-readable version counts.
+The history recorder writes the ConfigMap, and no other account may write it. If the ConfigMap is missing, budgets are
+not enforced: a failed history may cost money, but does not stop any gang. If it is unreadable, the last readable
+version counts.
 
-Between publications, a meter counts the usage of queues, so that budgets are always up to date. Without it, the usage
-of a gang since the last publication would disappear when the gang ends, until the next publication. A waiting gang
-could then be planned beyond the budget, especially while the recorder is down.
+Between publications, a meter adds the usage of queues, so that budgets are always up to date. Without the meter, the
+usage of a gang since the last publication would be missing from the gang's end until the next publication. A waiting
+gang could then be planned beyond the budget, especially while the recorder is down.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ from muster.resources.vector import unit
 
 log = structlog.get_logger()
 WAIT_S: Final = 15.0
-"""Time that the planner waits for the usage at startup, so that no gang bypasses a budget."""
+"""Time that the planner waits for the usage when it starts, so that no gang bypasses a budget."""
 
 
 class _ConfigMap(meta.Object):
@@ -48,57 +48,57 @@ _USAGE: Final = Resource("", "v1", "configmaps", "ConfigMap", _ConfigMap)
 
 
 class UsageFeed:
-    """Watches the ConfigMap; `current` is its last content."""
+    """Watcher of the ConfigMap; `current` is the last content."""
 
     def __init__(self, client: Client, namespace: str, *, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
         self.current: PublishedUsage | None = None
-        """What could be read last; None before that, or once the ConfigMap was deleted."""
+        """The last readable content; None before the first one, or after the ConfigMap was deleted."""
         self._failed = ""
-        """The last reason, which is logged once."""
+        """The last error, which has been logged once."""
         self._reflector: Reflector[_ConfigMap] = Reflector(
             client, _USAGE, namespace=namespace, field_selector=f"metadata.name={USAGE}"
         )
         self._reflector.add_handler(self.on_change)
 
     def ready(self) -> bool:
-        """Return True once the ConfigMap was read or is known to be missing, or the waiting time is over."""
+        """Return True once the ConfigMap has been read or is known to be missing, or the waiting time is over."""
         return self._reflector.synced or self._monotonic_s() - self._began_s > WAIT_S
 
     def start(self) -> None:
-        """Start watching it. Runs on the loop."""
+        """Start to watch the ConfigMap. Runs on the loop."""
         self._reflector.start()
 
     def stop(self) -> None:
-        """Stop watching it."""
+        """Stop watching the ConfigMap."""
         self._reflector.stop()
 
     def on_change(self, _old: _ConfigMap | None, new: _ConfigMap | None) -> None:
-        """Process the ConfigMap; None if it was deleted."""
+        """Process the ConfigMap; None means that it was deleted."""
         try:
             self.current = read_usage(new.data) if new is not None else None
             why = ""
         except ValueError as error:
             why = str(error)
         if why and why != self._failed:
-            log.warning("the usage of queues cannot be read, so the last usage counts", configmap=USAGE, why=why)
+            log.warning("the usage of queues cannot be read, so the last known usage counts", configmap=USAGE, why=why)
         self._failed = why
 
 
 Spent = dict[tuple[str, str], float]
-"""Queue and resource → units, or their seconds."""
+"""Maps a queue and a resource to units, or to unit seconds."""
 AWAY_S: Final = 60.0
 """Interval between measurements: a second, or a few seconds in the largest clusters."""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
 class Meter:
-    """Integrates held resources from one pass to the next; restarts with each publication."""
+    """Meter of held resources, summed from one pass to the next; it restarts with each publication."""
 
     def __init__(self) -> None:
         self._until: float | None = None
-        """End of the publication from which this one continues."""
+        """End of the publication to which the meter adds."""
         self._last = 0.0
         self._rates = _NO_RATES
         """Units held at the last measurement."""
@@ -112,8 +112,8 @@ class Meter:
             self._until = None
             return published
         rates = {key: amount / unit(key[1]) for key, amount in held_now(snapshot, resources).items()}
-        # Usage at the last pass counts until now, even if a gang has ended since. This does not hold if this replica
-        # has made no pass for a while because another one led.
+        # Usage at the last pass counts until now, even if a gang has ended since, unless this replica has made no pass
+        # for a while because another one led.
         held = self._rates if self._until is not None and now - self._last <= AWAY_S else rates
         begin = self._last
         if published.until != self._until:

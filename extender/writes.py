@@ -28,11 +28,11 @@ UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that
 RETRY_S = 1.0
 """Delay before a failed write is retried."""
 REFUSED_MOST_S = 60.0
-"""Longest delay of a repeatedly refused write; it starts with `RETRY_S` and doubles."""
+"""Maximum delay of a repeatedly refused write; the delay begins with `RETRY_S` and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
 """Refusals that are repeated until an object changes."""
 STOP_S = 5.0
-"""Time for writes in progress at the end of the process."""
+"""Time that writes in progress get at the end of the process."""
 
 
 class Lane(StrEnum):
@@ -47,7 +47,7 @@ class Lane(StrEnum):
 
 
 class AboutGang(Protocol):
-    """A decision about one gang, or a part of one."""
+    """A decision about one gang, or about a part of a gang."""
 
     @property
     def gang(self) -> GangView:
@@ -71,22 +71,22 @@ class Writes:
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[None]] = {}
         self._answered: set[str] = set()
-        """Writes confirmed since the last snapshot, which does not contain them."""
+        """Names of writes that were confirmed since the last snapshot, which does not contain them."""
         self._again: set[str] = set()
-        """Writes in progress that have been decided again."""
+        """Names of writes in progress that have been decided again."""
         self._not_before: dict[str, float] = {}
         self._refused: dict[str, tuple[int, float]] = {}
-        """Name of a write → number of successive refusals, and the time of the last one."""
+        """Maps the name of a write to the number of successive refusals and the time of the last refusal."""
         self._stopping = False
         UNDER_WAY.set_function(lambda: len(self._under_way))
 
     def snapshot_taken(self) -> None:
-        """Begin a cycle, whose snapshot shows the writes that have been answered."""
+        """Begin a cycle, whose snapshot contains the writes that have been answered."""
         now = self._monotonic_s()
         with self._lock:
             self._answered.clear()
             self._not_before = {key: until for key, until in self._not_before.items() if until > now}
-            oldest = now - 2 * REFUSED_MOST_S  # nobody has decided on these since
+            oldest = now - 2 * REFUSED_MOST_S  # no cycle has decided about these since
             self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > oldest}
 
     def all(self, what: str, write: Callable[[D], object], items: Iterable[D]) -> None:
@@ -99,9 +99,9 @@ class Writes:
         list(self._pools[Lane.DECISIONS].map(one, items))
 
     def start(self, lane: Lane, what: str, key: str, write: Callable[[], None]) -> None:
-        """Run `write` soon, unless one of this name has just failed, is in progress, or is newer than the snapshot.
+        """Run `write` soon, unless a write of this name has just failed, is in progress, or is newer than the snapshot.
 
-        In the last two cases, a new cycle is requested after its response.
+        In the last two cases, a new cycle is requested after the response to that write.
         """
         name = f"{what}/{key}"
         with self._lock:
@@ -172,9 +172,9 @@ class Writes:
 
 
 class WriteContext(NamedTuple):
-    """Common context of all writers; `wall_s` returns seconds since the epoch, for written times.
+    """Common context of all writers; `wall_s` returns seconds since the epoch, for times that are written.
 
-    Writers measure their own delays with `monotonic_s`, because the machine's clock may be set back.
+    Writers measure their own delays with `monotonic_s`, because the wall clock may be set back.
     """
 
     client: Client
@@ -186,7 +186,7 @@ class WriteContext(NamedTuple):
 
 
 class Writer:
-    """Base of the classes that carry out decisions of a cycle."""
+    """Base class of the writers that carry out a cycle's decisions."""
 
     def __init__(self, context: WriteContext) -> None:
         self._client, self._cluster, self._writes, self._events, self._wall_s, self._monotonic_s = context

@@ -1,12 +1,12 @@
-"""Gangs as users see them.
+"""Gangs as shown to users.
 
-A row for each, with its state and reason, its pods by rank, its nodes and its expected start.
+Each gang is a row with its state and reason, its pods by rank, its nodes and its expected start.
 
 The web page and the command line show these rows, and the processes below them may use this package. Start reading at
-`rows`: a row per gang, for each kind of workload. `states` explains the state and the reason for waiting, `words`
-shortens texts for lists, `members` finds a gang by name and its pods, `nodes` has a row per node. `forecast` computes
-expected starts: `runs` collects past run times, and `starts` simulates the cluster.
+`rows`: one row per gang, for each kind of workload. `states` explains the state and the reason for waiting, and `words`
+shortens texts for lists. `members` finds a gang by name, with its pods, and `nodes` has one row per node. `forecast`
+computes expected starts: `runs` collects past run times, and `starts` simulates the cluster.
 
-The whole package is pure: it takes the API objects that its caller may read and returns rows. It imports only the
-shared packages, and must not import the processes, the web page or the command line.
+The whole package is pure: it gets the API objects that its caller may read, and returns rows. The package imports only
+the shared packages. It must not import the processes, the web page or the command line.
 """

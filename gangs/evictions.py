@@ -1,4 +1,4 @@
-"""Evictions that are announced or in progress, as reasons in the rows of the gangs on both sides. Pure."""
+"""Evictions that are announced or in progress, as reasons in the rows of victims and of waiting gangs. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,9 +11,9 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.owners import workload_of
 
 _ACTIONS = {"preempted": "preempt", "reclaimed": "reclaim", "recalled": "recall", "moved": "move"}
-"""Last part of the code of an eviction's reason → the action that decided the eviction."""
+"""Maps the last part of an eviction reason's code to the action that decided the eviction."""
 _TIME = slice(len("2026-11-30T"), None)
-"""The time of day in a time of RFC 3339."""
+"""Pattern of the time of day in an RFC 3339 time."""
 
 
 class EvictionText(NamedTuple):
@@ -30,7 +30,8 @@ def evictions(
 ) -> dict[str, EvictionText]:
     """Return the text of each gang that must leave, or waits for others to leave, by the gang's key.
 
-    The placement of the gang that gets the nodes has the names. Without it, the members of a victim name its queue.
+    The placement of the gang that gets the nodes names the victims. Without this placement, the annotations of a
+    victim's members name the gang's queue.
     """
     titles = {}
     for group in groups:
@@ -41,7 +42,7 @@ def evictions(
         key = placement.metadata.key
         victims = dict.fromkeys(map(placement.gang_key, placement.spec.victims))
         if not victims or key in victims or key not in titles:
-            continue  # a gang that is moved or repaired does not wait for others
+            continue  # a gang that is moved or repaired does not wait for other gangs
         why = placement.spec.victims_why
         action = _ACTIONS.get(why.code.partition("-")[2], "") if why else ""
         ends = {placement.gang_key(notice): notice.evict_at for notice in placement.spec.notices}

@@ -41,7 +41,7 @@ class ForecastCluster(NamedTuple):
 
 
 def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: float) -> list[GangRow]:
-    """Return the waiting gangs, each with the interval of its expected start, if known."""
+    """Part of the cluster that the simulation uses."""
     waiting = [row for row in rows if row.state in WAITING]
     asked = [row for row in waiting if not row.expected_start]
     played = starts(scene_of(cluster, waiting, now)) if cluster and asked else {}
@@ -49,11 +49,11 @@ def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: f
 
 
 def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
-    """Return what would make starts known, if none of the waiting gangs has one; else an empty text."""
+    """Return what would make starts known if no waiting gang has a known start; otherwise an empty text."""
     if not waiting or any(row.earliest_start for row in waiting):
         return ""
     if not any(row.needs_room for row in waiting):
-        return "no start is known, as none of these gangs waits for capacity that others use: see REASON"
+        return "no start is known, because none of these gangs waits for capacity that others use: see REASON"
     objects = cluster.objects
     there = pods_by_gang(pod for pod in objects.pods or () if pod.spec.node_name and not pod.finished)
     silent = []
@@ -63,7 +63,7 @@ def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
             owner = workload_of(group)
             silent.append(f"{owner.kind} {owner.name}")
     if not silent:
-        return "no start is known, as the ends of the gangs that run now free too little: see muster explain"
+        return "no start is known, because the ends of the gangs that run now free too little: see muster explain"
     return (
         f"no start is known: {listed(silent)} {verb(len(silent), 'run')} without an expected run time; "
         f"{EXPECTED_RUNTIME} on a workload, or activeDeadlineSeconds of its pods, gives one, "
@@ -72,7 +72,7 @@ def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
 
 
 def _with_forecast(row: GangRow, interval: Interval | None, now: float) -> GangRow:
-    """Return the row with its interval, from its reservation or else from the simulation."""
+    """Return the row with the interval of its start, from its reservation or else from the simulation."""
     if row.expected_start:
         at = row.expected_start
         return structs.replace(row, earliest_start=at, latest_start=at, start_known_by="reservation")
@@ -118,7 +118,7 @@ def _key(row: GangRow) -> Key:
 def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[str, Job]) -> Waits | None:
     """Return a gang that waits for free capacity.
 
-    None if it waits for something else, or if its requests are unknown.
+    Returns None if the gang waits for something else, or if its requests are unknown.
     """
     if group is None or (row.state == "Waiting" and not row.needs_room):
         return None
@@ -130,7 +130,8 @@ def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapp
 def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int, Vector]]:
     """Return number and requests of the pods that start together, from existing pods or else a Job's templates.
 
-    Empty if there are more pods than a gang may have, or unreadable quantities: the planner reports both.
+    Returns an empty list if there are more pods than a gang may have or unreadable quantities: the planner reports
+    both.
     """
     if minimum > PODS.value:
         return []
@@ -169,7 +170,7 @@ def _begun(placement: Placement | None, pods: Sequence[Pod]) -> float | None:
 
 
 def _life(group: PodGroup, pods: Sequence[Pod]) -> Life:
-    """Return the longest declared run time of its pods; None if a pod declares none, so that past runs decide."""
+    """Return the longest declared run time of the gang's pods; None if a pod declares none."""
     default = declared_s(group.metadata.annotations)
     times = [
         runtime_of(pod.metadata.annotations, pod.spec.active_deadline_seconds).expected_s(default) for pod in pods

@@ -17,11 +17,11 @@ _NEAR = 5
 
 
 class UnknownGangError(ValueError):
-    """No gang, or more than one, has this name; the message is for the user."""
+    """No gang has this name, or several gangs have it; the message is for the user."""
 
 
 def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") -> GangRow:
-    """Return the gang of the workload `NAME`, or `KIND/NAME` as `-o name` prints it; prefer one that has not ended.
+    """Return the gang of the workload `NAME` or `KIND/NAME`, as `-o name` prints it, preferably one that has not ended.
 
     Raises UnknownGangError, which lists the existing names.
     """
@@ -45,7 +45,7 @@ def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") ->
 def members(objects: RowSources, row: GangRow) -> list[Pod]:
     """Return the pods of a gang by rank; if a Job has started several times, the pods of the last start.
 
-    Initializers come last.
+    Pods of initializers come last.
     """
     mine = [pod for pod in objects.pods or () if pod.metadata.namespace == row.namespace and _is_of(pod, row)]
     youngest: dict[Slot | str, Pod] = {}
@@ -55,7 +55,7 @@ def members(objects: RowSources, row: GangRow) -> list[Pod]:
 
 
 def container_of(pod: Pod, wanted: str | None = None) -> str:
-    """Return the container to show logs of: the requested one, the one in the annotation, or else the first."""
+    """Return the container whose log to show: the requested one, the one in the annotation, or the first one."""
     there = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]
     if wanted is not None and wanted not in there:
         raise UnknownGangError(f"pod {pod.metadata.name} has no container {wanted}; it has {', '.join(there)}")
@@ -71,7 +71,7 @@ def begun(pods: Iterable[Pod]) -> list[Pod]:
 def _is_of(pod: Pod, row: GangRow) -> bool:
     if row.gang:
         return gang_name(pod) == row.gang
-    return pod.metadata.labels.get(names.JOB_NAME) == row.name  # a Volcano Job, whose PodGroup is deleted when it ends
+    return pod.metadata.labels.get(names.JOB_NAME) == row.name  # of a Volcano Job, whose PodGroup is deleted at its end
 
 
 def _rank(pod: Pod) -> tuple[bool, bool, str, int, str]:

@@ -44,9 +44,9 @@ class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
     model: str
     state: str
     gpus: float
-    """Of each node."""
+    """GPUs of each node."""
     free_gpus: float
-    """Of each node."""
+    """Free GPUs of each node."""
     nodes: list[str]
 
 
@@ -79,9 +79,9 @@ def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
 
 
 def rack_of(labels: Mapping[str, str]) -> str:
-    """Return the rack of a node, or else its zone.
+    """Return the rack of a node, otherwise its zone.
 
-    Clusters use different labels for the rack, which end with `rack`.
+    Clusters use different labels for racks; the keys end with `rack`.
     """
     keys = sorted(key for key in labels if key.lower().endswith(_RACK))
     return labels[keys[0]] if keys else labels.get(_ZONE, "")

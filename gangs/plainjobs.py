@@ -1,6 +1,6 @@
 """Workloads without a gang: Jobs of Kubernetes (suspended, refused, not managed), and held ones of other kinds. Pure.
 
-Such a workload has no pods of Muster's, so no PodGroup either: only the object and its Events show why.
+Such a workload has no pods that Muster places, and therefore no PodGroup: only the object and its Events show why.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,17 +20,17 @@ from muster.workloads.table import KINDS, gang_rules
 from muster.workloads.verbs import is_held
 
 Refusals = Mapping[str, tuple[float, str]]
-"""UID of an owner → time and reason of the newest refusal of one of its pods."""
+"""Maps an owner's UID to the time and reason of the newest refusal of one of its pods."""
 _NOTES = frozenset({names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS, names.MANAGED})
-"""Keys that do not mean that the user wants Muster to place the pods."""
+"""Keys with which a user does not ask Muster to place the pods."""
 _FORBIDDEN = " is forbidden: "
-"""The end of the name of a pod that the API server refuses, before the reason."""
+"""End of the name of a pod that the API server refuses, in front of the reason."""
 HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind.resource is not INDEXED_JOBS)
 """Kinds whose held workloads have neither pods nor a Volcano Job."""
 
 
 def released_by(name: str) -> str:
-    """Return how a suspended workload of any kind starts."""
+    """Return a message on how to start a suspended workload."""
     return f"`muster release {name}` starts it"
 
 
@@ -46,7 +46,7 @@ def held_queue(kind: WorkloadKind, workload: JSON, namespace: Namespace | None) 
 
 
 def metadata_of(document: Mapping[str, Any]) -> ObjectMeta:
-    """Return the metadata of a workload or template as the API server has it; members may be null."""
+    """Return the metadata of a workload or template as the API server returns it; fields may be null."""
     given = {key: value for key, value in mapping(document.get("metadata")).items() if value is not None}
     return msgspec.convert(given, ObjectMeta)
 
@@ -127,7 +127,7 @@ def owners(pods: Iterable[Pod]) -> set[str]:
 
 
 def means_muster(job: IndexedJob) -> bool:
-    """Return True if a key on the Job or its pods asks something of Muster, unless the user opts out."""
+    """Return True if a key on the Job or its pods requests something from Muster and the user has not opted out."""
     template = _template(job)
     if "false" in {each.labels.get(names.MANAGED) for each in (job.metadata, template)}:
         return False

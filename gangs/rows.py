@@ -44,19 +44,20 @@ class RowSources:
     """Sources of the rows; None for a kind that the user may not read."""
 
     versions: dict[Resource[Any], str] = field(default_factory=dict)
-    """Listed kinds of PodGroups → resource version of the list, from which a watch continues."""
+    """Maps a listed kind of PodGroups to the resource version of the list, from which a watch continues."""
     groups: list[PodGroup] = field(default_factory=list)
     pods: list[Pod] | None = field(default_factory=list)
     placements: list[Placement] | None = field(default_factory=list)
     jobs: list[Job] | None = field(default_factory=list)
     train_jobs: list[TrainJob] | None = field(default_factory=list)
     plain_jobs: list[IndexedJob] = field(default_factory=list)
-    """Jobs of Kubernetes, if the user may read them: those without pods have no PodGroup."""
+    """Jobs of Kubernetes, if the user may read them; Jobs without pods have no PodGroup."""
     held: list[tuple[WorkloadKind, JSON]] = field(default_factory=list)
     """Held workloads of the kinds in `plainjobs.HELD_KINDS` that the user may read."""
     namespaces: list[Namespace] = field(default_factory=list)
     refusals: plainjobs.Refusals = field(default_factory=dict)
-    """UID of an owner → time and reason of the newest refusal of one of its pods (`gangs.plainjobs.refusals`)."""
+    """Maps an owner's UID to the time and reason of the newest refusal of one of its pods
+    (`gangs.plainjobs.refusals`)."""
 
 
 class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
@@ -64,53 +65,53 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
 
     namespace: str
     kind: str
-    """Kind of its workload."""
+    """Kind of the workload."""
     name: str
-    """Name of its workload."""
+    """Name of the workload."""
     reference: str
     """The workload's name for kubectl, such as job.batch/longrun."""
     part: str = ""
-    """Its part of a workload with several gangs: a replicated job, a Job or a group; empty for the only gang."""
+    """The gang's part of a workload with several gangs: a replicated job, a Job or a group; empty for the only gang."""
     gang: str = ""
-    """Name of its PodGroup; empty if there is none at the moment."""
+    """Name of the gang's PodGroup; empty if there is none at present."""
     queue: str
     state: State
     running: int = 0
     minimum: int = 0
-    """Pods that start together."""
+    """Number of pods that start together."""
     wanted: int = 0
-    """Pods in all."""
+    """Total number of pods."""
     priority: int | None = None
-    """Priority of its pods; None if it is unknown."""
+    """Priority of the gang's pods; None if unknown."""
     priority_class: str = ""
     created: str = ""
     user: str = ""
-    """Creator of its workload, if admission has recorded it."""
+    """Creator of the workload, if admission has recorded one."""
     reason: str = ""
-    """Reason why it waits or has a problem, in at most ten words."""
+    """Reason why the gang waits or has a problem, in at most ten words."""
     message: str = ""
-    """The same reason as a full sentence."""
+    """The reason as a full sentence."""
     needs_room: bool = False
-    """True if it waits only for capacity that other gangs use."""
+    """True if the gang waits only for capacity that other gangs use."""
     expected_start: str = ""
-    """RFC 3339; empty if it is unknown, or if the gang has started."""
+    """Expected start (RFC 3339); empty if it is unknown, or if the gang has started."""
     earliest_start: str = ""
-    """Start of the interval until `latest_start`, which contains the start in 80 of 100 cases; RFC 3339, only with
-    --start."""
+    """Beginning of the interval until `latest_start`, which contains the start in 80 of 100 cases (RFC 3339, only with
+    --start)."""
     latest_start: str = ""
-    """If empty while `earliest_start` is set, the end of the interval is unknown."""
+    """End of this interval; if empty while `earliest_start` is set, the end is unknown."""
     start_known_by: str = ""
-    """reservation, declared run times or past run times."""
+    """Source of the interval: reservation, declared run times or past run times."""
     nodes: list[str] = []
 
     @property
     def title(self) -> str:
-        """The workload's display name, such as `Job longrun`; with the part of a workload with several gangs."""
+        """The workload's display name, such as `Job longrun`, with the gang's part if there are several."""
         return f"{self.kind} {self.name}" + (f" ({self.part})" if self.part else "")
 
     @property
     def size(self) -> str:
-        """Running pods, pods that start together, and all pods: `0/8/10`."""
+        """Numbers of running pods, of pods that start together, and of all pods, such as `0/8/10`."""
         return f"{self.running}/{self.minimum}/{self.wanted}"
 
     @property
@@ -120,7 +121,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def rows(objects: RowSources) -> list[GangRow]:
-    """Return a row per gang, and per workload without a gang, ordered by namespace, queue and age."""
+    """Return one row per gang, and per workload without a gang, ordered by namespace, queue and age."""
     pods = pods_by_gang(objects.pods or ())
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
@@ -134,7 +135,7 @@ def rows(objects: RowSources) -> list[GangRow]:
         members = pods[meta.namespace, meta.name] if objects.pods is not None else None
         above = meta.controller
         job = jobs.get(above.uid) if above else None
-        if job is not None and job.status.state.phase in STOPPED:  # it is over, and so will be its PodGroup
+        if job is not None and job.status.state.phase in STOPPED:  # the workload is over, and its PodGroup will be too
             continue
         ganged |= {workload_of(group).uid, above.uid if above else "", *plainjobs.owners(members or ())}
         row = _row(group, members, current(group, placements.get(meta.key)), job)
@@ -174,7 +175,7 @@ def difference(before: Iterable[GangRow], now: Iterable[GangRow]) -> list[tuple[
     """Return each changed gang with its old and new row; a deleted gang is `Gone`."""
     old, new = ({(row.namespace, row.kind, row.name, row.gang): row for row in each} for each in (before, now))
     changed = [(old.get(key), row) for key, row in new.items() if old.get(key) != row]
-    names = {key[:3] for key in new}  # a gang that starts again has another PodGroup
+    names = {key[:3] for key in new}  # a gang that starts again has a new PodGroup
     gone = [
         (row, structs.replace(row, state="Gone", running=0, reason="", message="", expected_start="", nodes=[]))
         for key, row in old.items()
@@ -240,7 +241,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
 
 
 def _part(group: PodGroup, owner: OwnerReference) -> str:
-    """Return the name of the part of a workload that a gang is: its Job in it, or the end of its own name."""
+    """Return the name of the gang's part of a workload: its Job, or the end of the gang's own name."""
     maker = group.metadata.controller
     if maker is not None and maker.name != owner.name:
         return maker.name.removeprefix(f"{owner.name}-")
@@ -294,7 +295,7 @@ def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace
 
 
 def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
-    """Return the row with the reason that its namespace is being deleted, if this keeps its pods away."""
+    """Return the row with the reason that its namespace is being deleted, if this prevents the pods' creation."""
     if row.state not in {*WAITING, "Suspended"} or not (namespace and namespace.metadata.deletion_timestamp):
         return row
     why = f"namespace {row.namespace} is being deleted"
@@ -302,7 +303,7 @@ def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
 
 
 def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
-    """Return the row of a gang with nodes, with the eviction that it must expect, or for which it waits."""
+    """Return the row of a gang with nodes, with the eviction that it expects or waits for."""
     if why is None or row.state in {*WAITING, *ENDED, "Suspended"}:
         return row
     also = "" if row.state == "Starting" or not row.message else f"; {row.message}"
@@ -317,7 +318,7 @@ def _as_refused(row: GangRow, why: str) -> GangRow:
 
 
 def _with_train_job(row: GangRow, train_job: TrainJob | None, pods: Sequence[Pod]) -> GangRow:
-    """Return the row of a gang or Job, ended like its TrainJob."""
+    """Return the row of a gang or Job, with the end of its TrainJob."""
     result = _without_job(train_job, pods) if train_job else row
     return (
         structs.replace(row, state=result.state, reason=result.reason, message=result.message)
@@ -343,7 +344,7 @@ def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
 
 
 def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, pods: Sequence[Pod] = ()) -> GangRow:
-    """Return a row without numbers; `pods` are the pods that are left, of which the first failed one is a reason."""
+    """Return a row without numbers; `pods` are the remaining pods, of which the first failed one is a reason."""
     first = first_failure(pods) if state == "Failed" else None
     return GangRow(
         namespace=meta.namespace,

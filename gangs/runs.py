@@ -1,7 +1,7 @@
-"""Run times of past gangs of a queue, and the expected remaining time of a running one. Pure.
+"""Run times of past gangs of a queue, and the expected remaining time of a running gang. Pure.
 
-No distribution is assumed. An interval is bounded by two past run times. So it is correct in 80 of 100 cases if the
-next gang is like the last ones, whether they run for a second or a month.
+The computation assumes no distribution. An interval is bounded by two past run times. The interval is therefore correct
+in 80 of 100 cases if the next gang is like the last ones.
 """
 
 from collections import defaultdict
@@ -14,9 +14,9 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
 
 OUT_OF = 10
-"""An interval excludes one in this many cases at each end, so it is correct in 80 of 100 cases."""
+"""An interval excludes one of this many cases at each end, so it is correct in 80 of 100 cases."""
 LEAST = OUT_OF - 1
-"""Minimum number of past runs for an interval; among fewer runs, no two are extreme enough."""
+"""Minimum number of past runs for an interval; fewer runs contain no two extreme enough values."""
 LATEST = 200
 """Maximum number of recent runs per queue, because usage patterns change."""
 _ENDS = ("Completed", "Failed")

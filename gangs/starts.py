@@ -3,8 +3,7 @@
 A gang with a declared run time ends after it. For other gangs, each simulation draws one of the queue's past run times
 that is longer than the gang has run so far. Without past run times, the gang never ends. Whenever a gang ends, the
 waiting gangs are processed in order: gangs that fit use their capacity, and the others hold the capacity that is free
-for them. Queue shares, topology and affinity are not simulated, so the start of a gang that already fits but still
-waits is unknown.
+for them. Two times in seconds; the second is infinite if unknown.
 """
 
 from bisect import bisect_right
@@ -77,7 +76,7 @@ class _Pods(NamedTuple):
 def starts(scene: Scene, *, draws: int | None = None) -> dict[str, Interval]:
     """Return the interval in which each gang starts in 80 of 100 simulations, in seconds from now.
 
-    Unknown starts are omitted.
+    Unknown starts are left out.
     """
     if not any(_known(each.life, scene.past) for each in scene.running):
         return {}
@@ -103,7 +102,7 @@ _Waiting = tuple[Waits, list[_Pods | None]]
 
 
 class _Play:
-    """The simulated cluster as arrays: resources by nodes."""
+    """Simulated cluster as arrays with resources by nodes."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -118,7 +117,7 @@ class _Play:
         waiting = [(each, [self._pods(*need) for need in each.needs]) for each in scene.waiting[:TRIED]]
         free = self._free.copy()
         fits = {id(each) for each, _ in _in_order(free, waiting)}
-        self._waiting = [each for each in waiting if id(each[0]) not in fits]  # the planner knows why those wait
+        self._waiting = [each for each in waiting if id(each[0]) not in fits]  # the planner knows why these gangs wait
         self._past = {queue: sorted(runs) for queue, runs in scene.past.items()}
         self._random = Random(_SEED)  # noqa: S311 - the same answer for the same cluster
 
@@ -149,7 +148,7 @@ class _Play:
         first = bisect_right(past, elapsed_s)
         if len(past) - first < LEAST:
             return inf
-        chosen = self._random.randint(first, len(past))  # one more than there are: longer than any before
+        chosen = self._random.randint(first, len(past))  # one more than the existing ones: longer than any previous run
         return past[chosen] - elapsed_s if chosen < len(past) else inf
 
     def _on_nodes(self, holds: Mapping[str, Vector]) -> Amounts:

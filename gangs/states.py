@@ -26,7 +26,7 @@ def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Place
 def message_of(
     group: PodGroup, state: State, placement: Placement | None, living: Sequence[Pod], pods: Sequence[Pod] = ()
 ) -> str:
-    """Return a sentence on why it waits, failed or which problem it has; empty if there is none."""
+    """Return a sentence on why the gang waits or failed, or on its problem; empty if there is none."""
     if state == "Reserved" and placement is not None and placement.status.message:
         return placement.status.message
     if group.why_waiting:
@@ -55,7 +55,7 @@ def _replaced(group: PodGroup, living: Sequence[Pod], pods: Sequence[Pod]) -> st
 
 
 def failed_text(pods: Sequence[Pod], ending: str) -> str:
-    """Return why a gang failed: its first failed pod, and its owner's message unless this names the pod, too."""
+    """Return why a gang failed: its first failed pod, and its owner's message unless this also names the pod."""
     first = first_failure(pods)
     if first is None or f"pod {first[0].metadata.name} " in ending:
         return ending
@@ -91,7 +91,7 @@ def _waits_for_room(group: PodGroup) -> PodGroupCondition | None:
 def _lacks(waits: PodGroupCondition) -> dict[str, Any]:
     """Return the shortage that the planner found.
 
-    Empty if the condition only has text, as written by an older version.
+    Returns an empty shortage if the condition has only text, as written by an older version.
     """
     return waits.why.params if waits.why else {}
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 from muster.api.grammar import many
 
 MOST_WORDS = 10
-"""Maximum number of words of a reason in a list; `muster ps -l` shows all of them."""
+"""Maximum number of words of a reason in a list; `muster ps -l` shows the whole reason."""
 _LEAST_WORDS = 3
-"""Minimum length of a clause with content: `worker:` alone has none."""
+"""Minimum length of a clause with content; `worker:` alone has no content."""
 _MOST_CHARS = 80
 _NODES_CHARS = 40
 _RANKS = 6
@@ -26,9 +26,9 @@ def plain(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """Return the start of a reason.
+    """Return the beginning of a reason.
 
-    As many complete clauses as fit into ten words, or else ten words and an ellipsis.
+    The beginning has as many complete clauses as fit into ten words, otherwise ten words and an ellipsis.
     """
     line = plain(text)
     words = line.split()

@@ -4,5 +4,5 @@ from pathlib import Path
 from typing import Final
 
 _BESIDE: Final = Path(__file__).parent / "charts" / "muster"
-"""setup.py puts it there."""
+"""The folder of the chart in this package, where setup.py puts it."""
 CHART: Final = _BESIDE if _BESIDE.is_dir() else Path(__file__).parents[1] / "charts" / "muster"

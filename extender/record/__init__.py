@@ -1,8 +1,8 @@
 """Recordings of the planner's inputs: changes from the reflectors, the extender's own writes, and decisions.
 
 A recording is a folder of compressed files. Each file begins with all objects known at that time, so that old files can
-be deleted. `lines` is the format, `hook` collects changes on the extender's loop, `recorder` writes them in a thread of
-its own, `folder` limits the files, and `reading` reads them. `decisiontexts` writes decisions in short form. Recording
-never delays the planner, and a recording contains no secrets and no environment of containers. `extender.replay`
-replays recordings.
+be deleted. `lines` is the format, `hook` collects changes on the extender's loop, and `recorder` writes them in a
+separate thread. `folder` limits the files, and `reading` reads them. `decisiontexts` writes decisions in short form.
+Recording never delays the planner, and a recording contains no secrets and no environment of containers.
+`extender.replay` replays recordings.
 """

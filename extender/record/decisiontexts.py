@@ -9,11 +9,11 @@ from extender.planner.framework.session import Session
 from muster.api.muster.placement import PodSetPlacement
 
 DecisionText = tuple[str, ...]
-"""A verb, the gang it concerns, and further details."""
+"""Verb, key of the gang, and further details of a decision."""
 
 
 def decision_lines(session: Session) -> list[DecisionText]:
-    """Return a cycle's decisions that change the cluster, in order; reasons why gangs wait are left out."""
+    """Return a cycle's decisions that change the cluster, in order; reasons for waiting are left out."""
     found: list[DecisionText] = []
     for decision in session.decisions:
         words = _DECISION_TEXTS.get(type(decision))
@@ -24,7 +24,7 @@ def decision_lines(session: Session) -> list[DecisionText]:
 
 
 def nodes_text(pod_sets: list[PodSetPlacement]) -> str:
-    """Return the nodes of pod sets in rank order: `worker node-1*8,node-2*8; launcher node-1*1`."""
+    """Return the nodes of pod sets in rank order, such as `worker node-1*8,node-2*8; launcher node-1*1`."""
     return "; ".join(
         f"{pod_set.name} {','.join(f'{run.node or None}*{run.count}' for run in pod_set.runs)}" for pod_set in pod_sets
     )
@@ -51,4 +51,4 @@ _DECISION_TEXTS: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Decisi
     decisions.Release: ("release", lambda release: [(release.pod.key, release.node)]),
     decisions.RequestNodes: ("request-nodes", lambda request: [(request.name,)]),
 }
-"""Type of a decision → its verb, and a function to the further details of its lines."""
+"""Maps a type of decision to its verb, and to a function that yields the details of its lines."""

@@ -1,6 +1,6 @@
-"""The files of a recording: a folder on disk whose oldest files are deleted when it gets too large or too old.
+"""Files of a recording, in a folder whose oldest files are deleted when it becomes too large or too old.
 
-A file is compressed, and flushed about every second, so that a killed process loses no more than that. A reader of a
+A file is compressed, and flushed about every second, so that a killed process loses at most one second. A reader of a
 truncated file gets all flushed lines.
 """
 
@@ -59,13 +59,13 @@ class RecordingFolder:
             self._file.flush(zlib.Z_SYNC_FLUSH)
 
     def close(self) -> None:
-        """End the open file."""
+        """Close the open file."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
 
     def drop(self) -> None:
-        """Abandon the open file as it is, after an error."""
+        """Abandon the open file unfinished, after an error."""
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):
@@ -73,11 +73,11 @@ class RecordingFolder:
 
     @property
     def size(self) -> int:
-        """Bytes of the open file on disk."""
+        """Size of the open file on disk in bytes."""
         return self._path.stat().st_size if self._path is not None and self._path.exists() else 0
 
     def trim(self) -> None:
-        """Delete the oldest files while the total size or the age is too large, but never the open file."""
+        """Delete the oldest files while the total size or age is too large, but never the open file."""
         files = [path for path in sorted(self.folder.glob(PATTERN)) if self._file is None or path != self._path]
         sizes = {path: path.stat() for path in files}
         total = sum(each.st_size for each in sizes.values()) + (self.size if self._file is not None else 0)

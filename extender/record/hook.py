@@ -28,7 +28,7 @@ class RecordingHook:
     def changed(
         self, resource: Resource[Any], old: meta.Object | None, new: meta.Object | None, *, own: bool = False
     ) -> None:
-        """Record a change of an object, as the state receives it."""
+        """Record a change of an object as passed to the state."""
         if new is not None:
             self.recorder.saw(resource.full_name, new, own=own)
         elif old is not None:
@@ -86,9 +86,9 @@ class RecordingHook:
 class RecordingState(PlannerState):
     """A state that records this process's own writes; handlers of watches record other changes.
 
-    A write to an object whose deletion the watch has reported is not recorded, as the state ignores it too.
+    A write to an object whose deletion the watch has reported is not recorded, because the state ignores it too.
 
-    The replay applies the writes in the same way and at the same place, so that both states are equal at each cycle.
+    The replay applies the writes in the same way and at the same position, so both states are equal at each cycle.
     """
 
     hook: RecordingHook
@@ -114,7 +114,7 @@ class RecordingState(PlannerState):
         return super().on_native_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:
-        """Update the state and record it; not for watched changes, which use the table of kinds."""
+        """Update the state and record the placement; watched changes use the table of kinds instead."""
         self.hook.changed(PLACEMENTS, old, new, own=True)
         return super().on_placement(old, new)
 

@@ -1,7 +1,7 @@
-"""The format of a recording: one JSON object per line, distinguished by its field `is`. Pure.
+"""Format of a recording: one JSON object per line, whose field `is` names the kind of line. Pure.
 
-Objects have only the fields that the planner reads (`explain.clusterdump.scrubbed`), so they are as free of secrets as
-a file of `muster snapshot`.
+Objects have only the fields that the planner reads (`explain.clusterdump.scrubbed`), so that recordings contain no
+secrets, like files of `muster snapshot`.
 """
 
 import re
@@ -34,7 +34,7 @@ class Head(RecordLine, tag="head"):
     """Number of the file within its session."""
     pool: str = ""
     config: str = ""
-    """Text of the scheduler configuration; empty: the defaults."""
+    """Text of the scheduler configuration; empty for the defaults."""
     settings: dict[str, Any] = {}
     """The extender's settings that the planner uses."""
     planner: bool = True
@@ -42,14 +42,14 @@ class Head(RecordLine, tag="head"):
 
 
 class KnownLine(RecordLine, tag="known"):
-    """An object that exists when the file begins; `Put` is for later additions and changes."""
+    """An object that exists when the file begins; later additions and changes are `Put`."""
 
     kind: str
     object: Raw
 
 
 class ObjectsEndLine(RecordLine, tag="whole"):
-    """The end of the objects with which a file begins; earlier objects that are not among them are gone."""
+    """End of the objects with which a file begins; other objects from earlier files are gone."""
 
 
 class Put(RecordLine, tag="put"):
@@ -58,7 +58,7 @@ class Put(RecordLine, tag="put"):
     kind: str
     object: Raw
     own: bool = False
-    """The planner's own write, recorded before the watch reports it."""
+    """True for the planner's own write, which is recorded before the watch reports it."""
 
 
 class GoneLine(RecordLine, tag="gone"):
@@ -84,17 +84,17 @@ class ConfigLine(RecordLine, tag="config"):
 
 
 class SnapshotLine(RecordLine, tag="look"):
-    """The moment at which the planner copied its state for a cycle; later changes count for the next cycle."""
+    """Time at which the planner copied its state for a cycle; later changes belong to the next cycle."""
 
 
 class Cycle(RecordLine, tag="cycle"):
-    """The cycle on the copy of the last `SnapshotLine`: time (`at`), inputs that no watch reports, decisions."""
+    """Cycle on the copy of the last `SnapshotLine`: time (`at`), inputs that no watch reports, and decisions."""
 
     arrived: dict[str, list[tuple[str, int]]] = {}
-    """Gang UID → slots of members that wait for the others at the barrier."""
+    """Maps the UID of a gang to the slots of members that wait at the barrier for the others."""
     avoided: dict[str, dict[str, float]] | None = None
-    """Gang key → node that refused a member → end of the time for which the gang avoids it; None: recorded by an older
-    version."""
+    """Maps a gang and a node that refused a member to the time until which the gang avoids the node; None in recordings
+    of an older version."""
     gone: list[str] = []
     """Deleted nodes."""
     served: bool | None = None
@@ -106,7 +106,7 @@ class Cycle(RecordLine, tag="cycle"):
 
 
 class Lost(RecordLine, tag="lost"):
-    """Changes were lost, because they arrived faster than they could be written.
+    """Changes that were lost because they arrived faster than they could be written.
 
     The next file begins with all known objects.
     """
@@ -137,7 +137,7 @@ def encoded(line: AnyLine) -> bytes:
 
 
 def decoded(text: bytes) -> AnyLine:
-    """Read a line.
+    """Decode a line.
 
     Raises msgspec.DecodeError if it is not JSON, msgspec.ValidationError if this version does not know it.
     """
@@ -150,7 +150,7 @@ def packed(item: Any) -> Raw:
 
 
 def alike(one: Raw, other: Raw) -> bool:
-    """Return True if two objects, given as text, differ only in their resourceVersion."""
+    """Return True if two objects, given as text, are equal except for their resourceVersion."""
     return _VERSION.sub(b"", bytes(one), count=1) == _VERSION.sub(b"", bytes(other), count=1)
 
 

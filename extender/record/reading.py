@@ -1,4 +1,4 @@
-"""Reader of recordings: the files of a folder in order, each as far as it was written."""
+"""Reader of recordings: the files of a folder in order, each up to the end of what was written."""
 
 import zlib
 from collections.abc import Iterator
@@ -20,18 +20,22 @@ class RecordingError(ValueError):
 
 
 class Recording:
-    """A folder of files, or a single file. Each iteration reads it from the start and keeps nothing in memory."""
+    """A folder of files, or a single file.
+
+    Each iteration reads the recording from the start and keeps nothing in memory.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises RecordingError if there is no recording."""
+        """Open a recording. Raises RecordingError if there is none."""
         self.path = path
         self.files = sorted(path.glob(PATTERN)) if path.is_dir() else [path]
         if not self.files:
             raise RecordingError(f"{path}: there is no recording in this folder: no file is called {PATTERN}")
         self.cuts: dict[Path, str] = {}
-        """Truncated files among those read so far, each with a description."""
+        """Maps each truncated file that has been read to a description."""
         self.problems: dict[str, None] = {}
-        """Sentences about unusable recorded values, which were replaced by defaults, in the files read so far."""
+        """Sentences about unusable recorded values, which were replaced by defaults, in the files that have been
+        read."""
 
     def __iter__(self) -> Iterator[AnyLine]:
         """Yield all lines, file by file. Raises RecordingError for a file that is not part of a recording."""
@@ -56,7 +60,7 @@ class Recording:
             raise RecordingError(f"{file}: it is empty")
 
     def _texts(self, file: Path) -> Iterator[bytes]:
-        """Yield the complete lines of a file; record if the file ends in the middle of a line."""
+        """Yield the complete lines of a file; record in `cuts` if it ends in the middle of a line."""
         unzip, rest, whole = zlib.decompressobj(_GZIP), b"", 0
         try:
             with file.open("rb") as content:
@@ -66,7 +70,7 @@ class Recording:
                     yield from texts
         except zlib.error as error:
             if not whole:
-                raise RecordingError(f"{file}: it is not a file of a recording: {error}") from error
+                raise RecordingError(f"{file}: this is not a file of a recording: {error}") from error
             self.cuts[file] = f"it is damaged after line {whole}: {error}"
             return
         except OSError as error:

@@ -1,8 +1,8 @@
-"""Recorder of the planner: accepts changes without blocking its callers, and writes them in a thread of its own.
+"""Recorder of the planner's inputs: accepts changes without blocking, and writes them in a separate thread.
 
 Changes wait in a bounded queue. If they arrive faster than they can be written, only the latest version of each object
 is kept. The file then ends with a line with the number of lost changes, and the next file begins with all known
-objects. So a recording may have gaps, but never contains anything that did not happen.
+objects. Therefore a recording may have gaps, but never contains a change that did not happen.
 """
 
 import threading
@@ -28,9 +28,10 @@ FAILING = Gauge("muster_record_failing", "1 while the recording cannot be writte
 MOST_WAITING = 20_000
 """Maximum number of changes that wait to be written; beyond it, only the latest version of each object is kept."""
 FILES = 8
-"""Approximate number of files: each has at most this fraction of the folder's bytes and age."""
+"""Approximate number of files: each has at most this fraction of the folder's maximum size and age."""
 SLICE = 100
-"""Lines written at a time, in some milliseconds during which other threads wait for the interpreter."""
+"""Number of lines written at a time, which takes some milliseconds during which other threads wait for the
+interpreter."""
 PAUSE_S = 0.002
 FLUSH_S = 1.0
 SLEEP_S = 60.0
@@ -40,7 +41,7 @@ JOIN_S = 10.0
 
 
 class Waiting(NamedTuple):
-    """A change that waits to be written, with the object itself: only the writing thread encodes it."""
+    """A change that waits to be written, with the object itself, because only the writing thread encodes it."""
 
     at: float
     kind: str
@@ -50,7 +51,7 @@ class Waiting(NamedTuple):
 
 
 class PlannerRecorder:
-    """Recorder into a folder; any thread may call `saw`, `gone` and `record`, which never block.
+    """Recorder into a folder; all threads may call `saw`, `gone` and `record`, which never block.
 
     A file begins with the first cycle, when the caches are filled and this replica is the leader. Before that, and
     while there are no cycles, only the latest version of each object is kept.
@@ -62,7 +63,7 @@ class PlannerRecorder:
         self._head.session = uuid4().hex[:12]
         self._wall_s = wall_s
         self._known: dict[str, dict[str, Raw]] = {kind: {} for kind in READ}
-        """Kind → key → latest text of each object, for the beginning of the next file."""
+        """Maps a kind and a key to the latest text of the object, for the beginning of the next file."""
         self._queue: deque[Waiting | lines.AnyLine] = deque()
         self._overflow: dict[tuple[str, str], Waiting] = {}
         """Latest versions of objects that changed while the queue was full."""
@@ -77,10 +78,10 @@ class PlannerRecorder:
         self._last_s = 0.0
         """Time of the last line."""
         self._failing, self._unsure = False, 0
-        """True while writes to the disk fail, and 1 after an error, as the last changes may be lost."""
+        """True while writes to the disk fail, and 1 after an error, because the last changes may be lost."""
 
     def saw(self, kind: str, item: Any, *, own: bool = False) -> None:
-        """Record an object that was added or has changed."""
+        """Record an object that was added or changed."""
         self._add(Waiting(self._wall_s(), kind, item.metadata.key, item, own))
 
     def gone(self, kind: str, key: str, *, own: bool = False) -> None:
@@ -88,12 +89,12 @@ class PlannerRecorder:
         self._add(Waiting(self._wall_s(), kind, key, None, own))
 
     def record(self, line: lines.AnyLine) -> None:
-        """Record a line of another kind; a line without a time gets the present one."""
+        """Record a line of another kind; a line without a time gets the present time."""
         line.at = line.at or self._wall_s()
         self._add(line)
 
     def start(self) -> None:
-        """Start the thread; it also writes earlier changes."""
+        """Start the thread, which also writes earlier changes."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -123,7 +124,7 @@ class PlannerRecorder:
         self._write_batch(last=True)
 
     def _write_batch(self, *, last: bool = False) -> None:
-        """Write waiting changes; after a failed write try again, with a new file."""
+        """Write waiting changes; after a failed write, try again with a new file."""
         try:
             self.write()
             if last:
@@ -152,7 +153,7 @@ class PlannerRecorder:
         BYTES.set(self._folder.size)
 
     def _one(self, each: Waiting | lines.AnyLine) -> None:
-        """Write one line, or keep its content for the beginning of a file."""
+        """Write one line, or store its content for the beginning of a file."""
         line = self._line(each) if isinstance(each, Waiting) else each
         if line is None:
             return
@@ -167,7 +168,7 @@ class PlannerRecorder:
             self._last_s = line.at
 
     def _catch_up(self) -> None:
-        """After changes were lost, restart with the latest versions of all objects."""
+        """Begin again with the latest versions of all objects after changes were lost."""
         with self._lock:
             overflow, self._overflow = self._overflow, {}
             lost, self._lost, self._unsure = self._lost + self._unsure, 0, 0
@@ -186,9 +187,9 @@ class PlannerRecorder:
             self._stopped.wait(PAUSE_S)
 
     def _line(self, each: Waiting) -> lines.AnyLine | None:
-        """Return the line for a change, and keep the object for the beginning of the next file.
+        """Return the line for a change, and store the object for the beginning of the next file.
 
-        None for a change of fields that the planner does not read, such as a node's heartbeat.
+        Returns None if only fields changed that the planner does not read, such as a node's heartbeat.
         """
         known = self._known[each.kind]
         if each.item is None:

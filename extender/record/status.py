@@ -28,7 +28,7 @@ class RecordingStatus(Struct, rename="camel"):
     versions: list[str] = []
     pool: str = ""
     objects: dict[str, int] = {}
-    """Kind → number of objects at the end."""
+    """Maps a kind to the number of its objects at the end."""
     changes: int = 0
     cycles: int = 0
     decisions: int = 0
@@ -36,11 +36,11 @@ class RecordingStatus(Struct, rename="camel"):
     """Number of lost changes."""
     gaps: list[RecordingGap] = []
     cuts: dict[str, str] = {}
-    """File → description, for truncated files."""
+    """Maps each truncated file to a description."""
 
 
 def status_of(recording: Recording) -> RecordingStatus:
-    """Read a recording to its end. Raises RecordingError if it is not a recording."""
+    """Read a recording to its end and return its summary. Raises RecordingError if it is not a recording."""
     found = RecordingStatus(versions=[], gaps=[])
     objects: dict[str, set[str]] = {}
     session, last_s = "", 0.0

@@ -1,4 +1,4 @@
-"""The changes of a what-if: other queues, more nodes, and gangs that are left out."""
+"""Changes for a what-if replay: other queues, more nodes, and excluded gangs."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ _GROUPS = frozenset({POD_GROUPS.full_name, NATIVE_POD_GROUPS.full_name})
 
 
 class WhatIfChanges:
-    """Changes of a what-if; a call with a recorded object returns the object that replaces it."""
+    """Changes for a what-if replay; a call with a recorded object returns the object that replaces it."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class WhatIfChanges:
         without: Sequence[str] = (),
         nodes: Mapping[str, int] | None = None,
     ) -> None:
-        """Create changes from replacement queues, changes like `team.weight=3`, and queues whose gangs are left out.
+        """Create changes from replacement queues, edits like `team.weight=3`, and queues whose gangs are excluded.
 
-        `nodes` has the number of further copies by the name of a node.
+        `nodes` maps the name of a node to the number of additional copies.
         """
         self._queues = dict(queues or {})
         self._edits = tuple(edits)
@@ -40,7 +40,7 @@ class WhatIfChanges:
         self._nodes = dict(nodes or {})
 
     def __call__(self, kind: str, item: Any) -> Any:
-        """Return the changed object; None if it is left out."""
+        """Return the changed object; None if the object is excluded."""
         if kind in _GROUPS:
             return None if _queue(item) in self._without else item
         return self._queue(item) if kind == _QUEUES else item
@@ -57,9 +57,9 @@ class WhatIfChanges:
         return queue
 
     def added(self, history: History) -> list[ReplayedChange]:
-        """Return further objects that exist from the beginning.
+        """Return additional objects that exist from the beginning.
 
-        Raises UnknownNameError, and ValueError for bad values.
+        Raises UnknownNameError for unknown names, and ValueError for invalid values.
         """
         there = {change.key: change.item for change in history.before if change.kind == _QUEUES}
         later = {change.key for change in history.changes if change.kind == _QUEUES}
@@ -86,7 +86,7 @@ class WhatIfChanges:
         return [ReplayedChange(history.since_s, _NODES, node.metadata.name, node) for node in made]
 
     _names: frozenset[str] = frozenset()
-    """The queues of the recording, and the new ones."""
+    """Names of the queues in the recording, and of the new queues."""
 
 
 def _new(name: str) -> Queue:

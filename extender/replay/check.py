@@ -1,7 +1,7 @@
 """Comparison of the planner's present decisions with the recorded ones, cycle by cycle on the same inputs.
 
-The recorded decisions take effect, not the new ones, so each cycle starts from the recorded state. So a difference is
-caused by the planner (another version or configuration), not by an earlier difference.
+The recorded decisions take effect, not the new ones, so each cycle starts from the recorded state. Therefore a
+difference is caused by the planner (another version or configuration), not by an earlier difference.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from extender.simulate.effects import count_failures
 from muster.api.kubernetes.meta import format_time
 
 SHOWN = 50
-"""Maximum number of differences that a report lists; all are counted."""
+"""Maximum number of differences that a report lists, although all are counted."""
 
 
 class Difference(Struct, rename="camel"):
@@ -43,7 +43,7 @@ class CheckReport(Struct, rename="camel"):
     """Versions of Muster that made the recording."""
     cycles: int = 0
     decisions: dict[str, int] = {}
-    """Verb → number of recorded decisions."""
+    """Maps a verb to the number of recorded decisions."""
     equal: int = 0
     """Number of decisions that are the same now."""
     different_cycles: int = 0
@@ -52,7 +52,7 @@ class CheckReport(Struct, rename="camel"):
     new: int = 0
     """Number of decisions that were not recorded."""
     lost: int = 0
-    """Number of changes that the recording lost; cycles after them may differ for that reason."""
+    """Number of changes that the recording lost; later cycles may differ for that reason."""
     differences: list[Difference] = []
 
 
@@ -99,7 +99,7 @@ class _Checking:
                 self._world.apply_line(line)
 
     def _begin(self, head: lines.Head) -> None:
-        """Begin a file; if the process had restarted, begin with an empty state and a planner without memory."""
+        """Begin a file; if the process was restarted, begin with an empty state and a planner without memory."""
         if head.session == self._session:
             return
         self._session = head.session

@@ -1,4 +1,4 @@
-"""Figures of what happened: starts, waits and evictions by queue, and the used share of the nodes."""
+"""Figures of a replay: starts, waits and evictions by queue, and the used fraction of the nodes."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -11,7 +11,7 @@ from extender.record import lines
 from extender.replay.replayedworld import ReplayedWorld
 
 ALL = ""
-"""Placeholder for all queues together, instead of a queue's name."""
+"""Placeholder, instead of a queue's name, for all queues together."""
 _SHOWN = ("cpu",)
 _PERCENTILE = 0.95
 
@@ -25,12 +25,12 @@ class Fate(NamedTuple):
     queue: str
     came_s: float
     start_s: float | None
-    """Its first start; None while it waits."""
+    """First start of the gang; None while it waits."""
     gave_up_s: float | None
-    """Time when it was deleted without having started; None if it was not."""
+    """Time when the gang was deleted without having started; None if it was not."""
     evictions: int
     ran_before: bool
-    """True if it already ran when the recording began, so that its wait is unknown."""
+    """True if the gang already ran when the recording began, so that its wait is unknown."""
 
 
 class QueueFigures(Struct, rename="camel"):
@@ -42,17 +42,17 @@ class QueueFigures(Struct, rename="camel"):
     waiting: int = 0
     """Number of gangs that waited at the end."""
     wait_median_s: float | None = None
-    """Median wait of the gangs that arrived, in seconds; gangs that had not started count with their wait until the
+    """Median wait, in seconds, of the gangs that arrived; gangs that did not start count with their wait until the
     end."""
     wait_p95_s: float | None = None
     evictions: int = 0
     """Number of times that a gang lost members to an eviction."""
     utilisation: dict[str, float] = {}
-    """Resource → used share of the amount that all nodes offered, averaged over time."""
+    """Maps a resource to the used fraction of all nodes' capacity, averaged over time."""
 
 
 class ReplayMeter:
-    """Meter that sums, over time and by resource, the amounts that queues use and nodes offer."""
+    """Meter that sums the resources that queues use and nodes offer over time."""
 
     def __init__(self, state: PlannerState, since_s: float) -> None:
         self.state = state
@@ -61,7 +61,7 @@ class ReplayMeter:
         self._offered: dict[str, float] = {}
 
     def advance(self, until_s: float) -> None:
-        """Add the time since the last moment, during which nothing has changed."""
+        """Add the time since the last call, during which nothing has changed."""
         took = until_s - self._at
         if took <= 0:
             return
@@ -77,7 +77,7 @@ class ReplayMeter:
                 self._used[key] = self._used.get(key, 0.0) + amount * took
 
     def shares(self, queue: str) -> dict[str, float]:
-        """Return the share of each resource that a queue (or all queues) used, rounded to 0.1 %."""
+        """Return the fraction of each resource that a queue (or all queues) used, rounded to 0.1 %."""
         found = {}
         for resource, offered in sorted(self._offered.items()):
             if offered > 0:
@@ -119,7 +119,7 @@ def figures_of(fates: Iterable[Fate], meter: ReplayMeter | None, until_s: float)
 
 
 def wait_s(fate: Fate, until_s: float) -> float:
-    """Return the time that a gang waited until its start, its deletion, or the end."""
+    """Return the seconds for which a gang waited until its start, its deletion, or the end."""
     ends = [each for each in (fate.start_s, fate.gave_up_s) if each is not None]
     return max(min(ends, default=until_s) - fate.came_s, 0.0)
 
@@ -140,5 +140,5 @@ def _figures(queue: str, fates: list[Fate], meter: ReplayMeter | None, until_s: 
 
 
 def _at_part(ordered: list[float], part: float) -> float | None:
-    """Return the quantile `part` by the nearest rank; None without values."""
+    """Return the quantile `part` by the nearest rank; None for an empty list."""
     return round(ordered[max(ceil(part * len(ordered)), 1) - 1], 1) if ordered else None

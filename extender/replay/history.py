@@ -1,9 +1,9 @@
-"""Reader of a recording's history.
+"""Reader of the workloads and changes in a recording.
 
-The gangs with their arrival and their members' running times, and all other changes.
+The history contains the gangs with their arrival and their members' running times, and all other changes.
 
-In a replay a member runs as long as in its last recorded run, from getting its node to its end. A member that still ran
-at the end of the recording is *censored*: its full running time is unknown, so it runs to the end of every replay.
+In a replay, a member runs as long as in its last recorded run, from getting its node to its end. A member that still
+ran at the end of the recording is *censored*: its full running time is unknown, so it runs to the end of each replay.
 """
 
 from collections.abc import Iterable
@@ -53,19 +53,19 @@ class _Reader:
         self._session, self._head_s = "", 0.0
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in READ}
         self._gangs: dict[str, SimulatedWorkload] = {}
-        """Key → the present gang."""
+        """Maps a key to the present gang."""
         self._jobs: dict[str, Job] = {}
-        """UID → Job."""
+        """Maps a UID to the Volcano Job."""
         self._pods_of: dict[str, dict[str, Pod]] = {}
-        """Key of a gang → its pods by key; pods may appear before their PodGroup."""
+        """Maps a gang to its pods by key; pods may appear before their PodGroup."""
         self._by_uid: dict[str, SimulatedPod] = {}
-        """UID of a pod → member; the name of its slot may be written on the pod later."""
+        """Maps a pod's UID to the member; the name of its slot may be written to the pod later."""
         self._evicted: set[str] = set()
         """UIDs of pods whose eviction has been counted."""
         self._members: set[str] = set()
         """Keys of pods that belonged to a gang."""
         self._among: set[tuple[str, str]] | None = None
-        """The objects known so far while a session or a file begins; else None."""
+        """The objects known so far while a session or a file begins; otherwise None."""
 
     def read_line(self, line: lines.AnyLine) -> None:
         """Read one line."""
@@ -96,7 +96,7 @@ class _Reader:
                 history.lost += changes
 
     def of_gang(self, change: ReplayedChange) -> bool:
-        """Return True for a change of a pod that was a member of a gang at any time."""
+        """Return True for a change of a pod that was ever a member of a gang."""
         return change.kind == _PODS and change.key in self._members
 
     def _head(self, head: lines.Head) -> None:
@@ -112,7 +112,7 @@ class _Reader:
         return self.history.configs[-1][1] if self.history.configs else self.history.head.config
 
     def _whole(self, at: float) -> None:
-        """Handle the end of the objects with which a file begins."""
+        """Process the end of the objects with which a file begins."""
         if self._among is None:
             return
         for kind, objects in self._objects.items():
@@ -179,7 +179,7 @@ class _Reader:
             self._changed(ReplayedChange(at, kind, key, None))
 
     def _any_pod(self, at: float, pod: Pod) -> None:
-        """Read a pod with or without a gang; `of_gang` separates them at the end, as a PodGroup may appear later."""
+        """Read a pod with or without a gang; `of_gang` separates them later, because a PodGroup may appear later."""
         of = _gang_of(pod)
         self._changed(ReplayedChange(at, _PODS, pod.metadata.key, pod))
         if of:
@@ -292,7 +292,7 @@ def _plain_key(workload: SimulatedWorkload) -> str:
 
 
 def _since_s(pod: Pod, at: float) -> float:
-    """Return when a pod got its node: the recorded time, unless its condition names an earlier one.
+    """Return the time when a pod got its node: the recorded time, or an earlier time in its condition.
 
     Conditions have whole seconds, rounded down, so a running time computed from them is up to a second too long.
     """

@@ -1,12 +1,12 @@
-"""Replay loop: the workloads of a recording arrive again in simulated time, and the planner's decisions take effect.
+"""Simulation of a recording: the recorded workloads arrive in simulated time, and the planner's decisions take effect.
 
 A gang arrives at its recorded time, with all its pods gated. When the planner lifts the gates, the pods run at once on
-their nodes, each for its recorded time; after the last one has ended, the gang is deleted. A gang that falls below its
-minimum waits again as a whole, with its work up to the last checkpoint done. Other objects (nodes, queues, pods of
+their nodes, each for its recorded time. After the last pod has ended, the gang is deleted. A gang that falls below its
+minimum waits again as a whole, and keeps its work up to the last checkpoint. Other objects (nodes, queues, pods of
 others) change at their recorded times.
 
-After each change, cycles run until nothing more is decided, and again a second later (for the growth of gangs that have
-just started). While anything waits, further cycles run for deadlines, at growing intervals.
+After each change, cycles run until nothing more is decided, and once more a second later, when started gangs may grow.
+While gangs wait, further cycles run for deadlines, at growing intervals.
 """
 
 import dataclasses
@@ -27,19 +27,20 @@ from extender.simulate.members import SimulatedWorkload
 SOON_S = 1.0
 TICK_S = 30.0
 LONGEST_TICK_S = 240.0
-"""Longest time, in seconds, between two cycles while nothing happens and gangs wait. It doubles from `TICK_S` on, as
-cycles are the main cost of a simulation. While a placement is carried out it stays short, because of notices."""
+"""Maximum time, in seconds, between two cycles while nothing happens and gangs wait. The interval begins with `TICK_S`
+and doubles, because cycles are the main cost of a simulation. While a placement is carried out the interval stays
+short, because of notices."""
 MOST_ROUNDS = 100
-"""Maximum number of cycles at one moment; more would mean decisions that undo each other."""
+"""Maximum number of cycles at one time; more cycles would mean decisions that undo each other."""
 
 
 class Replay(SimulatedCluster):
-    """One replay: `run` plays the history to its end."""
+    """One replay of a history; `run` simulates it to its end."""
 
     def __init__(self, history: History, config: str | None, changed: Callable[[str, Any], Any]) -> None:
         """Begin with the recorded configuration or another one. Raises ValueError for a configuration with errors.
 
-        `changed(kind, item)` returns the object to use instead, None to leave it out.
+        `changed(kind, item)` returns the object to use instead, or None to exclude the object.
         """
         head = history.head
         super().__init__(ReplayedWorld(head), history.usual_s, history.since_s)
@@ -54,7 +55,7 @@ class Replay(SimulatedCluster):
         self.meter = ReplayMeter(self.world.state, history.since_s)
 
     def run(self, extra: list[ReplayedChange] | None = None) -> "Replay":
-        """Play the whole history, with `extra` changes at the beginning; return itself."""
+        """Simulate the whole history, with `extra` changes at the beginning; return the replay itself."""
         history = self.history
         for change in [*history.before, *(extra or [])]:
             self._change(change)
@@ -77,7 +78,7 @@ class Replay(SimulatedCluster):
         self.advance(until_s)
 
     def advance(self, until_s: float) -> None:
-        """Advance the time without events, and measure the usage in it."""
+        """Advance the time without events, and measure the usage during it."""
         self.meter.advance(until_s)
         self.now = until_s
 
@@ -129,7 +130,7 @@ class Replay(SimulatedCluster):
         self.at(self._tick_at, self._tick)
 
     def _cycle(self) -> bool:
-        """Run a cycle and apply its decisions; return False if nothing changed that could lead to further decisions."""
+        """Run a cycle and apply its decisions; return False if no change could lead to further decisions."""
         self.cycles += 1
         requests = self.world.requests()
         session = self.planning.run(

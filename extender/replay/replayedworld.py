@@ -23,7 +23,7 @@ _WRITTEN: dict[str, Callable[[PlannerState, Any], object]] = {
     POD_GROUPS.full_name: PlannerState.on_pod_group_written,
     NATIVE_POD_GROUPS.full_name: PlannerState.on_native_written,
 }
-"""Kind → method that applies the planner's own write; writes of Placements are applied like watched changes."""
+"""Maps a kind to the method for the planner's own write; writes of Placements are applied like watched changes."""
 
 
 def rules_from(settings: Mapping[str, Any]) -> FaultRules:
@@ -53,7 +53,7 @@ class ReplayedWorld(RecordedState):
     def __init__(self, head: lines.Head) -> None:
         super().__init__(PlannerState(pool=head.pool, rules=rules_from(head.settings)))
         self._among: set[tuple[str, str]] = set()
-        """Objects at the beginning of the present file, as far as read."""
+        """Objects at the beginning of the present file that have been read so far."""
 
     def apply_line(self, line: lines.AnyLine) -> None:
         """Apply a line about an object; other lines change nothing."""
@@ -93,7 +93,7 @@ def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
 def decide(planning: Planning, snapshot: Snapshot, world: ReplayedWorld, cycle: lines.Cycle) -> Session:
     """Run a recorded cycle on a snapshot, with the recorded inputs that no watch reports.
 
-    Do not apply its decisions.
+    The decisions of the cycle are not applied.
     """
     given: dict[str, Any] = {} if cycle.avoided is None else {"avoided": cycle.avoided}
     return planning.run(

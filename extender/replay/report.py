@@ -1,7 +1,7 @@
-"""The report of a what-if: the figures of the recording, of its replay, and of its replay with the change.
+"""Report of a what-if replay: figures of the recording, of its replay, and of its replay with the change.
 
 The changed replay is compared with the plain replay, not with the recording, so that the differences come only from the
-change. The report also shows how far the plain replay is from the recording.
+change. The report also shows how much the plain replay differs from the recording.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,13 +18,13 @@ from extender.simulate.members import SimulatedWorkload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10
-"""Maximum number of listed gangs that wait longer, and of gangs that wait shorter."""
+"""Maximum number of listed gangs that wait longer, and of listed gangs that wait shorter."""
 LEAST_S = 1.0
-"""Smallest difference, in seconds, that counts as a different wait."""
+"""Minimum difference, in seconds, that counts as a different wait."""
 
 
 class Waited(Struct, rename="camel"):
-    """A gang that waits longer or shorter with the change."""
+    """A gang whose wait is longer or shorter with the change."""
 
     gang: str
     workload: str
@@ -33,7 +33,7 @@ class Waited(Struct, rename="camel"):
     before_s: float
     after_s: float
     started: bool
-    """False if, with the change, it had not started at the end."""
+    """False if the gang, with the change, had not started at the end."""
 
 
 class ReplayReport(Struct, rename="camel"):
@@ -49,7 +49,7 @@ class ReplayReport(Struct, rename="camel"):
     apart_s: float
     """Median of the absolute differences between recorded and replayed waits."""
     censored: int
-    """Number of gangs that still ran at the end of the recording, and so run to the end of every replay."""
+    """Number of gangs that still ran at the end of the recording, and therefore run to the end of each replay."""
     never_ran: int
     """Number of gangs that never started in the recording; in replays they run for the usual time of their queue."""
     lost: int
@@ -64,9 +64,9 @@ def what_if(
     changed: Callable[[str, Any], Any],
     added: Callable[[History], list[ReplayedChange]],
 ) -> ReplayReport:
-    """Replay a recording as it was and with a change; `recording` is read twice.
+    """Replay a recording as it is and with a change; `recording` is read twice.
 
-    Raises ValueError for a configuration with errors, and for a recording that is too short.
+    Raises ValueError for a configuration with errors, or a recording that is too short.
     """
     history = history_of(recording)
     more = added(history)

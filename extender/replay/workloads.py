@@ -1,4 +1,4 @@
-"""The history that a replay plays: recorded workloads with their ends, and other changes."""
+"""History for a replay: recorded workloads with their ends, and other changes."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -37,9 +37,9 @@ class History:
     _usual: dict[str, float] = field(default_factory=dict)
 
     def usual_s(self, workload: SimulatedWorkload) -> float | None:
-        """Return the expected running time of a gang that never ran: its own declaration, else its queue's median.
+        """Return the expected running time of a gang that never ran: its own declaration, or its queue's median.
 
-        Without a median of its queue, the median of all gangs counts; None: unknown, and the gang runs to the end.
+        Without a median of its queue, the median of all gangs counts; with None, the gang runs to the end.
         """
         declared = declared_s(workload.group.metadata.annotations)
         if declared is not None:

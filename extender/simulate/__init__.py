@@ -1,7 +1,7 @@
-"""The single simulation of the future: the planner's own cycles in simulated time, whose decisions take effect.
+"""The simulation of the future: the planner's own cycles in simulated time, whose decisions take effect.
 
-Members run for their known running times. The package uses no I/O, no clock and no randomness: the same question gives
-the same answer. Start at `cluster`, which has the gangs and their pods; `members` builds them. `effects` applies
-decisions to it; `extender.replay.loop` advances its time. `placing` answers which gangs would start now, without
-advancing the time.
+Members run for their known running times. The package uses no I/O, no clock and no randomness: the same input gives the
+same result. Start reading at `cluster`, which has the gangs and their pods; `members` builds them. `effects` applies
+decisions to the cluster; `extender.replay.loop` advances the time. `placing` answers which gangs would start now,
+without advancing the time.
 """

@@ -1,4 +1,4 @@
-"""The simulated cluster: gangs arrive; their pods run on nodes for their time and end, or are evicted."""
+"""Simulated cluster: gangs arrive; their pods run on nodes for their time and end, or are evicted."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ class RecordedState:
             _FED[kind].apply(self.state, known, None)
 
     def requests(self) -> Mapping[str, Any]:
-        """Return the newest ProvisioningRequest of each gang, by its UID."""
+        """Return the newest ProvisioningRequest of each gang, by the gang's UID."""
         return newest(self.objects[PROVISIONING_REQUESTS.full_name].values())
 
 
@@ -60,7 +60,7 @@ class SimulatedRun:
 
     member: SimulatedPod
     runs_s: float | None
-    """Its running time, in seconds; None: it does not end within the simulation."""
+    """The member's running time, in seconds; None if it does not end within the simulation."""
     pod: Pod
     since_s: float | None = None
     ended: bool = False
@@ -73,29 +73,29 @@ class Playing:
     workload: SimulatedWorkload
     came_s: float
     runs: dict[str, SimulatedRun] = field(default_factory=dict)
-    """Name of a pod → its member."""
+    """Maps the name of a pod to its member."""
     life: int = 0
     first_start_s: float | None = None
     started_s: float | None = None
-    """Start of its present run; None while it waits."""
+    """Start of the gang's present run; None while it waits."""
     ended_s: float | None = None
     evictions: int = 0
     done_s: float = 0.0
-    """Work that its last checkpoint has saved, in seconds."""
+    """Work, in seconds, that the gang's last checkpoint has saved."""
     gave_up: bool = False
-    """True if it was deleted before it started, as in the recording."""
+    """True if the gang was deleted before it started, as in the recording."""
 
 
 class SimulatedCluster:
     """A cluster at the simulated time `now`, and its future events by time."""
 
     def __init__(self, world: RecordedState, usual_s: Callable[[SimulatedWorkload], float | None], now: float) -> None:
-        """Begin at `now`; `usual_s` returns the running time of a gang that never ran (None: to the end)."""
+        """Begin at `now`; `usual_s` returns the running time of a gang that never ran (None: until the end)."""
         self.world = world
         self._usual_s = usual_s
         self.now = now
         self.gangs: dict[str, Playing] = {}
-        """Key → the present gang."""
+        """Maps a key to the present gang."""
         self.all: list[Playing] = []
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.touched = False
@@ -146,7 +146,7 @@ class SimulatedCluster:
         return member.runs_s if member.runs_s is not None or member.censored else self._usual_s(workload)
 
     def _as_it_is(self, playing: Playing, run: SimulatedRun, pod: Pod) -> None:
-        """Start a member in its present state: on its node, on the way to the node of its pin, or waiting."""
+        """Start a member in its present state: on its node, expected on the node of its pin, or waiting."""
         run.pod, run.ended = pod, pod.finished
         self.world.apply(_PODS, pod)
         if pod.spec.node_name:
@@ -165,7 +165,7 @@ class SimulatedCluster:
         self.touched = True
 
     def bind(self, playing: Playing, run: SimulatedRun, node: str, epoch: int | None) -> None:
-        """Let a member run on a node from now on, for its running time minus the work saved by its last checkpoint."""
+        """Let a member run on a node from now on, for its running time minus the work of its last checkpoint."""
         run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
         run.since_s = self.now
         self.world.apply(_PODS, run.pod)
@@ -177,7 +177,7 @@ class SimulatedCluster:
             self.at(self.now + in_s, lambda: self._end(playing, run, uid))
 
     def _end(self, playing: Playing, run: SimulatedRun, uid: str) -> None:
-        """End a member, unless it was evicted in the meantime; after the last member, delete the gang."""
+        """End a member, unless it has been evicted since; after the last member, delete the gang."""
         if run.pod.metadata.uid != uid or run.ended or playing.ended_s is not None:
             return
         run.ended = True
@@ -187,7 +187,7 @@ class SimulatedCluster:
             self._go(playing)
 
     def _left(self, playing: Playing) -> None:
-        """Delete a gang that was deleted in the recording, if it has not started: its owner stopped waiting."""
+        """Delete a gang that has not started, because its owner stopped waiting in the recording."""
         waits = playing.first_start_s is None and playing.started_s is None and playing.ended_s is None
         if waits and playing.workload.started_s is None:
             playing.gave_up = True
@@ -206,7 +206,7 @@ class SimulatedCluster:
             del self.gangs[workload.key]
 
     def evict(self, key: str, pods: list[str]) -> None:
-        """Evict pods (by name) of a gang; below its minimum, evict all, and let the gang wait again as a whole."""
+        """Evict pods (by name) of a gang; below its minimum, evict all, and let the gang wait again."""
         playing = self.gangs.get(key)
         if playing is None:
             return
@@ -239,7 +239,7 @@ class SimulatedCluster:
 
 
 def _as_it_came(group: Any) -> Any:
-    """Return a PodGroup as before the planner saw it: without status and without the note of a placement."""
+    """Return a PodGroup without status and without the annotation of a placement, as the planner first saw it."""
     meta = group.metadata
     annotations = {key: text for key, text in meta.annotations.items() if key != names.PLACEMENT}
     return replace(group, metadata=replace(meta, annotations=annotations), status=PodGroupStatus(phase="Pending"))

@@ -25,7 +25,7 @@ _ARRIVE_S = 600.0
 
 
 def placement_after(known: Placement | None, place: decisions.Place, session: Session) -> Placement:
-    """Return a gang's placement after a cycle that places it; `known` is the existing one of its name."""
+    """Return a gang's placement after a cycle that places it; `known` is the existing placement of the same name."""
     gang = place.gang
     deadline_s = max(session.now, place.waits_until) + arrival_s(place.new_slots)
     remembered = session.snapshot.remembered.get(gang.key, ())
@@ -34,7 +34,7 @@ def placement_after(known: Placement | None, place: decisions.Place, session: Se
 
 
 def count_failures(state: PlannerState, session: Session) -> None:
-    """Count failures of members as the writer of placements does; no watch reports them."""
+    """Count failures of members like the writer of placements, because no watch reports them."""
     for avoid in session.decided(decisions.Avoid):
         state.failures.remember(avoid.gang.key, avoid.avoided or ())
         state.failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
@@ -59,7 +59,7 @@ class SimulatedEffects:
         return self._cluster.world.state.placement_of(key)
 
     def _write_placement(self, known: Placement, wanted: PlacementContent) -> None:
-        """Change a placement as the writer's patch would."""
+        """Change a placement like the writer's patch."""
         self._apply(replace(known, spec=wanted.spec, status=wanted.status))
 
     def _apply(self, placement: Placement) -> None:

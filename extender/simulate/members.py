@@ -20,74 +20,74 @@ from muster.workloads.table import slot_of
 _WRITTEN = frozenset(
     {names.NODE, names.EPOCH, names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY, names.CHECKPOINT, names.SAFE_TO_EVICT}
 )
-"""Annotations that are written during a pod's life."""
+"""Annotations that are written while a pod exists."""
 
 
 @dataclass(slots=True)
 class SimulatedPod:
-    """One pod of a gang, and its successors."""
+    """One pod of a gang, with its successors."""
 
     pod: Pod
     """The pod as first seen."""
     created_s: float
     uid: str
-    """UID of its last pod."""
+    """UID of the last pod."""
     node: str = ""
     since_s: float | None = None
-    """Time when its last pod got its node."""
+    """Time when the last pod got its node."""
     ended_s: float | None = None
     at_start: Pod | None = None
     """The pod at the beginning of the simulation, if its gang `is_there`; None for a new gang."""
     vacant: bool = False
-    """True if its pod was deleted before it ended, and no successor exists yet."""
+    """True if the pod was deleted before it ended and has no successor yet."""
 
     @property
     def runs_s(self) -> float | None:
-        """Return the running time of its last pod; None if it never ran, or still ran at the end of the simulation."""
+        """Return the running time of the last pod; None if it never ran, or still ran at the end of the simulation."""
         return None if self.since_s is None or self.ended_s is None else max(self.ended_s - self.since_s, 0.0)
 
     @property
     def censored(self) -> bool:
-        """True if it still ran at the end of the recording."""
+        """True if the pod still ran at the end of the recording."""
         return self.since_s is not None and self.ended_s is None
 
 
 @dataclass(slots=True)
 class SimulatedWorkload:
-    """A gang (one incarnation of a PodGroup) as it is known before the simulation."""
+    """A gang (one incarnation of a PodGroup) as known before the simulation."""
 
     key: str
     """`namespace/name` of the gang."""
     kind: str
-    """Kind of its PodGroup: Volcano's or native."""
+    """Kind of the gang's PodGroup: Volcano's or native."""
     group: Any
     """The PodGroup at its arrival."""
     came_s: float
     queue: str = ""
     job: Job | None = None
     members: dict[object, SimulatedPod] = field(default_factory=dict)
-    """Slot, or the name of a pod without a slot → member."""
+    """Maps a slot, or the name of a pod without a slot, to the member."""
     left_s: float | None = None
-    """Time when its PodGroup was deleted; None if it was not."""
+    """Time when the PodGroup was deleted; None if it was not."""
     started_s: float | None = None
-    """Time when it had its minimum for the first time."""
+    """Time when the gang first had its minimum."""
     evictions: int = 0
     """Number of runs that an eviction ended."""
     evicted_s: float = 0.0
-    """Time of the last such eviction."""
+    """Time of the last run's end by an eviction."""
     checkpoints: list[float] = field(default_factory=list)
-    """Running times, in seconds, at which it reported a checkpoint in its last run."""
+    """Running times, in seconds, at which the gang reported a checkpoint in its last run."""
     ran_before: bool = False
-    """True if it had its minimum when the recording began."""
+    """True if the gang had its minimum when the recording began."""
     is_there: bool = False
-    """True if it exists at the beginning, with status, placement and pods; else it arrives and waits."""
+    """True if the gang exists at the beginning, with status, placement and pods; otherwise it arrives and waits."""
     placement: Placement | None = None
-    """Its placement at the beginning."""
+    """The gang's placement at the beginning."""
     minimum: int = 1
 
     @property
     def title(self) -> str:
-        """The gang's name for users: namespace and name of its owner, else its own."""
+        """The gang's name for users: namespace and name of its owner, or its own name."""
         meta = self.group.metadata
         return f"{meta.namespace}/{owner.name}" if (owner := meta.controller) else self.key
 
@@ -98,7 +98,7 @@ class SimulatedWorkload:
 
 
 def members_of(workload: SimulatedWorkload) -> dict[object, SimulatedPod]:
-    """Return the members of a gang: recorded ones, and members that its Job would have created."""
+    """Return the members of a gang: recorded members, and members that its Job would have created."""
     found = dict(workload.members)
     job = workload.job
     if job is None:
@@ -166,7 +166,7 @@ def ended_pod(pod: Pod, version: int) -> Pod:
 
 
 def annotated_pod(pod: Pod, version: int, annotations: dict[str, str | None]) -> Pod:
-    """Return a pod with annotations added, or removed where they are None."""
+    """Return a pod with annotations added or, where the value is None, removed."""
     merged = {**pod.metadata.annotations, **annotations}
     kept = {key: text for key, text in merged.items() if text is not None}
     return replace(pod, metadata=replace(pod.metadata, resource_version=str(version), annotations=kept))

@@ -19,21 +19,21 @@ from muster.api.muster.placement import PodSetPlacement
 
 
 class SimulatedVictim(Struct, frozen=True, rename="camel"):
-    """A gang with pods that would be evicted for another gang."""
+    """A gang whose pods would be evicted for another gang."""
 
     gang: str
     workload: str
     pods: int
     lost_s: float | None = None
-    """Work of each pod that would be lost, in seconds: since its last checkpoint, or else its start. None: unknown."""
+    """Work that each pod would lose, in seconds: since its last checkpoint, or since its start. None: unknown."""
     saved: bool = False
-    """True if it has reported a checkpoint since its start."""
+    """True if the gang has reported a checkpoint since its start."""
     moved: bool = False
-    """True if it gets other nodes at once."""
+    """True if the gang gets other nodes at once."""
 
     @property
     def text(self) -> str:
-        """The gang with the cost of its eviction: `Job ns/base (2 pods, 41m since its checkpoint)`."""
+        """The gang with the cost of its eviction, such as `Job ns/base (2 pods, 41m since its checkpoint)`."""
         last = "checkpoint" if self.saved else "start"
         since = "" if self.lost_s is None else f", {short(self.lost_s)} since its {last}"
         return f"{self.workload} ({many(self.pods, 'pod')}{since})"
@@ -45,14 +45,14 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
     gang: str
     workload: str
     submitted: bool
-    """True if the simulation submitted it; other gangs already waited."""
+    """True if the simulation submitted the gang; other gangs already waited."""
     placed: bool
     slots: int = 0
     nodes: list[str] = []
     """Nodes in rank order, one line for each pod set."""
     pod_sets: list[PodSetPlacement] = []
     evicts: list[SimulatedVictim] = []
-    """Gangs that lose pods to it."""
+    """Gangs that lose pods to this gang."""
     why: GangReport | None = None
     """The report of a gang that is not placed."""
 
@@ -95,7 +95,7 @@ def _placed_gang(place: decisions.Place, new: set[str], session: Session) -> Sim
 
 
 def _evicted(place: decisions.Place, session: Session) -> Iterator[SimulatedVictim]:
-    """Yield the other gangs whose pods make way for a placement, in the order in which they were chosen."""
+    """Yield the other gangs whose pods are evicted for a placement, in the order in which they were chosen."""
     gangs = {victim.key: victim for victim, _ in place.victims if victim.key != place.gang.key}
     pods = Counter(victim.key for victim, _ in place.victims)
     moved = {each.gang.key for each in session.decided(decisions.Place)}

@@ -1,7 +1,7 @@
-"""Verbs of a scheduler extender, which kube-scheduler calls: filter, prioritize, bind and preempt, a module each.
+"""Verbs of a scheduler extender, which kube-scheduler calls: filter, prioritize, bind and preempt.
 
 An uncertain answer is an error (kube-scheduler retries), never a rejection or a success. filter and prioritize only
 read memory, because kube-scheduler waits for them; only bind waits and writes. The verbs import the framework, the
-cluster and the barrier, and must not import the actions. `planner.reasons.verbs` contains all refusals; start at
-`filter`.
+cluster and the barrier. They must not import the actions. `planner.reasons.verbs` contains all refusals; start reading
+at `filter`.
 """

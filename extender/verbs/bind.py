@@ -35,13 +35,13 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of the POST of a bin
 _calls = counted(BINDS)
 
 LAG_S = 1.0
-"""Time that a bind call waits for Muster's watches, which may be behind kube-scheduler's."""
+"""Time that a bind call waits for Muster's watches, which may be slower than kube-scheduler's."""
 
 LASTS = 200
-"""Number of members whose binding takes about a second, so that phase Binding is worth a write."""
+"""Number of members whose binding takes about a second, so that the phase Binding is worth a write."""
 
 _LASTING = {None, VerbReason.NOT_OURS, VerbReason.NOT_ASKED}
-"""Refusals that later events will not change, so waiting is useless."""
+"""Refusals that later events do not change, so that waiting is useless."""
 _NOT_RELEASED = {
     MeetingOutcome.TIMED_OUT: VerbReason.BARRIER_TIMEOUT,
     MeetingOutcome.CANCELLED: VerbReason.PLACEMENT_OVER,
@@ -49,13 +49,13 @@ _NOT_RELEASED = {
 
 
 class Binder:
-    """Posts bindings with the pod's UID as precondition, until the API server has confirmed or refused them."""
+    """Writer of bindings with the pod's UID as precondition, which retries until the API server confirms or refuses."""
 
     def __init__(self, client: LoopClient) -> None:
         self._client = client
 
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
-        """Bind the pod, unless it is bound to this node already. Raises APIError otherwise.
+        """Bind the pod, unless it is already bound to this node. Raises APIError if the pod cannot be bound.
 
         After a conflict or a lost response, the pod is read, because kube-scheduler retries a bind without a response.
         """
@@ -88,18 +88,18 @@ class Bind:
         self._active = active
         self._on_release = on_release
         self._session = session
-        """The last planning cycle, whose plugins may add to bindings."""
+        """The last planning cycle, whose plugins may add annotations to bindings."""
         self._gpus = SharedGpus(cluster, session)
         self._wall_s = wall_s
 
     async def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
-        """Bind a pod, a member of a gang after waiting for the others; the answer is an error or nothing."""
+        """Bind a pod, a member of a gang after waiting for the others; the answer is an error or empty."""
         kind, reason = await self._bind(args)
         _calls(kind, reason).inc()
         return ExtenderBindingResult(error=reason or "")
 
     async def _bind(self, args: ExtenderBindingArgs) -> tuple[str, VerbReason | None]:
-        """Return the kind of the pod for the metrics, and the reason if it was not bound."""
+        """Return the kind of the pod for the metrics, and the reason if the pod was not bound."""
         reason = unavailable(self._cluster, self._active)
         if reason:
             return "plain", reason
@@ -119,7 +119,7 @@ class Bind:
         queue, state = record.queue or DEFAULT_QUEUE, self._cluster.state
         ledger = state.ledger
         own = ledger.entries.get(record.uid)
-        if not record.node and (own is None or own.node != args.node):  # else it is counted already
+        if not record.node and (own is None or own.node != args.node):  # otherwise the pod is counted already
             if barred := not_usable(state, queue, record.namespace):
                 return barred
             asked, named = requests_of(state, record, queue), [claim.key for claim in record.cls.needs.named]
@@ -151,7 +151,7 @@ class Bind:
                 record.slot,
                 lambda held: self._enough(key, epoch, held),
                 pod_uid=args.pod_uid,
-                on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # else no cycle asks
+                on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # else no cycle checks
             )
             if outcome is not MeetingOutcome.RELEASED:
                 return _NOT_RELEASED[outcome]
@@ -162,7 +162,7 @@ class Bind:
         extra = session.hooks.bind_request_mutate.call(record, args.node) if session is not None else {}
         devices = devices_of(placement, record.slot) if record.cls.gpu else ()
         if record.cls.gpu is not None and not devices:
-            return VerbReason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
+            return VerbReason.PLACEMENT_OVER  # the pod was planned as one that shares no GPU
         given = self._gpus.annotations_for(record, args.node, devices)
         marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key, record)}
         if any(loan.node == args.node for loan in placement.spec.borrows):
@@ -195,7 +195,7 @@ class Bind:
         return {VOLCANO_QUEUE: queue} if is_native(group) or queue != (record.queue or DEFAULT_QUEUE) else {}
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
-        """Return a pod's annotations for autoscalers: whether its queue allows evictions, and the used request."""
+        """Return a pod's annotations for autoscalers: if its queue allows evictions, and the request that it uses."""
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
@@ -214,14 +214,14 @@ class Bind:
             allowed = record.node == args.node or state.answers.passed(record.uid, state.nodes.index.get(args.node))
             return None if allowed else VerbReason.NOT_ASKED
         if record.slot is None:
-            state.refresh_gang(record.gang)  # gives it a slot
+            state.refresh_gang(record.gang)  # assigns a slot to the pod
         with_slot = state.pods.get(args.pod_uid, record)
         if not with_slot.node and state.pod_table.slot_taken(record.gang, with_slot.slot):
             return VerbReason.SLOT_TAKEN
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
     def _enough(self, key: str, epoch: int, held: Mapping[Slot, str]) -> bool:
-        """Return True if the held members, with already bound ones, may start; calls `on_release` for large gangs.
+        """Return True if the held members and the bound ones may start; calls `on_release` for large gangs.
 
         A member whose pod was deleted while its call was held does not count.
         """
@@ -231,7 +231,7 @@ class Bind:
             return False
         few = len(held) + state.pod_table.taken[key] < state.groups[key].spec.min_member
         if few and not state.some_done(key):
-            return False  # the rest is checked last, because it visits every member of the gang
+            return False  # checked last, because this visits every member of the gang
         state.refresh_gang(key)
         gang = state.gang(key)
         if gang is None:
@@ -248,7 +248,7 @@ class Bind:
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> VerbReason | None:
-        """Return the reason against a binding after the wait, such as a new placement."""
+        """Return a reason against the binding after the wait, such as a new placement."""
         placement = self._cluster.state.placement_of(key)
         over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
         return VerbReason.PLACEMENT_OVER if over else self._objection(args)

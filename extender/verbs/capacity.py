@@ -1,8 +1,8 @@
-"""Shared parts of filter and bind.
+"""Shared parts of the verbs filter and bind.
 
-Availability of this replica, nodes and GPUs with free capacity for pods without a gang.
+They are the availability of this replica, and nodes and GPUs with free capacity for pods without a gang.
 
-Filter checks the free capacity of all nodes, and bind checks one node again, because it may have changed since.
+Filter checks the free capacity of all nodes; bind checks one node again, because the capacity may have changed.
 """
 
 import time
@@ -26,7 +26,7 @@ from muster.resources.vector import Vector, add
 
 
 def counted(metric: Counter) -> Callable[[str, VerbReason | None], Counter]:
-    """Return the counters of calls by kind of pod and reason, each looked up once: prometheus_client takes a lock."""
+    """Return the counters of calls by kind of pod and reason; each is looked up once, because that takes a lock."""
 
     def counter(kind: str, reason: VerbReason | None) -> Counter:
         verdict, tag = (reason.verdict, reason.tag) if reason else (CallResult.PASSED, "")
@@ -36,16 +36,17 @@ def counted(metric: Counter) -> Callable[[str, VerbReason | None], Counter]:
 
 
 def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
-    """Return the reason why this replica cannot answer now: another one leads, or its caches are not filled yet."""
+    """Return the reason why this replica cannot answer now: another replica leads, or the caches are not filled yet."""
     if not active():
         return VerbReason.NOT_LEADING
     return None if cluster.synced else VerbReason.NOT_SYNCED
 
 
 def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
-    """Return the reason to refuse a pod without a gang: its queue takes nothing of its namespace. Its label may be new.
+    """Return the reason to refuse a pod without a gang because its queue accepts no pods of its namespace.
 
-    Without the namespace, which the watch may deliver later, this is uncertain.
+    The label of the namespace may be new. Without the namespace, which the watch may deliver later, the answer is
+    uncertain.
     """
     known, found = state.queues.get(queue), state.access.barrier(queue, namespace)
     if not found:
@@ -58,18 +59,18 @@ def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | 
 def nodes_with_capacity(
     state: PlannerState, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, VerbReason]:
-    """Return the columns (-1: an unknown node) that can take the pod, and the reason if none can."""
+    """Return the columns that can take the pod (-1 for an unknown node), and the reason if none can."""
     table = state.nodes
     claimed = dict(record.cls.needs.rows) if record else {}
     row = table.row_of(add(requests, claimed))
     wanted = np.flatnonzero(row)
     offered = table.allocatable[wanted][:, columns]
     free = offered - table.used[wanted][:, columns]
-    if claimed:  # kube-scheduler has checked nodes whose devices are not known here (yet)
+    if claimed:  # kube-scheduler has checked nodes whose devices are not known here yet
         devices = np.isin(wanted, [table.axis[name] for name in claimed if name in table.axis])
         free = np.where(devices[:, None] & (offered < row[wanted, None]), row[wanted, None], free)
     own = state.ledger.entries.get(record.uid) if record else None
-    if own is not None and (part := table.part_of(own.node, own.cls)) is not None:  # its binding is under way
+    if own is not None and (part := table.part_of(own.node, own.cls)) is not None:  # the pod's binding is in progress
         free[:, columns == part[0]] += part[1][wanted, None]
     here = columns >= 0
     fits: Mask = (free >= row[wanted, None]).all(axis=0) & here
@@ -87,7 +88,7 @@ def nodes_with_capacity(
 
 
 def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
-    """Return the amounts that a pod without a gang takes from its queue; of its claims, only those new to the queue."""
+    """Return the resources that a pod without a gang takes from its queue; only claims new to the queue count."""
     asked = record.cls.requests
     for claim in record.cls.needs.named:
         if queue not in state.ledger.device_users.get(claim.key, ()):
@@ -108,7 +109,7 @@ class SharedGpus:
         column, known = table.index.get(node), self._cluster.state.ledger.entries.get(record.uid)
         if share is None or column is None or record.node:
             return record.devices
-        if known is not None and known.node == node:  # its binding is under way
+        if known is not None and known.node == node:  # the pod's binding is in progress
             return known.devices
         unused, session = table.devices.unused_at(table.allocatable - table.used, table.axis, column), self._session()
         order = None if session is None else partial(session.hooks.gpu_order.call, record.cls, column)

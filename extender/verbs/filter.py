@@ -38,7 +38,7 @@ FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls"
 _names = cache(FILTER_NAMES.labels)
 _calls = counted(FILTERS)
 Answer = list[str] | VerbReason
-"""The given nodes that pass, or the reason why none does."""
+"""The given nodes that pass, or the reason why no node passes."""
 
 
 class Filter:
@@ -50,7 +50,7 @@ class Filter:
         self._wall_s = wall_s
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        """Return the given nodes that pass; any other node would count as a failed call in kube-scheduler."""
+        """Return the given nodes that pass; kube-scheduler treats any other node as a failed call."""
         nodes = args.node_names or []
         gang = gang_of(args.pod)
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
@@ -91,13 +91,13 @@ class Filter:
         return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Exclude nodes whose capacity is in the ledger, including reserved capacity. Bind may use the others."""
+        """Exclude nodes whose capacity is in the ledger, including reserved capacity. Bind may use the other nodes."""
         state = self._cluster.state
         table, meta, now = state.nodes, args.pod.metadata, self._wall_s()
         record = state.pods.get(meta.uid)
         requests, share = _asked(args.pod, record)
         queue = (record.queue if record else "") or DEFAULT_QUEUE
-        counted = meta.uid in state.ledger.entries  # its binding is under way
+        counted = meta.uid in state.ledger.entries  # the pod's binding is in progress
         if not counted and (barred := not_usable(state, queue, meta.namespace)):
             return barred
         asked = requests_of(state, record, queue) if record else requests
@@ -119,7 +119,7 @@ def _is_to_be_named(pod: Pod) -> bool:
 
 
 def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]:
-    """Return the amounts and the share of GPUs of a pod, cached by version."""
+    """Return the requests and the GPU share of a pod, cached by the pod's version."""
     if record is not None and record.resource_version == pod.metadata.resource_version:
         return record.cls.asked, record.cls.gpu
     return asked_of(pod.spec, pod.metadata.annotations if placed_by_muster(pod.spec) else None)
@@ -128,7 +128,7 @@ def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]
 def _gpus_fit(
     table: NodeTable, share: GpuShare | None, requests: Vector, columns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return the nodes with enough free capacity on single GPUs, for shares or for whole unshared GPUs."""
+    """Return the nodes with enough free capacity on single GPUs, for GPU shares or for whole GPUs."""
     free = table.allocatable - table.used
     unused = table.devices.unused(free, table.axis)
     if share is not None:

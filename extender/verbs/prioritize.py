@@ -16,7 +16,7 @@ MAX_PRIORITY = 10
 
 
 class Prioritize:
-    """Ranks nodes. `session` is the last planning cycle, whose plugins score them."""
+    """Ranks nodes. The prioritize verb; `session` is the last planning cycle, whose plugins score the nodes."""
 
     def __init__(self, cluster: Live, *, session: Callable[[], Session | None] = lambda: None) -> None:
         self._cluster = cluster
@@ -46,7 +46,7 @@ class Prioritize:
 
 
 def collapse(scores: Scores) -> Ranks:
-    """Return scores of any magnitude as ranks 0-10 in their order, which neighbouring scores may share; 10 is best."""
+    """Return scores of any magnitude as ranks 0-10 in the same order; 10 is best, and close scores may be equal."""
     levels, position = np.unique(scores, return_inverse=True)
     if len(levels) == 1:
         return np.zeros(len(scores), dtype=np.int64)
@@ -55,7 +55,7 @@ def collapse(scores: Scores) -> Ranks:
 
 
 def fullness(table: NodeTable, columns: Ranks) -> Scores:
-    """Return the used share of each node's scarcest resource, 0-1."""
+    """Return the used fraction of each node's scarcest resource, 0-1."""
     allocatable, used = table.allocatable[:, columns], table.used[:, columns]
     share: Scores = np.where(allocatable > 0, used / np.maximum(allocatable, 1), 0.0).max(axis=0, initial=0.0)
     return np.clip(share, 0.0, 1.0)

@@ -33,7 +33,7 @@ def prepare() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T]):
-    """A kind: its group, version and names in the API server, and the Struct that reads it."""
+    """A kind: its group, version and names in the API server, and the Struct that decodes it."""
 
     group: str
     version: str
@@ -43,7 +43,7 @@ class Resource(Generic[T]):
     namespaced: bool = True
 
     def __post_init__(self) -> None:
-        """Prepare the type during its import; see `prepare`."""
+        """Prepare the type when its module is imported; see `prepare`."""
         Decoder(self.type)
 
     @property
@@ -53,7 +53,7 @@ class Resource(Generic[T]):
 
     @property
     def full_name(self) -> str:
-        """The plural with its group, as in kubectl: `pods`, `jobs.batch.volcano.sh`."""
+        """The plural with the group, as in kubectl: `pods`, `jobs.batch.volcano.sh`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def reference(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Errors of fields: path, invalid value, and valid values. Validations collect all of them."""
+"""Errors of fields: path, invalid value, and valid values. A validation collects all errors."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -26,9 +26,9 @@ def brief(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One refused field; `message` describes the valid values, as a sentence without a full stop.
+    """Error of one refused field; `message` describes the valid values, as a sentence without a full stop.
 
-    ValueError without a message, because the user could not fix the field.
+    Raises ValueError without a message, because the user could not fix the field.
     """
 
     path: str
@@ -68,7 +68,7 @@ class Findings:
     warnings: list[str] = field(default_factory=list)
 
     def add(self, other: "Findings") -> None:
-        """Add all errors and warnings of another."""
+        """Add all errors and warnings of another result."""
         self.errors += other.errors
         self.warnings += other.warnings
 

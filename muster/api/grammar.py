@@ -49,5 +49,5 @@ def and_more(sentence: str, count: int) -> str:
 
 
 def also(sentence: str, more: str) -> str:
-    """Return a sentence, with `more` added unless that is empty."""
+    """Return a sentence, with `more` appended unless it is empty."""
     return f"{sentence}; {more}" if more else sentence

@@ -1,7 +1,7 @@
 """Merge patches (RFC 7386) from the difference between two objects.
 
-A minimal patch leaves other fields to their writers, and an empty one need not be sent. Pure, so that pure code can
-compute patches which other code sends.
+A minimal patch leaves other fields to their writers; an empty patch need not be sent. The code is pure, so that pure
+code can compute patches that other code sends.
 """
 
 from collections.abc import Mapping

@@ -4,24 +4,24 @@ from collections.abc import Mapping
 
 DOMAIN = "muster.dev"
 
-# Labels of users: opt in to a queue, shape for a framework, join a gang, order tasks, opt out.
+# Labels set by users: opt in to a queue, shape for a framework, join a gang, order tasks, opt out.
 QUEUE = f"{DOMAIN}/queue"
 FRAMEWORK = f"{DOMAIN}/framework"
 GANG = f"{DOMAIN}/gang"
 TASK_PRIORITY = f"{DOMAIN}/task-priority"
 MANAGED = f"{DOMAIN}/managed"  # "false": opt out
-# Label of nodes and root queues, and by Muster of PodGroups and Placements: their node pool (api.muster.pools).
+# Label of nodes and root queues, copied by Muster to PodGroups and Placements: their node pool (api.muster.pools).
 NODE_POOL = f"{DOMAIN}/node-pool"
 
-# Annotation of users on a Volcano Job: quirks of Volcano that it requests.
+# Annotation set by users on a Volcano Job: the quirks of Volcano that it requests.
 COMPAT = f"{DOMAIN}/compat"
 
-# Annotations of users: parameters of a gang.
+# Annotations set by users: parameters of a gang.
 MIN_MEMBER = f"{DOMAIN}/min-member"
 TOPOLOGY_REQUIRED = f"{DOMAIN}/topology-required"
 TOPOLOGY_PREFERRED = f"{DOMAIN}/topology-preferred"
-# The topology of the levels; and of a pod template: slices of consecutive ranks, each within one domain of a level, and
-# groups of pod sets (a leader and its workers) near to each other as a whole. docs/topology.md describes them.
+# The topology with these levels; for a pod template also slices of consecutive ranks, each in one domain of a level,
+# and groups of pod sets (a leader and its workers) that are placed close together. See docs/topology.md.
 TOPOLOGY = f"{DOMAIN}/topology"
 TOPOLOGY_NEAR_KEYS = (TOPOLOGY_REQUIRED, TOPOLOGY_PREFERRED)
 TOPOLOGY_SLICE_KEYS = (f"{DOMAIN}/topology-slice-required", f"{DOMAIN}/topology-slice-size")  # level and size
@@ -29,91 +29,93 @@ TOPOLOGY_LEVEL_KEYS = (*TOPOLOGY_NEAR_KEYS, TOPOLOGY_SLICE_KEYS[0])
 _TOPOLOGY_GROUP = f"{DOMAIN}/topology-group"
 TOPOLOGY_KEYS = (TOPOLOGY, *TOPOLOGY_NEAR_KEYS, *TOPOLOGY_SLICE_KEYS, _TOPOLOGY_GROUP)
 ELASTIC = f"{DOMAIN}/elastic"
-NUM_NODES = f"{DOMAIN}/num-nodes"  # of an elastic TrainJob: its number of nodes from now on
+NUM_NODES = f"{DOMAIN}/num-nodes"  # of an elastic TrainJob: its new number of nodes
 
-# Annotations of a Queue, which hold for the queues below it too, or of a PodGroup or its workload, which win. The mode
-# may be a label as well. docs/autoscaling.md describes them.
+# Annotations of a Queue, which also apply to the queues below it, or of a PodGroup or its workload, which take
+# precedence. The mode may also be a label. See docs/autoscaling.md.
 SCALE_UP = f"{DOMAIN}/scale-up"  # condition, provisioning-request or none
 SCALE_UP_CLASS = f"{DOMAIN}/scale-up-class"  # provisioningClassName
 SCALE_UP_PARAMETERS = f"{DOMAIN}/scale-up-parameters"  # of that class: "key=value,key=value"
 SCALE_UP_TIMEOUT = f"{DOMAIN}/scale-up-timeout"  # time of an autoscaler for one request, e.g. 10m
 SCALE_UP_KEYS = (SCALE_UP, SCALE_UP_CLASS, SCALE_UP_PARAMETERS, SCALE_UP_TIMEOUT)
 SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-completion; on pods it is Muster's note
-# Annotation of users on a workload, a PodGroup or a pod: its expected duration.
+# Annotation set by users on a workload, a PodGroup or a pod: its expected duration.
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
-PRIORITY_CLASS = f"{DOMAIN}/priority-class"  # of a TrainJob, when it is created: the PriorityClass of its pods
+PRIORITY_CLASS = f"{DOMAIN}/priority-class"  # of a TrainJob at its creation: the PriorityClass of its pods
 
-# Annotations of users on a workload or a PodGroup about spares (docs/faults.md), and what Muster writes on pods there.
-SPARES = f"{DOMAIN}/spares"  # nodes' worth of spare slots for members that a gang loses: "2" or "worker=2"
-BORROWS = f"{DOMAIN}/borrow-spares"  # "true": the gang may run on spares of others, and leaves them at once
-RUNS_ON_SPARE = f"{DOMAIN}/runs-on-spare"  # written by Muster on a pod on a spare of another gang: "true"
+# Annotations about spare slots (docs/faults.md): set by users on a workload or a PodGroup, and by Muster on pods on
+# spare slots.
+SPARES = f"{DOMAIN}/spares"  # number of nodes with spare slots for lost members: "2" or "worker=2"
+BORROWS = f"{DOMAIN}/borrow-spares"  # "true": the gang may run on spare slots of others, and leaves them at once
+RUNS_ON_SPARE = f"{DOMAIN}/runs-on-spare"  # written by Muster on a pod on a spare slot of another gang: "true"
 
 # Eviction notices, docs/preemption.md: time between a gang's notice and its eviction (on a workload, a PodGroup or a
 # pod; on a Queue the maximum); Muster's annotations and condition on the gang's pods; and the answer of a pod.
 EVICT_NOTICE = f"{DOMAIN}/evict-notice"  # a duration, e.g. 300s
-MAX_EVICT_NOTICE = f"{DOMAIN}/max-evict-notice"  # of a Queue, and of those below it
+MAX_EVICT_NOTICE = f"{DOMAIN}/max-evict-notice"  # of a Queue, and of the queues below it
 EVICT_AT = f"{DOMAIN}/evict-at"  # written by Muster: RFC 3339
 EVICT_FOR = f"{DOMAIN}/evict-for"  # written by Muster: the queue that gets the capacity
 EVICTION_NOTICE = f"{DOMAIN}/EvictionNotice"  # type of the condition
 CHECKPOINT = f"{DOMAIN}/checkpoint"  # "step=1200,at=2026-11-26T05:00:00Z", at any time
 EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
 
-# Who created a workload, as the API server knew the user: written by admission, never taken from the user.
+# The creator of a workload, as authenticated by the API server: written by admission, never copied from the object.
 CREATED_BY = f"{DOMAIN}/created-by"
 
-# Annotations of users on a Volcano Job or a TrainJob: the number of restarts for its own faults, and exit codes
-# that are none of those (docs/preemption.md).
+# Annotations set by users on a Volcano Job or a TrainJob: the number of restarts for its own faults, and exit codes
+# that do not count as such (docs/preemption.md).
 RESTART_BUDGET = f"{DOMAIN}/restart-budget"  # "5 in 1h"
 INFRASTRUCTURE_EXIT_CODES = f"{DOMAIN}/infrastructure-exit-codes"  # "75,85"
 
-# Annotations of users on a workload or a PodGroup: what becomes of the gang when its nodes fail (docs/faults.md).
+# Annotations set by users on a workload or a PodGroup: the policy for the gang when its nodes fail (docs/faults.md).
 ON_NODE_FAULT = f"{DOMAIN}/on-node-fault"  # wait, replace or restart
-NODE_FAULT_GRACE = f"{DOMAIN}/node-fault-grace"  # time for a node that does not answer, e.g. 30s
-AVOID_FAILED_NODE = f"{DOMAIN}/avoid-failed-node"  # time for which a node is left out where a member failed, e.g. 10m
+NODE_FAULT_GRACE = f"{DOMAIN}/node-fault-grace"  # time for a node that does not respond, e.g. 30s
+AVOID_FAILED_NODE = f"{DOMAIN}/avoid-failed-node"  # time for which a node is avoided where a member failed, e.g. 10m
 FAULT_KEYS = (ON_NODE_FAULT, NODE_FAULT_GRACE, AVOID_FAILED_NODE)
-GANG_KEYS = (EXPECTED_RUNTIME, SPARES, BORROWS, EVICT_NOTICE, *FAULT_KEYS)  # of a workload that its PodGroup has, too
+GANG_KEYS = (EXPECTED_RUNTIME, SPARES, BORROWS, EVICT_NOTICE, *FAULT_KEYS)  # of a workload, copied to its PodGroup
 OF_TRAIN_JOBS = (
     *GANG_KEYS,
     CREATED_BY,
     RESTART_BUDGET,
     INFRASTRUCTURE_EXIT_CODES,
-)  # of a TrainJob that its Job has, too
+)  # of a TrainJob, copied to its Job
 
-# Annotation of users on a Queue: the mode of gangs behind one that waits for capacity (strict, reserve or besteffort).
+# Annotation set by users on a Queue: the mode for gangs behind a gang that waits for capacity (strict, reserve or
+# besteffort).
 RESERVATIONS = f"{DOMAIN}/reservations"
 RESERVATION_MODES = ("strict", "reserve", "besteffort")
 
-# Annotations of a Queue: limits beyond its capability, for it and the queues below it together (docs/queues.md).
+# Annotations of a Queue: limits besides its capability, for the queue and its descendants together (docs/queues.md).
 MAX_PER_USER = f"{DOMAIN}/max-per-user"  # "nvidia.com/gpu=16,pods=100"
 MAX_BY_MODEL = f"{DOMAIN}/max-by-model"  # "H100=64,A100=128"
 WINDOWS = f"{DOMAIN}/limit-windows"  # "Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32; ..."
 BUDGET = f"{DOMAIN}/budget"  # "nvidia.com/gpu=10000h/month,nvidia.com/gpu=500h/day"
 BUDGET_MODE = f"{DOMAIN}/budget-mode"  # enforce or warn
 QUEUE_LIMIT_KEYS = (MAX_PER_USER, MAX_BY_MODEL, WINDOWS, BUDGET, BUDGET_MODE)
-USAGE = "muster-usage"  # ConfigMap in Muster's namespace: what queues have used, by the recorder of history
+USAGE = "muster-usage"  # ConfigMap in Muster's namespace: usage of queues, written by the history recorder
 
-# Annotations of users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
+# Annotations set by users on a pod without an owner that is one of several: its rank, their number, the host of rank 0.
 RANK = f"{DOMAIN}/rank"
 SIZE = f"{DOMAIN}/size"
 LEADER = f"{DOMAIN}/leader"
 
 # Written by Muster on pods.
 GATE = f"{DOMAIN}/gang"  # scheduling gate: waits until the gang has a placement
-QUEUE_ALLOCATION_GATE = "scheduling.volcano.sh/queue-allocation-gate"  # the same, for pods with this annotation
+QUEUE_ALLOCATION_GATE = "scheduling.volcano.sh/queue-allocation-gate"  # the same gate, for pods with this annotation
 GATES = frozenset({GATE, QUEUE_ALLOCATION_GATE})
 EPOCH = f"{DOMAIN}/epoch"  # annotation: the placement's epoch that pinned or bound this pod
 NODE = f"{DOMAIN}/node"  # annotation: the node that this pod is pinned to
 REVIEWED = f"{DOMAIN}/reviewed"  # label of a Volcano Job's pod: "true" if it was reviewed with the Job
 PLACEMENT = f"{DOMAIN}/placement"  # annotation of a PodGroup: the placement of a gang of one (api.muster.placement)
-WORKLOAD = f"{DOMAIN}/workload"  # annotation of a PodGroup: who made its owner (api.muster.gang)
-LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that it does not count yet (dependsOn)
+WORKLOAD = f"{DOMAIN}/workload"  # annotation of a PodGroup: the workload that created its owner (api.muster.gang)
+LATER_TASKS = f"{DOMAIN}/later-tasks"  # annotation of a PodGroup: tasks that do not count yet (dependsOn)
 GROUPED_TEMPLATES = f"{DOMAIN}/grouped-templates"  # annotation of a Volcano Job: settings of its pods
-NATIVE_GROUP = f"{DOMAIN}/native-group"  # annotation of a Job's pod template: "true" if its native PodGroup is its gang
+NATIVE_GROUP = f"{DOMAIN}/native-group"  # annotation of a pod template: "true" if the Job's native PodGroup is its gang
 INDIVISIBLE = f"{DOMAIN}/indivisible"  # in the planner: a gang whose pods may only be evicted together
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
 SCALE_UP_ATTEMPT = f"{DOMAIN}/scale-up-attempt"  # annotation of a ProvisioningRequest: its number for the gang
 # Written by `muster move` and `muster hold` on a workload.
-MOVED_TO = f"{DOMAIN}/moved-to"  # annotation: its queue since it was moved; it counts before the label of its pods
+MOVED_TO = f"{DOMAIN}/moved-to"  # annotation: its queue since the move; takes precedence over the label of its pods
 HELD_REPLICAS = f"{DOMAIN}/held-replicas"  # annotation: its replicas before it was held
 # Written by Muster on TrainJobs and on their objects.
 RUNTIME_VERSION = f"{DOMAIN}/runtime-version"  # annotation of a TrainJob: "<UID>/<resourceVersion>" at admission
@@ -123,8 +125,8 @@ RESUMED_AT = f"{DOMAIN}/resumed-at"  # annotation of a TrainJob's Job: time of i
 DELETE_AFTER = f"{DOMAIN}/delete-after"  # annotation: seconds after the TrainJob's end until its Job is deleted
 MESSAGE_PREFIX = "Muster: "  # prefix of messages that Muster writes into conditions of pods
 
-# Marker resources: a shared scheduler asks Muster only about pods that request them. A resource may stand in one entry
-# of an extender only, and there are two entries (filter and bind).
+# Marker resources: a shared scheduler calls Muster only for pods that request them. A resource may be in only one entry
+# of an extender, and there are two entries (filter and bind).
 MEMBER_MARKER = f"{DOMAIN}/member"
 BINDING_MARKER = f"{DOMAIN}/binding"
 MARKERS = frozenset({MEMBER_MARKER, BINDING_MARKER})
@@ -135,7 +137,7 @@ SCHEDULER = "muster"
 VOLCANO_SCHEDULER = "volcano"
 SCHEDULERS = frozenset({SCHEDULER, VOLCANO_SCHEDULER})
 SCHEDULER_LEASE = "muster-scheduler"
-EXTENDER_HOST = "muster-extender"  # the name in its certificate, whatever its address is
+EXTENDER_HOST = "muster-extender"  # the name in its certificate, independent of its address
 CONTROLLER_LEASE = "muster-controller"
 CONTROLLER_ACCOUNT = "muster-controller"  # its ServiceAccount, in the namespace where Muster is installed
 HISTORY_LEASE = "muster-history"
@@ -158,11 +160,11 @@ GROUP_NAME = "scheduling.k8s.io/group-name"
 COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 GPU_FRACTION = "gpu-fraction"  # KAI-Scheduler's: a part of one GPU, "0.5"
 GPU_SHARE_MEMORY = "gpu-memory"  # KAI-Scheduler's: memory of one GPU, in MiB
-GPU_NUM_DEVICES = "gpu-fraction-num-devices"  # KAI-Scheduler's: the same part of each of so many GPUs
+GPU_NUM_DEVICES = "gpu-fraction-num-devices"  # KAI-Scheduler's: the same fraction of each of this number of GPUs
 GPU_SHARE_KEYS = (GPU_FRACTION, GPU_SHARE_MEMORY, GPU_NUM_DEVICES)
-REVIEWED_FOR = frozenset({QUEUE_ALLOCATION_GATE, *GPU_SHARE_KEYS})  # annotations: the pod is reviewed for itself
-GPU_CONTAINER = "gpu-fraction-container-name"  # KAI-Scheduler's: the container that uses it, else the first
-GPU_PRODUCT = "nvidia.com/gpu.product"  # the same discovery's: with MIG devices as GPUs its name has "-MIG-"
+REVIEWED_FOR = frozenset({QUEUE_ALLOCATION_GATE, *GPU_SHARE_KEYS})  # annotations: the pod itself is reviewed
+GPU_CONTAINER = "gpu-fraction-container-name"  # KAI-Scheduler's: the container that uses it; otherwise the first
+GPU_PRODUCT = "nvidia.com/gpu.product"  # the same discovery's: with MIG devices as GPUs, the name has "-MIG-"
 MIG_PREFIX = "nvidia.com/mig-"  # resources of MIG devices: nvidia.com/mig-1g.5gb
 GPU_PER_DEVICE_MEMORY = "nvidia.com/gpu.memory"  # node label of NVIDIA's feature discovery: MiB of each GPU
 GPU_DEVICES_CHOSEN = "muster.dev/gpu-devices"  # on a bound pod: its GPUs by number, "0" or "0,3"
@@ -172,7 +174,7 @@ VOLCANO_GPU_NUMBER = "volcano.sh/gpu-number"  # a resource: GPUs that are not sh
 VOLCANO_PREDICATE_TIME = "volcano.sh/predicate-time"  # on a bound pod: time of the choice, in ns
 VOLCANO_GPU_INDEX = "volcano.sh/gpu-index"  # on a bound pod: the GPU that Volcano's device plugin gives it
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
-INDEPENDENT = f"{DOMAIN}/independent-pods"  # on a PodGroup that the controller makes: its pods are gangs of one
+INDEPENDENT = f"{DOMAIN}/independent-pods"  # on a PodGroup that the controller creates: its pods are gangs of one
 VOLCANO_GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 TASK_INDEX = "volcano.sh/task-index"
 TASK_SPEC = "volcano.sh/task-spec"
@@ -195,7 +197,7 @@ QUEUE_KEYS = frozenset({
 })  # fmt: skip
 QUEUE_LOCKED = f"{DOMAIN}/queue-locked"  # label of a namespace: "true" restricts its workloads to its queue
 PARTITION_ID = "volcano.sh/partition-id"
-SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"  # annotation of a PodGroup: its longest wait, as in Go
+SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"  # annotation of a PodGroup: its maximum wait, as in Go
 HIERARCHY = "volcano.sh/hierarchy"  # annotation of a Queue: its path in the tree, "root/a/b"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"  # the weight of each queue on that path, "1/2/8"
 JOB_VERSION = "volcano.sh/job-version"
@@ -203,8 +205,8 @@ TEMPLATE_UID = "volcano.sh/template-uid"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
-# Kueue's names: of plain pods that start together, the label with the name of their group, and their number; and
-# annotations of a pod template about its pods' topology.
+# Kueue's names: on plain pods that start together, the label with the name of their group, and their number; on a pod
+# template, annotations about the topology of its pods.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
@@ -227,8 +229,8 @@ REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label of a JobSet's 
 KAI_TOPOLOGY = "kai.scheduler/topology"
 KAI_NEAR_KEYS = (f"{KAI_TOPOLOGY}-required-placement", f"{KAI_TOPOLOGY}-preferred-placement")
 KAI_MIN_MEMBER = "kai.scheduler/batch-min-member"
-MIN_MEMBER_KEYS = (MIN_MEMBER, VOLCANO_GROUP_MIN_MEMBER, KAI_MIN_MEMBER)  # of a workload or pod; the first counts
-GANG_TOPOLOGY_KEYS = (TOPOLOGY, *TOPOLOGY_NEAR_KEYS, *KAI_NEAR_KEYS)  # of a workload that its PodGroup has, too
+MIN_MEMBER_KEYS = (MIN_MEMBER, VOLCANO_GROUP_MIN_MEMBER, KAI_MIN_MEMBER)  # of a workload or pod; the first one counts
+GANG_TOPOLOGY_KEYS = (TOPOLOGY, *TOPOLOGY_NEAR_KEYS, *KAI_NEAR_KEYS)  # of a workload, copied to its PodGroup
 
 # Autoscalers' names.
 PODS_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -244,9 +246,9 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 HOSTNAME = "kubernetes.io/hostname"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
-# Labels and annotations of a pod that determine its charge: its queue, gang and slot, whether it may be evicted, its
-# part of GPUs, and which. On a bound pod they stay, as the policy muster-pods has it. Kubernetes' (COMPLETION_INDEX
-# and POD_INDEX) are not among them, as pods of others have them too; the planner keeps the slot of a bound pod.
+# Labels and annotations of a pod that determine its charge: its queue, gang and slot, its evictability, its GPU
+# fraction and its GPUs. The policy muster-pods keeps them unchanged on a bound pod. Kubernetes' COMPLETION_INDEX and
+# POD_INDEX are excluded, because foreign pods have them too; the planner stores the slot of a bound pod.
 CHARGED = frozenset(
     {
         *(QUEUE, QUEUE_NAME, VOLCANO_QUEUE),

@@ -7,7 +7,7 @@ from muster.api.limits import whole_number
 
 
 def ranges(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the first and last number of each range; parts that cannot be read are left out."""
+    """Yield the first and last number of each range; unreadable parts are left out."""
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         low, high = whole_number(first), whole_number(last or first)
@@ -16,7 +16,7 @@ def ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def numbers(text: str, below: int) -> Iterator[int]:
-    """Yield the numbers of ascending ranges, each once, so that a long text costs no more than the limit `below`."""
+    """Yield the numbers of ascending ranges, each once; a long text costs no more than the limit `below`."""
     following = 0
     for low, high in ranges(text):
         yield from range(max(low, following), min(high + 1, below))

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Return a JSON object unchanged, and an empty object for anything else."""
+    """Return a JSON object unchanged; for any other value, an empty object."""
     return value if isinstance(value, dict) else {}
 
 

@@ -26,7 +26,7 @@ _ENVELOPE = {
     "metadata": {"type": "object"},
 }
 _STRUCTURE: Final = frozenset({"description", "properties", "items", "additionalProperties", "title", "example"})
-"""Members of a schema node that contain other nodes, or have no effect."""
+"""Fields of a schema node that contain other nodes or have no effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def kind_schemas(embedded: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def manifests(core: Mapping[str, Any]) -> dict[str, str]:
-    """Return the CRDs as files (charts/muster/files/crds): name → text."""
+    """Return the CRD files (charts/muster/files/crds), as texts by name."""
     schemas = kind_schemas(embedded_schemas(core))
     return {
         f"{definition.resource.full_name}.yaml": HEADER
@@ -90,7 +90,7 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
     """Return the CustomResourceDefinition of one kind."""
     resource = definition.resource
     names: dict[str, Any] = {
-        "categories": ["muster"],  # so that `kubectl get muster` shows them all
+        "categories": ["muster"],  # so that `kubectl get muster` shows all kinds
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
         "plural": resource.plural,
@@ -105,7 +105,7 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
         "subresources": {"status": {}} if definition.status_subresource else {},
         "schema": {"openAPIV3Schema": schema},
     }
-    if definition.columns:  # without any, kubectl shows the age
+    if definition.columns:  # without columns, kubectl shows the age
         version["additionalPrinterColumns"] = definition.columns
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -148,7 +148,7 @@ _SEPARATOR = "|---|---|---|---|\n"
 
 def reference() -> str:
     """Return the text of docs/api.md: each kind with all its fields."""
-    # A template's own fields are Kubernetes' business; here they are one row.
+    # The fields of a template belong to Kubernetes, so they take one row.
     schemas = kind_schemas({name: {"type": name} for name in ROOTS} | PLAIN)
     tables: dict[str, str] = {}
     sections = []

@@ -29,14 +29,14 @@ _CORE = (
 ROOTS = {"JobTemplateSpec": "io.k8s.api.batch.v1.JobTemplateSpec"} | {
     name: f"io.k8s.api.core.v1.{name}" for name in _CORE
 }
-"""Schemas that wire types name by `x-muster-schema` → their names in the API server."""
+"""Maps a schema that wire types name by `x-muster-schema` to its name in the API server."""
 PLAIN: dict[str, Schema] = {"IntOrString": INT_OR_STRING}
-"""The same for schemas without a definition."""
+"""Maps the name of a schema without a definition to the schema."""
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _REPLACED: dict[str, Schema] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": INT_OR_STRING,
-    # Only these parts of a template's metadata have an effect; the rest belongs to objects that exist.
+    # Only these parts of a template's metadata have an effect; other parts belong to existing objects.
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {
         "type": "object",
         "properties": {
@@ -56,7 +56,7 @@ _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "boolean": False}
 
 
 def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of an OpenAPI v3 document of batch/v1 (core/v1 included) that core.json keeps."""
+    """Return the part of an OpenAPI v3 document of batch/v1 (including core/v1) that core.json contains."""
     source = document["components"]["schemas"]
     found: dict[str, Schema] = {}
     waiting = list(ROOTS.values())

@@ -1,8 +1,8 @@
 """Conversion of msgspec's JSON schema into the structural schema of a CustomResourceDefinition.
 
-Differences: no `$ref`, no `null` (an optional field is left out), every node has a type, and unknown fields are dropped
-unless the schema says otherwise. Defaults that are the type's zero are left out, so that objects stay as their authors
-wrote them. If the API server should set a zero, the overlay of the type has it.
+Defaults that equal the type's zero value are left out, so that objects stay as their authors wrote them. If the API
+server should set a zero value, the overlay of the type has this default. If the API server should set a zero, the
+overlay of the type has it.
 """
 
 import ast
@@ -41,7 +41,7 @@ def definitions_of(
 
 
 def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return wire name → docstring of the field in the class body."""
+    """Return the docstring of each field in the class body, by wire name."""
     wire_names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
     body = ast.parse(dedent(inspect.getsource(struct))).body[0]
     if not isinstance(body, ast.ClassDef):  # pragma: no cover - inspect gives the class statement

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class LoopIterator(Iterator[R], Generic[R]):
-    """The items of a watch or an asynchronous generator of the loop, for a thread that waits for each."""
+    """Items of a watch or an asynchronous generator of the loop, for a thread that waits for each item."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Any, where: str) -> None:
         self._loop = loop
@@ -32,8 +32,8 @@ class LoopIterator(Iterator[R], Generic[R]):
         return found[0]
 
     def close(self) -> None:
-        """Close it and cancel its current wait. A watch may be closed from any thread, and repeatedly."""
-        with suppress(Unreachable):  # the loop has ended, and it with it
+        """Close the iterator and cancel its current wait. A watch may be closed from any thread, and repeatedly."""
+        with suppress(Unreachable):  # the loop has ended, and the iterator with it
             wait_for(self._loop, self._source.aclose(), self._where)
 
     async def _step(self) -> list[R]:
@@ -45,7 +45,7 @@ class LoopIterator(Iterator[R], Generic[R]):
 def _blocking(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["Client", P], R]:
-    """Return the call for a thread, which waits for the result."""
+    """Convert a call for threads, which wait for its result."""
 
     @wraps(call)
     def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,7 +57,7 @@ def _blocking(
 def _stepwise(
     call: Callable[Concatenate[LoopClient, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[R]]:
-    """Return the call for a thread, which iterates over the items; the request is sent with the first item."""
+    """Convert a call for threads, which iterate over the items; the request is sent with the first item."""
 
     @wraps(call)
     def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> LoopIterator[R]:
@@ -70,7 +70,7 @@ def _stepwise(
 def _opening(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[tuple[str, R]]]:
-    """Return the call for a thread, which iterates over the events; the stream is open when the call returns."""
+    """Convert a call for threads, which iterate over the events; the stream is open when the call returns."""
     opened = _blocking(call)
 
     @wraps(call)
@@ -81,7 +81,7 @@ def _opening(
 
 
 class Client:
-    """Every call of `LoopClient` under the same name, for threads: the caller waits while `loop` does it.
+    """Every call of `LoopClient` under the same name, for threads, which wait while `loop` executes the call.
 
     Without a `loop`, it uses a loop that all clients of the process share, in a separate thread. It may be created
     before the process forks. A call on the loop's own thread would deadlock, so it raises a RuntimeError. `on_warning`
@@ -108,15 +108,15 @@ class Client:
     ) -> None:
         self.server = config.server
         self.namespace = config.namespace
-        """The namespace of the kubeconfig's context, else "default"."""
+        """The namespace of the kubeconfig's context, otherwise "default"."""
         self._make = partial(LoopClient, config, **options)
         self._given = loop
         self._made: dict[asyncio.AbstractEventLoop, LoopClient] = {}
-        """Clients by loop; loops that this process does not run belong to the process that it was forked from."""
+        """Maps a loop to its client; loops that this process does not run belong to the process that was forked."""
 
     @classmethod
     def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[ClientOptions]) -> "Client":
-        """Return a client for this kubeconfig; "" means in-cluster, None in-cluster or else the user's default."""
+        """Return a client for this kubeconfig; "" means in-cluster, None in-cluster or the user's default."""
         return cls(load_config(kubeconfig), **options)
 
     @property
@@ -126,12 +126,12 @@ class Client:
 
     @property
     def on_loop(self) -> LoopClient:
-        """The same client, over the same connections, for code that runs on `loop` itself."""
+        """The client with the same connections for code that runs on `loop` itself."""
         loop = self.loop
         return self._made.get(loop) or self._made.setdefault(loop, self._make())
 
     def server_time_s(self) -> float | None:
-        """Return the API server's clock, in seconds since the epoch, give or take one; None before any answer."""
+        """Return the API server's clock, in seconds since the epoch, exact to a second; None before any response."""
         return self.on_loop.server_time_s()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""JSON ↔ wire types: one decoder per kind, lists that tolerate unreadable objects, and plain data for writing."""
+"""Conversion between JSON and wire types: decoders, lists that tolerate unreadable objects, and plain data."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 UNDECODABLE = Counter(
     "muster_kube_undecodable_total",
-    "Objects in lists and watches that were left out because they are unreadable or exceed a budget.",
+    "Objects in lists and watches that were left out because they are unreadable or exceed a memory limit.",
     ["resource"],
 )
 UNREADABLE = (msgspec.DecodeError, RecursionError)
@@ -28,7 +28,7 @@ UNREADABLE = (msgspec.DecodeError, RecursionError)
 _MOST_REPORTED = 10_000
 _BETWEEN = rb'[^"{}\[\]]{0,65536}+'
 _BODY = rb'[^"\\]{0,65536}+(?:\\.[^"\\]{0,64}+){0,2048}+(?:(")(\s{0,64}+:)?' + _BETWEEN + rb")?+"
-"""Matches a string up to its end (with a colon if it is a key), or up to a length, because the GIL is held
+"""Pattern of a string up to its end (with a colon if it is a key), or up to a length, because the GIL is held
 meanwhile."""
 _TOKEN = re.compile(rb'"' + _BODY + rb"|[{}\[\]]" + _BETWEEN + rb"|" + _BETWEEN, re.DOTALL)
 _REST = re.compile(_BODY, re.DOTALL)
@@ -53,11 +53,11 @@ class Identity(NamedTuple):
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _reported: set[tuple[str, Identity]] = set()
-"""Kinds and versions of left-out objects, so that each is reported only once."""
+"""Kinds and versions of left-out objects that have been reported, because each is reported only once."""
 
 
 class _Name(msgspec.Struct, rename="camel", gc=False):
-    """The metadata that identify an object; the rest is skipped, in about two milliseconds per megabyte."""
+    """The metadata that identify an object; other data are skipped, in about two milliseconds per megabyte."""
 
     namespace: str = ""
     name: str = ""
@@ -97,7 +97,7 @@ class ListPage(Generic[T]):
     ) -> None:
         self.metadata = metadata
         self.size_bytes = size_bytes
-        """The raw bytes from the wire."""
+        """Size of the raw response in bytes."""
         self.left_out = list(left_out)
         self._res = res
         self._items = items
@@ -106,21 +106,21 @@ class ListPage(Generic[T]):
     def read(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
         """Read a response.
 
-        Msgspec.DecodeError if it is not a list, RecursionError if an object is nested too deeply.
+        Raises msgspec.DecodeError if it is not a list, RecursionError if an object is nested too deeply.
         """
         content = _raw_lists.decode(body)
         return cls(res, content.metadata, content.items or [], len(body))
 
     @classmethod
     def cut(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
-        """Read a response with objects of any depth; takes about 0.3 s per megabyte, so do not call it on a loop."""
+        """Parse a response with objects of any depth; takes about 0.3 s per megabyte, so do not call it on a loop."""
         outer = dict(parts(body))
         metadata = decoder(ListMeta).decode(outer.get(b"metadata", b""))
         items = [msgspec.Raw(value) for _, value in parts(outer.get(b"items", b""))]
         return cls(res, metadata, items, len(body))
 
     def __len__(self) -> int:
-        """Count its objects, including undecodable ones."""
+        """Return the number of objects, including undecodable ones."""
         return len(self._items)
 
     def __iter__(self) -> Iterator[T]:
@@ -203,7 +203,7 @@ def identity(data: bytes | memoryview, error: Exception | None = None) -> Identi
 
 
 def text(value: bytes) -> str:
-    """Decode a JSON string; empty for anything else."""
+    """Return the value of a JSON string; empty for any other value."""
     try:
         return msgspec.json.decode(value, type=str)
     except UNREADABLE:
@@ -217,7 +217,7 @@ def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> st
             _reported.clear()
         _reported.add((res.plural, which))
         UNDECODABLE.labels(res.plural).inc()
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        why = "the object is nested too deeply" if isinstance(error, RecursionError) else str(error)
         name = which.key or f"an object of kind {res.kind}"
         log.warning("object left out", resource=res.plural, why=why, name=name)
     return which.key

@@ -1,8 +1,8 @@
 """Address and credentials of the API server, from a kubeconfig file or a pod's service account.
 
 The `kubernetes` package reads both, including multiple files, exec plugins, logins and proxies. This module converts
-the result into a small `ClientConfig`, and errors into sentences. These only quote names from a kubeconfig, because the
-package's own errors may quote whole entries with secrets.
+the result into a small `ClientConfig`, and errors into sentences. The sentences only quote names from a kubeconfig,
+because the package's own errors may quote whole entries with secrets.
 """
 
 import os
@@ -41,7 +41,7 @@ _loading = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """The way to an API server.
+    """Address and credentials for an API server.
 
     `authorization` returns the value of the Authorization header for the next request, and may read a file or run a
     program; without it, there is no header. Certificates are read once, when the configuration is loaded.
@@ -75,7 +75,7 @@ class ClientOptions(TypedDict, total=False):
 def load_config(kubeconfig: Path | str | None = None) -> ClientConfig:
     """Read a kubeconfig.
 
-    "" means the pod's service account, None means the latter if it exists, or else the default.
+    "" means the pod's service account; None means the service account if it exists, otherwise the default.
     """
     in_cluster = kubeconfig == "" or (kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ)
     files = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
@@ -125,7 +125,7 @@ class _KubeconfigEntry(msgspec.Struct):
 
 
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
-    """The structure of a kubeconfig, for the parts where the package's errors might quote a secret."""
+    """Structure of a kubeconfig, for the parts in which errors of the package might quote a secret."""
 
     contexts: list[_KubeconfigEntry]
     clusters: list[_KubeconfigEntry]
@@ -180,21 +180,21 @@ def _of_files(files: str) -> ClientConfig:
 
 
 def _merged(files: str) -> KubeConfigMerger:
-    """Return the files as one, as the package merges them."""
+    """Return the files merged into one, as by the package."""
     try:
         merger = KubeConfigMerger(files)
     except OSError:
         raise
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f"{mark.name} is no YAML, see line {mark.line + 1}" if mark else "it is no YAML"
+        where = f"{mark.name} is not YAML, see line {mark.line + 1}" if mark else "the file is not YAML"
         raise _UnusableError(where) from None
     except Exception:  # noqa: BLE001 - the package's errors about unexpected content may quote it
         raise _UnusableError(
             "each file should be a mapping whose `contexts`, `clusters` and `users` are lists of entries with a name"
         ) from None
     if merger.config is None:
-        raise _UnusableError("there is no such file")
+        raise _UnusableError("the file does not exist")
     return merger
 
 
@@ -204,12 +204,12 @@ def _context(merger: KubeConfigMerger) -> _Context:
     try:
         return msgspec.convert(content | lists, _Kubeconfig).context()
     except msgspec.ValidationError as error:
-        raise _UnusableError(f"it does not have the shape of a kubeconfig: {error}") from None
+        raise _UnusableError(f"the file does not have the shape of a kubeconfig: {error}") from None
 
 
 @contextmanager
 def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
-    """Load it with the package; keys and certificates are in files until this context ends."""
+    """Load the configuration with the package; keys and certificates are in files until this context ends."""
     found = Configuration()
     with _loading, tempfile.TemporaryDirectory() as folder:
         try:
@@ -223,7 +223,9 @@ def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             missing = isinstance(error, ConfigException) and str(error).startswith("File does not exist")
-            raise _UnusableError(str(error) if missing else f"it cannot be read ({type(error).__name__})") from None
+            raise _UnusableError(
+                str(error) if missing else f"the file cannot be read ({type(error).__name__})"
+            ) from None
         yield found
 
 
@@ -234,7 +236,7 @@ def _reload(merger: KubeConfigMerger) -> str | None:
 
 
 def _header(found: Any) -> str | None:
-    """Return the header from the package, which re-reads a pod's token and re-runs exec plugins in time."""
+    """Return the header from the package, which reads a pod's token and runs exec plugins again in time."""
     header: str | None = found.get_api_key_with_prefix(_TOKEN)
     return header
 
@@ -266,7 +268,7 @@ def _tls(found: Any) -> ssl.SSLContext | None:
 
 
 def _proxy(url: str) -> str:
-    """Check that aiohttp can use a proxy; its URL may hold a password, so no error shows it."""
+    """Check that aiohttp can use a proxy; no error shows its URL, which may contain a password."""
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         kind = parts.scheme if "://" in url else "without a scheme"
@@ -278,7 +280,7 @@ def _proxy(url: str) -> str:
 
 
 class _Credentials:
-    """The Authorization header; the last value is kept while it cannot be renewed. Thread-safe."""
+    """The Authorization header; its last value is kept while it cannot be renewed. Thread-safe."""
 
     def __init__(self, header: str, ask: Callable[[], str | None]) -> None:
         self._header = header.strip()
@@ -290,5 +292,5 @@ class _Credentials:
             try:
                 self._header = (self._ask() or self._header).strip()
             except Exception as error:  # noqa: BLE001 - the package's message may quote a secret, so only its type is reported
-                log.warning("credentials not renewed, the previous ones stay", why=type(error).__name__)
+                log.warning("credentials not renewed; the previous ones stay", why=type(error).__name__)
             return self._header

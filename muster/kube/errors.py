@@ -1,4 +1,4 @@
-"""The errors of requests to an API server, its warnings, and the wait before another attempt."""
+"""Errors of requests to an API server, warnings in its responses, and the wait before another attempt."""
 
 # ruff: noqa: N818 - the names are the API server's own names for these responses
 
@@ -13,7 +13,8 @@ from muster.api.kubernetes.meta import Status
 _OVER_QUOTA = "exceeded quota"
 _NAMESPACE_ENDS = "NamespaceTerminating"
 _SILENT = re.compile(r'failed calling webhook "([^"]+)"')
-"""The API server's message about a webhook that did not respond (a refusal contains "denied the request")."""
+"""Pattern of the API server's message about a webhook that did not respond (a refusal contains "denied the
+request")."""
 
 
 class ConfigurationError(Exception):
@@ -21,7 +22,7 @@ class ConfigurationError(Exception):
 
 
 class APIError(Exception):
-    """A request that did not succeed.
+    """Base of the errors of a request that did not succeed.
 
     `status` is the HTTP code (0 without a response), `reason` and `message` come from the API server, and `where` is
     the request. `retry_after_s` is the requested pause, and `details` contains the causes by field.
@@ -63,9 +64,9 @@ class TooLarge(Undecodable):
 
 
 class Refused(APIError):
-    """4xx: the API server, a policy, a quota or a webhook does not accept the object.
+    """4xx: the API server, a policy, a quota or a webhook refuses the object.
 
-    Itself 413: the object is too large.
+    The class itself is also used for 413: the object is too large.
     """
 
 
@@ -78,7 +79,7 @@ class Unauthorized(APIError):
 
 
 class Forbidden(Refused):
-    """403: the caller has no right to do that."""
+    """403: the caller does not have the required right."""
 
 
 class NamespaceEnds(APIError):
@@ -138,13 +139,13 @@ _BY_STATUS: dict[int, type[APIError]] = {
 }
 _SERVER_ERROR = 500
 _SHOWN_CHARS = 500
-# 299 - "what is wrong"; the text is quoted.
+# for example 299 - "what is wrong"; the text is quoted
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 
 
 def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | None = None) -> APIError:
-    """Create the error for a response; a body that is not a Status (e.g. from a proxy) becomes the message."""
+    """Return the error for a response; a body that is not a Status (e.g. from a proxy) becomes the message."""
     try:
         answer = msgspec.json.decode(body, type=Status)
     except (msgspec.DecodeError, RecursionError):
@@ -157,7 +158,7 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
     if kind is Forbidden and any(cause.get("reason") == _NAMESPACE_ENDS for cause in causes):
         kind = NamespaceEnds
     if kind is Invalid and any(cause.get("field") == "metadata.uid" for cause in causes):
-        kind = Conflict  # a patch with another object's UID: for the API server it changes an immutable field
+        kind = Conflict  # a patch with another object's UID: for the API server, this changes an immutable field
     return kind(
         answer.message,
         status=code,

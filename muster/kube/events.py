@@ -1,7 +1,7 @@
 """Recorder of core/v1 Events, which `kubectl describe` and `kubectl get events` show.
 
-Recording never blocks and never fails the caller: events wait in a bounded queue for a thread that writes them. An
-event that repeats is one object whose count grows.
+Recording never blocks and never fails for the caller: events wait in a bounded queue for a thread that writes them. A
+repeated event is one object whose count grows.
 """
 
 import platform
@@ -50,7 +50,7 @@ class _Key(NamedTuple):
 
 
 class _Pending(msgspec.Struct, gc=False):
-    """A pending event with `times` occurrences, the last at `last_s` (seconds since the epoch)."""
+    """A pending event that occurred `times` times, last at `last_s` (seconds since the epoch)."""
 
     api_version: str
     resource_version: str
@@ -60,7 +60,7 @@ class _Pending(msgspec.Struct, gc=False):
 
 
 class EventWriter:
-    """Writes events in the name of `component`. `wall_s` gives seconds since the epoch."""
+    """Writer of Events in the name of `component`. The function `wall_s` returns seconds since the epoch."""
 
     def __init__(self, client: Client, component: str, *, wall_s: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -76,7 +76,7 @@ class EventWriter:
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
-        """Queue an event of `obj`, whose kind must be set."""
+        """Queue an event about `obj`, whose kind must be set."""
         meta, now = obj.metadata, self._wall_s()
         message = message[:_MAX_MESSAGE_CHARS]
         key = _Key(meta.namespace, obj.kind, meta.name, meta.uid, type, reason, message)
@@ -92,16 +92,16 @@ class EventWriter:
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything noted so far is written; False if that takes longer."""
+        """Wait until all queued events are written; return False after the timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._pending and not self._writing, timeout_s)
 
     def start(self) -> None:
-        """Start the thread that writes, beginning with the events noted before."""
+        """Start the thread that writes events, including those that were queued before."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write the events for a moment more, and end the thread."""
+        """Write remaining events for a moment, then end the thread."""
         if self._thread.ident is not None:
             self.flush(_STOP_FLUSH_S)
         with self._changed:
@@ -121,7 +121,7 @@ class EventWriter:
             try:
                 self._deliver(key, pending)
             except Exception:
-                # Whatever is wrong with one event must not keep all others from being written.
+                # An error in one event must not prevent the others from being written.
                 EVENTS_DROPPED.labels("not written").inc()
                 log.exception(
                     "event dropped because of an unexpected error", object=f"{key.kind} {key.namespace}/{key.name}"

@@ -1,9 +1,10 @@
-"""Leader election with a Lease, so that at most one holder acts at a time; and followers of a lease.
+"""Leader election with a Lease, so that at most one holder acts at a time, and followers of a lease.
 
-A holder renews every `retry_period_s`, and stops acting if it could not renew for `renew_deadline_s`, counted from when
-it *sent* its last successful renewal. Others take the lease when they have *seen* it unchanged for `lease_duration_s`,
-which is longer. So the holder stops first, even if a request or its response is lost. Wall clocks are not compared, and
-`leading` is computed from the monotonic clock each time: a process that was frozen past its deadline no longer acts.
+A holder renews the lease every `retry_period_s`, and stops acting if it could not renew for `renew_deadline_s` since it
+*sent* its last successful renewal. Other candidates take the lease when they have *seen* it unchanged for
+`lease_duration_s`, which is longer. Therefore the holder stops first, even if a request or its response is lost. Wall
+clocks are not compared, and `leading` is computed from the monotonic clock at each call: a process that was suspended
+past its deadline no longer acts.
 """
 
 import random as _random
@@ -26,7 +27,7 @@ log = structlog.get_logger(__name__)
 LEADING = Gauge("muster_kube_leading", "1 while this process holds the lease.", ["lease"])
 _JITTER = 0.2
 _FOLLOWER_DELAY_S = 2.0
-"""The leader renews this often, so a follower notices it soon after an outage."""
+"""Interval of the leader's renewals, so that a follower notices the leader soon after an outage."""
 
 
 class Elector:
@@ -82,12 +83,12 @@ class Elector:
         return renewed_at is not None and self._monotonic_s() - renewed_at < self._renew_deadline_s
 
     def start(self) -> None:
-        """Start to take part in the election."""
+        """Start the candidate's thread."""
         LEADING.labels(self._name).set_function(lambda: self.leading)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop; a held lease is released, so that other candidates need not wait for its expiry."""
+        """Stop the candidate; a held lease is released, so that other candidates need not wait for its expiry."""
         self._stopping.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(self._renew_deadline_s)
@@ -132,7 +133,9 @@ class Elector:
                 return "another"
             self._write(lease, self._record(lease.spec))
         except APIError as error:
-            if isinstance(error, AlreadyExists | Conflict) and not self.leading:  # two stood for it at once: no trouble
+            if (
+                isinstance(error, AlreadyExists | Conflict) and not self.leading
+            ):  # two candidates tried at the same time
                 log.info("another candidate acquired it first", lease=self._name)
             else:
                 log.warning(
@@ -200,11 +203,11 @@ class Elector:
                 now = meta.format_time(time.time(), micros=True)
                 self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
         except APIError as error:
-            log.warning("lease not released, others wait until it expires", lease=self._name, why=str(error))
+            log.warning("lease not released; other candidates wait until it expires", lease=self._name, why=str(error))
 
 
 class LeaseFollower:
-    """Follows another process's lease; `active` while a holder with this `identity_prefix` renews in time.
+    """Follower of another process's lease; `active` while a holder with this `identity_prefix` renews in time.
 
     The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. All
     times are of this process's clock. A lease that existed at the start only counts from its next renewal, because the
@@ -238,11 +241,11 @@ class LeaseFollower:
         return self._monotonic_s() < self._active_until
 
     def start(self) -> None:
-        """Start to follow; inactive until the leader has renewed once."""
+        """Start to follow the lease; the follower is inactive until the leader has renewed once."""
         self._reflector.start()
 
     def stop(self) -> None:
-        """Stop following; inactive from now on."""
+        """Stop following the lease; the follower is inactive from now on."""
         self._reflector.stop()
         self._active_until = float("-inf")
 

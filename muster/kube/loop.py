@@ -1,4 +1,4 @@
-"""The event loop on which a process talks to its API servers, and how threads wait for it.
+"""The event loop on which a process calls its API servers, and how threads wait for it.
 
 There is one loop per process, in a separate thread, created on first use. A fork does not copy the thread, so the child
 creates its own.
@@ -24,17 +24,17 @@ _STOP_S = 2.0
 ENDED = "Ended"
 """Reason of the error of a call whose loop ends with the process."""
 _POLL_S = 1.0
-"""Interval at which a waiting caller checks whether the loop has ended."""
+"""Interval at which a waiting caller checks if the loop has ended."""
 _SLICE_S = 0.002
 _SWITCH_S = 0.001
-"""Longest time that a computing thread holds the interpreter; Python's default is five times as long.
+"""Maximum time for which a computing thread holds the interpreter; Python's default is five times as long.
 
-A thread's call needs the interpreter in the loop's thread three or four times, and waits for it each time. While the
+A thread's call needs the interpreter three or four times in the loop's thread, and waits for it each time. While the
 planner computes, these waits would also delay kube-scheduler.
 """
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""Loops by process. Loops of parent processes are kept, because closing one would break the parent's waits, which use
-the same descriptors."""
+"""Loops by the id of their process. Loops of parent processes are kept, because closing one would break the parent's
+waits, which use the same descriptors."""
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
@@ -98,7 +98,7 @@ def refuse_to_wait_on(loop: asyncio.AbstractEventLoop, what: str) -> None:
 def wait_for(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T], where: str) -> T:
     """Run a coroutine on the loop and return its result; an interrupted caller cancels it.
 
-    RuntimeError on the loop's own thread, `Unreachable` if the loop ends first.
+    Raises RuntimeError on the loop's own thread, and `Unreachable` if the loop ends first.
     """
     try:
         refuse_to_wait_on(loop, where)
@@ -124,7 +124,7 @@ def _ended(where: str) -> Unreachable:
 
 
 class TimeSlice:
-    """Makes long work on a loop yield every two milliseconds, because urgent calls run there too."""
+    """Time slice of long work on a loop, which yields every two milliseconds because urgent calls run there too."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()

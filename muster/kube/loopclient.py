@@ -23,12 +23,12 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
-# Longer than the API server's own retries of an eviction.
+# longer than the API server's own retries of an eviction
 _EVICT_S = 15.0
 
 
 class LoopClient(Reads):
-    """Typed access to one API server: the calls of `Reads`, and calls that write. Used on one loop."""
+    """Typed access to one API server: the calls of `Reads`, and calls that write. Used on one event loop."""
 
     async def create(
         self,
@@ -40,9 +40,9 @@ class LoopClient(Reads):
         strict: bool = False,
         timeout_s: float | None = None,
     ) -> T:
-        """Create an object, in `namespace` or else in its own namespace.
+        """Create an object in `namespace`, or in its own namespace by default.
 
-        `strict` refuses unknown fields; otherwise the API server drops them with a warning.
+        With `strict`, unknown fields are refused; otherwise the API server drops them with a warning.
         """
         content = content_of(res, obj)
         path = res.path(namespace or content["metadata"].get("namespace"))
@@ -121,7 +121,7 @@ class LoopClient(Reads):
     ) -> None:
         """Delete an object; raises `Conflict` if it is not the one with this UID or resource version."""
         if not name:
-            raise ValueError(f"a {res.kind} without a name cannot be deleted: that would address all of them")
+            raise ValueError(f"a {res.kind} without a name cannot be deleted: the request would delete all of them")
         options = given(
             apiVersion="v1",
             kind="DeleteOptions",

@@ -1,4 +1,4 @@
-"""Limit of the memory that a namespace's objects may use in a cache; the newest excess objects are left out. No I/O.
+"""Limit on the memory that a namespace's objects may use in a cache; the newest objects beyond it are left out. No I/O.
 
 A user who may create objects could otherwise fill the memory of a process that serves all users. Objects are measured
 in their stored form. The oldest objects stay, regardless of the order of a list; a left-out object is added when there
@@ -20,16 +20,18 @@ from muster.api.limits import NAMESPACE_BYTES, OBJECT_BYTES
 
 T = TypeVar("T", bound=Object)
 
-KEPT = Gauge("muster_kube_kept_bytes", "Memory used by the objects of a kind in a cache with a budget.", ["resource"])
-LEFT_OUT = Gauge("muster_kube_left_out", "Objects that are left out because they exceed a budget.", ["resource"])
+KEPT = Gauge(
+    "muster_kube_kept_bytes", "Memory used by the objects of a kind in a cache with a memory limit.", ["resource"]
+)
+LEFT_OUT = Gauge("muster_kube_left_out", "Objects that are left out because they exceed a memory limit.", ["resource"])
 _BYTES_OF_A_VALUE = 128
 """Maximum overhead of a dictionary entry, a list item or an object, in addition to its text."""
 _MOST_AGAIN = 10
-"""Number of objects that are read again at a time."""
+"""Number of left-out objects that are read again at a time."""
 
 
 def weight_of(obj: Object) -> int:
-    """Return an estimate (rarely too low) of the bytes that an object uses in memory."""
+    """Return an estimate (rarely too low) of the memory that an object uses, in bytes."""
     text = msgspec.json.encode(obj)
     return len(text) + _BYTES_OF_A_VALUE * (text.count(b",") + text.count(b"{") + text.count(b"["))
 
@@ -64,16 +66,16 @@ class _Namespace:
 
 
 class LimitVerdict(NamedTuple):
-    """The keys of objects to drop, and the reason why the object itself is not stored; empty if it is."""
+    """Keys of objects to drop, and the reason why the object itself is not stored; empty if it is stored."""
 
     gone: tuple[str, ...] = ()
     refusal: str = ""
 
 
 class MemoryLimit(Generic[T]):
-    """The budget of one kind, per namespace and per object; cluster-scoped objects have none.
+    """Memory limit of one kind, per namespace and per object; cluster-scoped objects have no limit.
 
-    An object stored as text counts with its bytes, others with the result of `weigh`.
+    An object stored as text counts with its bytes, other objects with the result of `weigh`.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class MemoryLimit(Generic[T]):
 
     @property
     def refusal(self) -> str:
-        """Reason why objects over the budget of their namespace are left out."""
+        """Reason why objects beyond the limit of their namespace are left out."""
         kind, most = self.resource.plural, self._of_namespace
         return f"the {kind} of its namespace take more than {most} bytes of memory, and older ones come first"
 

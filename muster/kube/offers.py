@@ -1,4 +1,4 @@
-"""Largest allocatable resources of each node; recorder and controller limit the charges of pods to them."""
+"""Largest allocatable resources of each node; the recorder and the controller limit charges of pods to them."""
 
 from contextlib import suppress
 
@@ -24,7 +24,7 @@ class NodeOffers:
         return self._most.get(node)
 
     def node_seen(self, old: Node | None, new: Node | None) -> None:
-        """Note the node's allocatable resources; a new node of the same name starts without any."""
+        """Record the node's allocatable resources; a new node of the same name starts without any."""
         name = (new or old or Node()).metadata.name
         if new is None or (old is not None and old.metadata.uid != new.metadata.uid):
             self._most.pop(name, None)

@@ -1,7 +1,7 @@
 """A cache of a third-party kind, which exists while its CRD is installed.
 
-Only this CRD is watched permanently, by name. So the installation, removal or change of version of the kind is noticed
-at once, and costs nothing before.
+Only this CRD is watched permanently, by name. Therefore the installation, removal or version change of the kind is
+noticed at once, and costs nothing before.
 """
 
 import time
@@ -22,7 +22,7 @@ PATIENCE_S = 10.0
 
 
 class OptionalReflector:
-    """A `Reflector` of a kind while the kind exists; `handler` is called like a reflector's handler.
+    """A `Reflector` of a kind while the kind exists; `handler` is called like the handler of a reflector.
 
     When the kind is removed, the handler gets a deletion of each object.
     """
@@ -41,11 +41,11 @@ class OptionalReflector:
         self._version: str | None = None
         self._objects: Reflector[Any] | None = None
         self._since_s: float | None = None
-        """Time of the last check for the CRD, or for the kind once the CRD exists."""
+        """Time of the last check for the CRD or, once the CRD exists, for the kind."""
 
     @property
     def synced(self) -> bool:
-        """True once the kind's objects are reported, or the kind does not exist, or this takes too long."""
+        """True once the kind's objects are reported, the kind does not exist, or the wait takes too long."""
         if self._definition.synced and (self._objects is None or self._objects.synced):
             return True
         return self._since_s is not None and time.monotonic() - self._since_s > PATIENCE_S

@@ -15,12 +15,12 @@ log = structlog.get_logger(__name__)
 
 FAILING = Gauge("muster_kube_watch_failing", "Kinds that cannot be watched at the moment.", ["resource"])
 PATIENCE_S = 30.0
-"""Time that a kind may be unreadable before the process is not ready; longer than an API server's restart."""
+"""Time for which a kind may be unreadable before the process is not ready; longer than an API server's restart."""
 
 
 @dataclass(slots=True)
 class Failing:
-    """The reason why a kind cannot be read, and the monotonic time and the time of day of the first failure."""
+    """Reason why a kind cannot be read, with the monotonic time and the time of day of the first failure."""
 
     since_s: float
     clock: str
@@ -29,17 +29,17 @@ class Failing:
 
 
 class Readable:
-    """The state of one kind, by its plural: never read yet, read, or failing since some moment."""
+    """State of one kind, given by its plural: never read yet, read, or failing since some time."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._failing: Failing | None = None
         self.first = threading.Event()
-        """Set once the kind was read."""
+        """Set once the kind has been read."""
 
     @property
     def trouble(self) -> str | None:
-        """A sentence if the kind has been unreadable for 30 seconds: since when (UTC) and why; otherwise None."""
+        """A sentence with the time (UTC) and reason if the kind has been unreadable for 30 seconds; otherwise None."""
         failing = self._failing
         if failing is None or time.monotonic() < failing.since_s + PATIENCE_S:
             return None
@@ -47,7 +47,7 @@ class Readable:
 
     @property
     def synced(self) -> bool:
-        """True once the kind was read: its first list is in the store, and reported to the handlers."""
+        """True once the kind has been read: its first list is in the store, and has been reported to the handlers."""
         return self.first.is_set()
 
     @property
@@ -73,7 +73,7 @@ class Readable:
     def refused(self, error: APIError) -> None:
         """Record and log a failure; before the first read, log only one line for a while.
 
-        An installation may be under way then.
+        At that time an installation may be in progress.
         """
         self.failed(error)
         failing = self._failing
@@ -85,19 +85,19 @@ class Readable:
 
 
 class Read(Protocol):
-    """A kind that is read, by a reflector or in another way."""
+    """A kind that is read by a reflector or in another way."""
 
     @property
     def trouble(self) -> str | None:
-        """A sentence once it has not been read for a while."""
+        """A sentence if the kind has not been read for a while, otherwise None."""
 
     @property
     def synced(self) -> bool:
-        """True once it was read."""
+        """True once the kind has been read."""
 
 
 def not_ready(kinds: Mapping[str, Read], *unfilled: str) -> str | None:
-    """Return a sentence while a kind was never read, or is no longer readable; otherwise None.
+    """Return a sentence while a kind was never read or is no longer readable; otherwise None.
 
     `kinds` provides the names for the sentence; `unfilled` are other caches that are not filled yet.
     """

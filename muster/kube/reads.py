@@ -1,4 +1,4 @@
-"""Reading from the API server: objects, lists, watches and logs; and the guarantees of every call.
+"""Read access to the API server: objects, lists, watches and logs; also describes the guarantees of every call.
 
 Every call has a timeout and an explicit content type, raises an `APIError` (muster.kube.errors) on failure, and is sent
 once. The caller decides whether a retry is harmless.
@@ -25,15 +25,15 @@ from muster.kube.watch import Watch, lines_of
 T = TypeVar("T")
 
 FIRST_OBJECTS = 100
-"""Limit of the first page, whose object sizes are unknown: a pod has a few kilobytes, or a megabyte."""
+"""Maximum number of objects on the first page, whose sizes are unknown: a pod has a few kilobytes, or a megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
 """For each page, the API server collects all remaining objects, which also takes memory. 50,000 pods of a kilobyte in
 pages of 1,000 cost it 1.7 s CPU with its garbage collections, in pages of 5,000 it is 0.9."""
 _MOST_TIMES = 10
-"""Growth from page to page: the first hundred objects may be small, and the next 5,000 a megabyte each."""
+"""Maximum growth from page to page: the first hundred objects may be small, and the next 5,000 a megabyte each."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-# A quiet stream still carries a bookmark about every minute; longer silence means that the peer is gone.
+# a quiet stream still carries a bookmark about every minute; a longer silence means that the peer is gone
 _SILENCE_S = 150.0
 
 
@@ -62,7 +62,7 @@ class Reads:
         self.close = self._transport.close
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, **call: Unpack[Call]) -> bytes:
-        """Send any request, for calls that have no method of their own."""
+        """Send any request, for calls that have no separate method."""
         return await self._transport.exchange(method, path, body=body, **call)
 
     async def get(
@@ -138,7 +138,7 @@ class Reads:
     ) -> Watch[T]:
         """Open a stream of the events after `resource_version`, bookmarks included; raises `Gone`.
 
-        The server ends it after about `timeout_s`, `Watch.close` at once.
+        The server ends the stream after about `timeout_s`; `Watch.close` ends it at once.
         """
         query = _selected(**selectors) | {
             "watch": "1",
@@ -190,7 +190,7 @@ class Reads:
             found: ListPage[Object] = ListPage.read(replace(any_kind, type=Object), body)
         except UNREADABLE:
             raise error from None
-        if len(found) > 1:  # a server that knows no pages
+        if len(found) > 1:  # the server does not know pages
             raise error
         metas = [each.metadata for each in found]
         left_out = [leave_out(res, Identity(meta.namespace, meta.name, meta.resource_version), error) for meta in metas]

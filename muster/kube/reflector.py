@@ -1,4 +1,4 @@
-"""Reflector: keeps a store equal to the API server's objects, and notifies handlers of every change.
+"""Reflector, which keeps a store equal to the API server's objects and notifies handlers of every change.
 
 Three nested loops, each with one reason to end::
 
@@ -6,8 +6,8 @@ Three nested loops, each with one reason to end::
     _follow    one list and all later changes, until the API server no longer has its version
     _consume   one stream, until the server or the network ends it
 
-A stream may end at any moment; the next one starts where it ended, so nothing is lost or duplicated. If the API server
-no longer has that resource version, everything is listed again, and only the differences are reported.
+A stream may end at any moment. The next one starts where it ended, so no change is lost or duplicated. If the API
+server no longer has that resource version, everything is listed again, and only the differences are reported.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
 AGAIN_S = 5.0
-"""Interval of reading left-out objects, so that deleting and creating objects does not cause a request for each."""
+"""Interval between reads of left-out objects, so that a deletion does not cause a request for each object."""
 _NOT_SERVED_S = 30.0
-"""Interval of checks for a kind that the API server does not know; it may restart with another feature gate."""
+"""Interval between checks for a kind that the API server does not know; it may restart with another feature gate."""
 
 
 class Reflector(Readable, Generic[T]):
@@ -110,7 +110,10 @@ class Reflector(Readable, Generic[T]):
         return len(self.store)
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """Wait until synced; False if that takes longer. Not for the loop's own thread (RuntimeError)."""
+        """Wait until the reflector is synced; return False after the timeout.
+
+        Raises RuntimeError on the loop's own thread.
+        """
         refuse_to_wait_on(self._client.loop, "to wait for a reflector")
         return self.first.wait(timeout_s)
 
@@ -128,7 +131,7 @@ class Reflector(Readable, Generic[T]):
         self._loop.call_soon_threadsafe(self._begin)
 
     def stop(self) -> None:
-        """End the task, even during a watch; no change is reported afterwards. May be called repeatedly.
+        """End the task, even during a watch; no change is reported afterwards. The method may be called repeatedly.
 
         It waits for the end, except on the loop's own thread (e.g. in a handler), where the task ends soon after.
         """
@@ -154,7 +157,7 @@ class Reflector(Readable, Generic[T]):
         self._ended.set()
 
     async def _run(self) -> None:
-        """Restart after each failure, because otherwise the cache would show old objects forever.
+        """Restart after each failure, because otherwise the cache would contain old objects forever.
 
         There is also a pause after `Gone`. Otherwise a server that drops versions faster than they are listed would be
         listed continuously, and a full list is a cache's most expensive request.
@@ -168,13 +171,13 @@ class Reflector(Readable, Generic[T]):
                 await self._not_served(error)
             except APIError as error:
                 self.refused(error)
-            except Exception as error:  # a defect must not silence the cache for good
+            except Exception as error:  # a defect must not end the cache's updates for good
                 self.failed(error)
                 log.exception("reflector failed", resource=self._resource.plural)
             await asyncio.sleep(self._backoff.next())
 
     async def _not_served(self, error: NotFound) -> None:
-        """Handle that the API server does not know the kind; a kind that may be absent has no objects for now."""
+        """Process the response that the API server does not know the kind; such a kind may have no objects for now."""
         if not self._may_be_absent:
             self.refused(error)
             return
@@ -187,7 +190,7 @@ class Reflector(Readable, Generic[T]):
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
     async def _follow(self) -> None:
-        """List, and then watch from the end of the list.
+        """List the objects, and then watch from the version of the list.
 
         The server ends each stream after some minutes, and the next one starts at once. A stream that ends early is a
         failure (a proxy that cuts connections, an unstable server), so the next one waits, and longer each time. Any
@@ -208,7 +211,7 @@ class Reflector(Readable, Generic[T]):
                 await asyncio.sleep(self._backoff.next())
 
     async def _list(self) -> None:
-        """Make the store equal to a full list, page by page: of a long one only some pages are in memory at once.
+        """Make the store equal to a complete list, page by page, so that only some pages are in memory together.
 
         An unreadable object keeps its last known version, as in a watch.
         """
@@ -232,7 +235,7 @@ class Reflector(Readable, Generic[T]):
         self.first.set()
 
     async def _in_steps(self, change: Iterator[None]) -> None:
-        """Apply a change of the mirror, and yield to other tasks in between."""
+        """Apply a change to the mirror, and yield to other tasks between its steps."""
         slice_of_time = TimeSlice()
         for _ in change:
             if self._stopping:
@@ -272,7 +275,7 @@ class Reflector(Readable, Generic[T]):
             watch.close()
 
     async def _read_left_out(self, budget: MemoryLimit[T]) -> None:
-        """Until cancelled, read left-out objects again once there is space for them."""
+        """Read left-out objects again once there is space for them, until cancelled."""
         while True:
             await asyncio.sleep(AGAIN_S * (1 + self._random()))
             for key in budget.again():
@@ -301,5 +304,5 @@ class Reflector(Readable, Generic[T]):
         found = await self._client.on_loop.list(self._resource, namespace, **only, timeout_s=_LIST_TIMEOUT_S)
         if not found:
             budget.drop(key)
-        elif budget.left_out(key):  # else the watch has shown another version of it meanwhile, or its end
+        elif budget.left_out(key):  # otherwise the watch has reported another version or the deletion in the meantime
             self.mirror.add_object(found[0])

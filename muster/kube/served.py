@@ -1,4 +1,4 @@
-"""Periodic check whether the API server serves a kind that depends on a feature gate or an installation.
+"""Periodic check if the API server serves a kind that depends on a feature gate or an installation.
 
 Such a kind can appear and disappear while a process runs, because the API server may restart with other gates. A watch
 would report nothing before the first object of the kind exists.
@@ -17,7 +17,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 
 FRESH_S = 60.0
-"""Time for which a result is cached."""
+"""Time for which a result of the check is cached."""
 _TIMEOUT_S = 3.0
 
 

@@ -1,4 +1,4 @@
-"""The objects of a reflector, by key and by any number of indexes, and its handlers. No I/O."""
+"""Objects of a reflector, by key and by any number of indexes, and the handlers of their changes. No I/O."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -18,9 +18,10 @@ log = structlog.get_logger(__name__)
 
 HANDLER_FAILURES = Counter("muster_kube_handler_failures_total", "Handlers that raised.", ["resource"])
 Indexer = Callable[[T], Iterable[str]]
-"""The values of an object in an index. A pure function, which is called again when the object is removed."""
+"""Function that returns the values of an object in an index. The function must be pure, because it is called again when
+the object is removed."""
 Handler = Callable[[T | None, T | None], None]
-"""Called for a change with the old object, if there was one, and the new one, if there is one."""
+"""Function called for a change with the old object and the new one; None if there is no such object."""
 
 
 class ObjectStore(Generic[T]):
@@ -40,14 +41,14 @@ class ObjectStore(Generic[T]):
         self._unpack: Callable[[Any], T] = decoder(packed).decode if packed else _as_it_is
         self._lock = threading.Lock()
         self._objects: dict[str, Any] = {}
-        """Key → stored form of the object (see `pack`); the indexes contain the same forms."""
+        """Maps a key to the stored form of the object (see `pack`); the indexes contain the same forms."""
         self._indexes: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in self._indexers}
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def get(self, key: str) -> T | None:
-        """Return the object with this key, if known."""
+        """Return the object with this key, or None if it is unknown."""
         found = self._objects.get(key)
         return None if found is None else self._unpack(found)
 
@@ -72,7 +73,7 @@ class ObjectStore(Generic[T]):
         return self._pack(obj)
 
     def add_object(self, obj: T, packed: Any = None, old: T | None = None) -> None:
-        """Add or replace an object. Only for the store's single writer, its reflector.
+        """Add or replace an object. Only for the store's single writer, the reflector.
 
         Callers may pass `packed`, the stored form, and `old`, the result of `get`, because for a long object each takes
         milliseconds. If an index raises, nothing changes.
@@ -91,7 +92,7 @@ class ObjectStore(Generic[T]):
                     self._indexes[name].setdefault(value, {})[key] = packed
 
     def discard(self, key: str) -> T | None:
-        """Remove an object and return it. Only for the store's single writer, its reflector."""
+        """Remove an object and return it. Only for the store's single writer, the reflector."""
         old = self.get(key)
         if old is not None:
             with self._lock:
@@ -117,7 +118,7 @@ class ObjectStore(Generic[T]):
 
 
 def text_of(obj: Object) -> bytes:
-    """Return an object as JSON; copied, because the encoder's buffer may be larger than its content."""
+    """Return an object as JSON, copied because the encoder's buffer may be larger than its content."""
     return bytes(memoryview(msgspec.json.encode(obj)))
 
 
@@ -126,7 +127,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 class Mirror(Generic[T]):
-    """Keeps a store equal to lists and watches of the API server; `plural` names the kind in logs and metrics.
+    """Keeps a store equal to the API server's lists and watches; `plural` names the kind in logs and metrics.
 
     Handlers get (None, new) for an added object, (old, new) for a changed one and (old, None) for a deleted one. `old`
     is always the previous call's `new`, or the part of it that `keep` has kept. Handlers are called after the store has
@@ -148,24 +149,24 @@ class Mirror(Generic[T]):
     ) -> None:
         self.store = store
         self.gone: list[Callable[[str], None]] = []
-        """Called with the key of each deleted object, including unwanted ones."""
+        """Functions that are called with the key of each deleted object, including unwanted ones."""
         self._wants = wants
         self.handlers: list[Handler[T]] = []
         self.refused: list[Callable[[T, str], None]] = []
-        """Called with each left-out object and the reason."""
+        """Functions that are called with each left-out object and the reason."""
         self.budget = budget
         self._plural = plural
         self._keep = keep
 
     def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
-        """Put each object and record its key; reading and putting are separate steps."""
+        """Put each object and record its key in `keys`; reading and putting are separate steps."""
         for item in items:
             yield
             keys.add(self.add_object(item))
             yield
 
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
-        """Remove all other objects, one per step; after all objects of a list were put, the store equals the list.
+        """Remove all other objects, one per step; if all objects of a list were put before, the store equals the list.
 
         The store is changed object by object and never emptied. Meanwhile readers see a mix of old and new objects, as
         with a delayed watch, but never a cluster without pods.
@@ -184,7 +185,7 @@ class Mirror(Generic[T]):
         old = self.store.get(key)
         if old is not None:
             if old.metadata.uid != new.metadata.uid:
-                # Deleted and created again between two lists: two changes, not one.
+                # deleted and created again between two lists: two changes, not one
                 self.remove(key)
                 old = None
             elif old.metadata.resource_version == new.metadata.resource_version:
@@ -213,7 +214,7 @@ class Mirror(Generic[T]):
             self._notify(old, None)
 
     def _within_budget(self, new: T, packed: Any) -> bool:
-        """Return False if an object is left out; newer objects that must make space for it have been dropped."""
+        """Return False if an object must be left out; drop newer objects that must make space for it."""
         if self.budget is None:
             return True
         verdict = self.budget.weigh(new, packed)

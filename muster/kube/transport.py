@@ -1,7 +1,7 @@
 """HTTP exchanges with the API server: aiohttp's connections, with credentials, time limits, errors and metrics.
 
-Requests are not retried here, because only the caller knows whether a retry is harmless. (aiohttp retries a GET or
-DELETE only if a reused connection turns out to be broken.)
+Requests are not retried here, because only the caller knows if a retry is harmless. (aiohttp retries a GET or DELETE
+only if a reused connection is broken.)
 """
 
 import asyncio
@@ -39,14 +39,15 @@ BROKEN = (aiohttp.ClientError, OSError, UnicodeError)
 
 _CONNECT_S = 5.0
 _KEPT_S = 60.0
-"""Lifetime of an idle connection."""
+"""Time for which an idle connection is kept open."""
 _CREDENTIALS_S = 10.0
 """Time for which an Authorization header is reused."""
 _FIRST_ERROR = 400
 _SHOWN_CHARS = 500
 _MOST_AT_ONCE_BYTES = 1024 * 1024
-"""Maximum size of a body passed as bytes; for larger ones aiohttp expects a file, so that the loop is not blocked."""
-# prometheus_client makes a key of labels under a lock, at each call
+"""Maximum size of a body that is passed as bytes; for larger ones aiohttp expects a file, so that the loop is not
+blocked."""
+# prometheus_client computes a key of the labels under a lock at each call
 _requests = cache(REQUESTS.labels)
 _seconds = cache(REQUEST_SECONDS.labels)
 _keepers: set[asyncio.Task[None]] = set()
@@ -55,7 +56,10 @@ collection."""
 
 
 class Transport:
-    """Sends requests to one API server, and converts refusals into errors. Used on one loop, and ends with it."""
+    """Sender of requests to one API server, which converts refusals into errors.
+
+    A transport is used on one event loop, and ends with the loop.
+    """
 
     def __init__(
         self,
@@ -80,7 +84,7 @@ class Transport:
         self._keeper: asyncio.Task[None] | None = None
 
     def server_time_s(self) -> float | None:
-        """Return the API server's clock, in seconds since the epoch, give or take one; None before any answer."""
+        """Return the API server's clock, in seconds since the epoch, exact to a second; None before any response."""
         if self._clock is None:
             return None
         date, received_at = self._clock
@@ -116,7 +120,7 @@ class Transport:
     async def stream(
         self, path: str, *, resource: str, query: Mapping[str, str], silence_s: float | None = None
     ) -> aiohttp.ClientResponse:
-        """Return a started response, to be read and closed by the caller; raises an `APIError`.
+        """Return a started response, which the caller must read and close; raises an `APIError`.
 
         Reading it raises TimeoutError if no data arrives for `silence_s`.
         """
@@ -155,7 +159,7 @@ class Transport:
         if authorization := await self._credentials.header():
             headers["Authorization"] = authorization
         target = self._config.server + path
-        if " " in target or not target.isprintable():  # it may be from a manifest, and would split the request line
+        if " " in target or not target.isprintable():  # it may come from a manifest, and would split the request line
             raise ValueError("a request with a forbidden line break or space")
         return await self._open().request(
             method,
@@ -195,7 +199,7 @@ class Transport:
 
 
 class _CachedHeader:
-    """The Authorization header. It is fetched in a thread, because a program may have to be run for it.
+    """Cache of the Authorization header. The header is fetched in a thread, because a program may have to run for it.
 
     All calls wait for the same result. A call that gives up does not cancel it; otherwise each call would start a
     hanging program again, until no threads are left.
@@ -214,7 +218,7 @@ class _CachedHeader:
         if self._asking is None:
             self._asking = asyncio.create_task(asyncio.to_thread(self._ask), name="credentials")
             self._asking.add_done_callback(self._answered)
-        # The answer itself: a caller just before `_answered` stores it would otherwise have no connection.
+        # return the response itself: a caller just before `_answered` stores it would otherwise have no connection
         return await asyncio.shield(self._asking)
 
     def _answered(self, asking: "asyncio.Task[str]") -> None:
@@ -225,7 +229,7 @@ class _CachedHeader:
 
 
 def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
-    """Return a proxy and its headers; a password in the URL would appear in aiohttp's errors."""
+    """Return a proxy and its headers, separately because aiohttp's errors would show a password in the URL."""
     proxy = URL(url) if url else None
     if proxy is None or not proxy.user:
         return proxy, {}
@@ -240,7 +244,7 @@ async def _keep(session: aiohttp.ClientSession) -> None:
 
 
 async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
-    """Read the response body; raise `TooLarge` and close the connection if it is too large."""
+    """Return the response body; raise `TooLarge` and close the connection if the body is too large."""
     pieces, size_bytes = [], 0
     while piece := await answer.content.readany():
         pieces.append(piece)
@@ -257,14 +261,14 @@ def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, name):  # macOS has another name for the first
+        if hasattr(socket, name):  # macOS uses another name for the first option
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return made
 
 
 @dataclass(slots=True)
 class _SentRequest:
-    """One request, for its metrics; `code` is the status of the response, once there is one."""
+    """One request, for its metrics; `code` is the status of the response once it has arrived."""
 
     where: str
     code: int = 0
@@ -272,7 +276,7 @@ class _SentRequest:
 
 @asynccontextmanager
 async def _sending(where: str, verb: str, resource: str, timeout_s: float) -> AsyncIterator[_SentRequest]:
-    """Limit a request's time, count it, and raise `Unreachable` for each failure of the connection."""
+    """Limit the time of a request, count it, and raise `Unreachable` for each failure of the connection."""
     started = time.perf_counter()
     sent = _SentRequest(where)
     try:
@@ -288,11 +292,11 @@ async def _sending(where: str, verb: str, resource: str, timeout_s: float) -> As
 
 
 def sentence(error: BaseException, timeout_s: float = 0.0) -> str:
-    """Describe one of `BROKEN`."""
+    """Return a sentence about one of the errors `BROKEN`."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy does not connect to the server: {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError):
-        return f"no HTTP answer: {error.message.partition(':')[0]}"  # then it quotes the answer
+        return f"no HTTP answer: {error.message.partition(':')[0]}"  # in that case the message quotes the response
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the connection ended before the response"
     if isinstance(error, TimeoutError) and not str(error):

@@ -1,11 +1,10 @@
 """Trimming of long objects: parts that are slow to decode and that real objects do not need. Pure.
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
-selectors in one pod. These are tens of thousands of small strings, and tens of milliseconds of an event loop. Real
-objects have some dozens. Annotations have at most 256 KiB in total and are kept. The policy `muster-pods` limits the
-number of containers and amounts, because a pod's resources depend on them. Commands, arguments and variables are not
-limited, but no code reads them from existing pods. Trimming a PodGroup would change its meaning, so one that is too
-long is not read.
+selectors in one pod. In real objects these lists have some dozens of entries. Real objects have some dozens.
+Annotations have at most 256 KiB in total and are kept. The policy `muster-pods` limits the number of containers and
+resources, because a pod's requests depend on them. Commands, arguments and variables are not limited, but no code reads
+them from existing pods. Trimming would change the meaning of a PodGroup, so a PodGroup that is too long is not decoded.
 """
 
 from collections.abc import Iterator
@@ -84,7 +83,7 @@ _INSTEAD: dict[str, Any] = {
     },
     "scheduling_gates": [{"name": TOO_LARGE}],
 }
-"""A waiting pod then fits no node; a bound pod keeps its resources, independent of its demands."""
+"""Replacements of fields: a waiting pod then fits no node; a bound pod keeps its resources."""
 
 
 def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
@@ -112,7 +111,7 @@ def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
 
 
 def too_long(group: bytes | msgspec.Raw) -> list[FieldError]:
-    """Return the parts of a PodGroup that are too long to be read; msgspec.DecodeError if it is not an object."""
+    """Return the parts of a PodGroup that are too long; raises msgspec.DecodeError if it is not an object."""
     return _too_long(_of_kind["podgroups"].decode(group)) if len(memoryview(group)) > LONG else []
 
 

@@ -1,4 +1,4 @@
-"""One watch request: bytes from the API server → lines → typed events."""
+"""One watch request, whose bytes from the API server become lines and then typed events."""
 
 import asyncio
 from collections import deque
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _WatchEvent(msgspec.Struct, gc=False):
-    """The envelope of an event; its type determines the object's type."""
+    """The envelope of an event, whose type determines the type of the object."""
 
     type: str
     object: msgspec.Raw
@@ -29,13 +29,14 @@ _decode_event = msgspec.json.Decoder(_WatchEvent).decode
 
 
 class Watch(Generic[T]):
-    """Iterates over (type, object) of an open stream; ends when the server ends it or `close` is called.
+    """Iterator over (type, object) of an open stream, which ends when the server ends it or `close` is called.
 
     Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as an `APIError` (`Gone` if the resource
     version is too old), a broken stream as `Unreachable`. An unreadable object is logged and skipped, so the others are
     still seen; its deletion is reported by name.
 
-    While an event is not consumed, little of the stream is read ahead, and the server waits. Used on one loop.
+    While an event is not consumed, only little of the stream is read ahead, and the server waits. Used on one event
+    loop.
     """
 
     def __init__(self, answer: aiohttp.ClientResponse, resource: Resource[T]) -> None:
@@ -77,24 +78,24 @@ class Watch(Generic[T]):
         return bool(self._lines)
 
     def close(self) -> None:
-        """End the iteration at once, even while it waits for the next event. May be called repeatedly."""
+        """End the iteration at once, even while it waits for the next event. The method may be called repeatedly."""
         self._closed = True
         self._lines.clear()
         self._answer.close()
 
     async def aclose(self) -> None:
-        """Close it, under the name that asynchronous generators use."""
+        """Close the watch, under the name that asynchronous generators use."""
         self.close()
 
     async def _event(self, line: bytes) -> tuple[str, T] | None:
-        """Read the event in a line, None if its object is left out; msgspec.DecodeError if the line is not an event."""
+        """Return the event in a line; None if its object is left out. Raises msgspec.DecodeError for another line."""
         if len(line) > MOST_BYTES:
             return await self._unreadable(line, ValueError(f"it has more than {MOST_BYTES} bytes"))
         try:
             event = _decode_event(line)
             if event.type == "ERROR":
                 raise error_of(0, bytes(event.object), where=f"watch {self._resource.plural}")
-            if event.type == "BOOKMARK":  # only its version counts; the rest may not even be valid: "containers": null
+            if event.type == "BOOKMARK":  # only its version counts; other parts may even be invalid: "containers": null
                 return event.type, self._named(decoder(Object).decode(event.object).metadata)
         except RecursionError as error:
             return await self._unreadable(line, error)
@@ -111,7 +112,7 @@ class Watch(Generic[T]):
     async def _unreadable(
         self, line: bytes, error: Exception, event: _WatchEvent | None = None
     ) -> tuple[str, T] | None:
-        """Leave out an object, unless the event is its deletion, which only needs the name."""
+        """Leave out an object, unless the event is its deletion, which needs only the name."""
         await asyncio.sleep(0)
         if event is None:
             kind, beginning = text(part(line, b"type")), part(line, b"object")
@@ -130,7 +131,7 @@ class Watch(Generic[T]):
         kind = self._resource.type
         if isinstance(kind, type) and issubclass(kind, Object):
             return cast(T, Object(metadata=metadata))
-        return cast(T, {"metadata": msgspec.to_builtins(metadata)})  # a reader of plain data
+        return cast(T, {"metadata": msgspec.to_builtins(metadata)})  # for a reader of plain data
 
 
 async def _share_loop(line: bytes) -> None:
@@ -140,7 +141,7 @@ async def _share_loop(line: bytes) -> None:
 
 
 class LineCutter:
-    """Splits chunks of any size at newlines, without empty lines and an unfinished last line.
+    """Splitter of chunks of any size into lines, without empty lines and an unfinished last line.
 
     Parts of a long line are joined once, when it is complete. A line of more than `most_bytes` is truncated to
     slightly more than `most_bytes`.
@@ -170,7 +171,7 @@ class LineCutter:
 
 
 async def lines_of(answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """Yield the lines of a stream as they arrive, even after long silence; raises one of `BROKEN` if it breaks."""
+    """Yield the lines of a stream as they arrive, even after long silence; raises one of `BROKEN` on failure."""
     cutter = LineCutter()
     try:
         while data := await answer.content.readany():

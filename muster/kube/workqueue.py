@@ -13,9 +13,9 @@ failure. Workers do::
         finally:
             queue.done(key)
 
-A key has only one worker at a time, so no lock is needed. Unlike client-go's queue, this one is not first come, first
-served. Groups of keys alternate (`GroupQueue`), so that many keys of one tenant do not delay the few keys of another.
-Without `group_of`, each key is its own group.
+A key has only one worker at a time, so no lock is needed. Unlike client-go's queue, this queue does not process keys in
+order of arrival. Groups of keys alternate (`GroupQueue`), so that many keys of one tenant do not delay the few keys of
+another. Without `group_of`, each key is its own group.
 """
 
 import heapq
@@ -36,7 +36,10 @@ QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Number of keys in a work queue."
 
 
 class WorkQueue(Generic[K]):
-    """The work queue described above. Thread-safe, without its own thread. `name` is the label of its metric."""
+    """Work queue of keys. The queue is thread-safe, and has no thread of its own.
+
+    `name` is the label of the queue's metric.
+    """
 
     def __init__(
         self,
@@ -52,10 +55,10 @@ class WorkQueue(Generic[K]):
         self._max_delay_s = max_delay_s
         self._changed = threading.Condition()
         self._ready: GroupQueue[K] = GroupQueue(group_of)
-        self._dirty: set[K] = set()  # wants work: in _ready, or in _processing and to be done again
+        self._dirty: set[K] = set()  # keys that need work: in _ready, or in _processing and added again
         self._processing: set[K] = set()
-        self._due: dict[K, float] = {}  # when a delayed key is to be added
-        self._heap: list[tuple[float, int, K]] = []  # may contain outdated entries, which _due no longer confirms
+        self._due: dict[K, float] = {}  # time at which a delayed key is added
+        self._heap: list[tuple[float, int, K]] = []  # may contain outdated entries, which _due does not confirm
         self._order = count()
         self._failures: dict[K, int] = {}
         self._down = False
@@ -63,7 +66,7 @@ class WorkQueue(Generic[K]):
             QUEUE_DEPTH.labels(name).set_function(self.__len__)
 
     def __len__(self) -> int:
-        """Count the keys that could be handed out now (as of the last call; delayed keys do not count)."""
+        """Return the number of keys that `get` could return now, as of the last call; delayed keys do not count."""
         return len(self._ready)
 
     def add(self, key: K, *, first: bool = False) -> None:
@@ -72,7 +75,7 @@ class WorkQueue(Generic[K]):
             self._add(key, first=first)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Add a key after `delay_s`; of several delays, the first to end counts."""
+        """Add a key after `delay_s`; of several delays, the earliest end counts."""
         with self._changed:
             if self._down:
                 return
@@ -98,7 +101,7 @@ class WorkQueue(Generic[K]):
             self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """Count the calls of `add_rate_limited` since the last `forget`."""
+        """Return the number of calls of `add_rate_limited` since the last `forget`."""
         return self._failures.get(key, 0)
 
     def get(self, timeout_s: float | None = None) -> K | None:
@@ -136,7 +139,7 @@ class WorkQueue(Generic[K]):
             return self._ready.others_wait(key)
 
     def shut_down(self) -> None:
-        """Stop accepting and handing out keys: `get` returns None at once. Keys in progress can finish."""
+        """Stop accepting and returning keys: `get` returns None at once. Keys in progress can finish."""
         with self._changed:
             self._down = True
             self._changed.notify_all()
@@ -177,14 +180,14 @@ class GroupQueue(Generic[K]):
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:
         self._group_of = group_of
         self._idle: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
-        """Keys of idle groups: first the priority keys, then the rest, each in order of arrival."""
+        """Keys of idle groups: first the priority keys, then the others, each in order of arrival."""
         self._busy: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
         """Keys of groups with keys in progress."""
         self._in_work: Counter[Hashable] = Counter()
         self._length = 0
 
     def __len__(self) -> int:
-        """Count the queued keys."""
+        """Return the number of queued keys."""
         return self._length
 
     def add(self, key: K, *, first: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""Bounds for the clients of a server: seconds for a request and an answer, bytes of a header, open connections.
+"""Limits for clients of a server: time for a request and a response, size of a header, number of connections.
 
-uvicorn waits for a client without a deadline, and keeps a header of any size. Here a request, an answer and a
-connection each have a deadline from their beginning: sending a byte now and then does not extend it.
+uvicorn waits for a client without a deadline, and accepts a header of any size. With these limits, a request, a
+response and a connection each have a deadline from their beginning, which single bytes do not extend.
 """
 
 import asyncio
@@ -14,23 +14,23 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from muster.process.counters import from_zero
 
 REQUEST_S = 10.0
-"""From the first byte of a request to its last."""
+"""Maximum time from the first byte of a request to the last."""
 ANSWER_S = 10.0
-"""The time for the client to take an answer, once the server must wait for it. Over TLS, uvloop buffers any answer as a
-whole; there the client has as long as a connection may be idle."""
+"""Time for the client to receive a response, once the server must wait for the client. Over TLS, uvloop buffers each
+response completely; the client then has as long as a connection may be idle."""
 LINGER_S = 0.3
-"""How long idle connections live when the server stops: a request that is already on its way is still answered."""
+"""Time for which idle connections stay open when the server stops, so that a request on its way is still answered."""
 AGE_S = 3600.0
-"""After this time a connection ends with its next answer, so that its client must show its certificate again."""
+"""Time after which a connection ends with its next response, so that its client must show its certificate again."""
 HEADER_BYTES = 64 * 1024
 HEADER_FIELDS = 100
 CONNECTIONS = 1000
-"""The most connections of a server without a complete request. Beyond this, the oldest connection of the address with
-the most connections is closed, so that no client keeps another out. Calls in progress are not counted: kube-scheduler
-has one for each member of a gang that waits for the others, and must not lose those it is about to use."""
+"""Maximum number of connections without a complete request. Beyond this number, the oldest connection of the address
+with the most connections is closed, so that no client can exclude another. Calls in progress are not counted:
+kube-scheduler has one for each waiting member of a gang, and must not lose connections that it will use soon."""
 _CHECKS = 50
-"""The connections are counted each time that this fraction of `CONNECTIONS` has been added, because counting visits
-them all."""
+"""Connections are counted each time that this fraction of `CONNECTIONS` has been added, because counting visits them
+all."""
 
 OPEN = Gauge("muster_server_connections", "Open client connections of all servers of the process")
 DROPPED = Counter(
@@ -42,20 +42,20 @@ from_zero(DROPPED, ("request", "answer", "connections"))
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """A uvicorn connection with these bounds."""
+    """A uvicorn connection with these limits."""
 
     begun_at_s = 0.0
     _in_header = False
     _header_bytes = 0
-    """Of the fields that are complete."""
+    """Size of the complete header fields in bytes."""
     _unread_bytes = 0
-    """The bytes of chunks that contain only a part of the header."""
+    """Size in bytes of chunks that contain only a part of the header."""
     _request: asyncio.TimerHandle | None = None
     _answer: asyncio.TimerHandle | None = None
     _leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Give the first request the same time to begin as uvicorn gives to later ones."""
+        """Give the first request the same time to begin that uvicorn gives to later requests."""
         super().connection_made(transport)
         OPEN.inc()
         self.begun_at_s = self.loop.time()
@@ -65,14 +65,14 @@ class BoundedConnection(HttpToolsProtocol):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the clocks."""
+        """Stop all timers."""
         super().connection_lost(exc)
         OPEN.dec()
         _stop(self._request)
         _stop(self._answer)
 
     def data_received(self, data: bytes) -> None:
-        """Refuse a header without end: beyond the limit and one read."""
+        """Refuse an endless header: one that exceeds the limit and one read."""
         header = self.headers
         super().data_received(data)
         if self._in_header and self.headers is header:
@@ -81,13 +81,13 @@ class BoundedConnection(HttpToolsProtocol):
                 self.send_400_response(f"the header is longer than {HEADER_BYTES} bytes")
 
     def on_message_begin(self) -> None:
-        """Start the clock of a request."""
+        """Start the timer of a request."""
         super().on_message_begin()
         self._in_header, self._header_bytes, self._unread_bytes = True, 0, 0
         self._request = self.loop.call_later(REQUEST_S, self.drop, "request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuse a header that is too long or has too many fields; the parser answers the error with status 400."""
+        """Refuse a header that is too long or has too many fields; the parser responds to the error with status 400."""
         super().on_header(name, value)
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > HEADER_BYTES or len(self.headers) > HEADER_FIELDS:
@@ -101,21 +101,21 @@ class BoundedConnection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
-        """Stop the clock of a request."""
+        """Stop the timer of a request."""
         super().on_message_complete()
         _stop(self._request)
 
     def timeout_keep_alive_handler(self) -> None:
-        """End an idle connection, even if its client has not taken its last answer."""
+        """End an idle connection, even if its client has not received its last response."""
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Start the clock of an answer that cannot be sent all at once."""
+        """Start the timer of a response that cannot be sent at once."""
         super().pause_writing()
         self._answer = self.loop.call_later(ANSWER_S, self.drop, "answer")
 
     def resume_writing(self) -> None:
-        """Stop the clock of an answer."""
+        """Stop the timer of a response."""
         super().resume_writing()
         _stop(self._answer)
 
@@ -134,7 +134,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def waits_for_client(self) -> bool:
-        """True while there is no request, or only a part of one."""
+        """True while the connection has no complete request."""
         return self._is_idle or self.cycle.more_body
 
     def drop(self, reason: str) -> None:
@@ -148,7 +148,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _leave(self) -> None:
         if self._is_idle:
-            self.transport.abort()  # to close it over TLS would wait for the client
+            self.transport.abort()  # closing the connection over TLS would wait for the client
 
     def _make_room(self) -> None:
         all_of_them = cast("set[BoundedConnection]", self.connections)

@@ -32,9 +32,9 @@ PAGES: Final = ("/debug", THREADS, TASKS)
 
 
 class Debug:
-    """The pages of one process, with its `options`; `sizes` counts its objects, by name.
+    """Pages of one process with its `options`; `sizes` returns the numbers of its objects by name.
 
-    `loop` gives the event loop whose tasks are shown; by default, the loop of the API client.
+    `loop` returns the event loop whose tasks are shown; by default, the loop of the API client.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Debug:
 
 
 def stacks() -> str:
-    """Return the stack of each thread, the innermost call last."""
+    """Return the stack of each thread, with the innermost call last."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = [
         f"{names.get(number, 'unknown')}\n{''.join(traceback.format_stack(frame))}"
@@ -82,13 +82,13 @@ def stacks() -> str:
 
 
 def waits(loop: asyncio.AbstractEventLoop) -> str:
-    """Return the stacks of an event loop's tasks, the innermost call last; equal stacks are counted."""
+    """Return the stacks of an event loop's tasks, with the innermost call last; equal stacks are counted."""
     counts = Counter("".join(_places(task.get_coro())) for task in asyncio.all_tasks(loop))
     return "\n".join(f"{count} tasks\n{place}" for place, count in counts.most_common())
 
 
 def _places(awaited: Any) -> Iterator[str]:
-    """Yield the frames from a coroutine to the innermost one that it awaits; other awaitables have none."""
+    """Yield the frames from a coroutine to the innermost one that it awaits; other awaitables have no frames."""
     while (frame := getattr(awaited, "cr_frame", None)) is not None:
         yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno}, in {frame.f_code.co_name}\n'
         awaited = awaited.cr_await
@@ -100,18 +100,18 @@ _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - where one listens on all add
 _NOT_FOUND = "not found; there are /metrics, /healthz and /readyz\n"
 
 Check = Callable[[], str | None]
-"""None if all is well, else one sentence: why the process is not ready."""
+"""Function that returns None if all is well, otherwise one sentence on why the process is not ready."""
 
 
 class Health:
-    """The checks of a process; it is ready when none of them objects, and alive when no liveness check does."""
+    """Checks of a process, which is ready when no check fails, and alive when no liveness check fails."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
         self._liveness: dict[str, Check] = {}
 
     def add_check(self, name: str, check: Check) -> None:
-        """Add a check; it is called on each probe, so it must be quick and must not raise."""
+        """Add a check, which is called on each probe, so it must be quick and must not raise."""
         self._checks[name] = check
 
     def add_liveness_check(self, name: str, check: Check) -> None:
@@ -122,11 +122,11 @@ class Health:
         self._liveness[name] = check
 
     def ready(self) -> dict[str, str]:
-        """Return name → reason of each check that objects; empty when the process is ready."""
+        """Return the reasons of failed checks by name; empty if the process is ready."""
         return _objections(self._liveness | self._checks)
 
     def alive(self) -> dict[str, str]:
-        """Return name → reason of each liveness check that objects; empty while the process lives."""
+        """Return the reasons of failed liveness checks by name; empty while the process is alive."""
         return _objections(self._liveness)
 
 
@@ -136,7 +136,7 @@ def _objections(checks: Mapping[str, Check]) -> dict[str, str]:
 
 
 class StatusServer:
-    """Serves /metrics, /healthz (the process lives) and /readyz (it can do its work) from a daemon thread.
+    """Server of /metrics, /healthz (the process is alive) and /readyz (the process can work), in a daemon thread.
 
     /debug is served on loopback only. If `host` is the address of another interface, the server also listens on the
     same port of the loopback (`kubectl port-forward` arrives there). Start it after a fork, never before: threads don't
@@ -158,13 +158,13 @@ class StatusServer:
         self.port = port
 
     def start(self) -> None:
-        """Bind the port (OSError if it is taken) and start to answer."""
+        """Bind the port (OSError if it is in use) and start to serve."""
         listening = [listen(self._host, self.port)]
         self.port = listening[0].getsockname()[1]
         if self._debug and not is_loopback(self._host):
             try:
                 listening.append(listen(LOOPBACK, self.port))
-            except OSError as error:  # on a node's own network another process may have it
+            except OSError as error:  # on a node's own network, another process may use the port
                 log.warning("there is no /debug", host=LOOPBACK, port=self.port, why=str(error))
         self._server = Threaded("status", self._app, listening)
         self._server.start()
@@ -188,7 +188,7 @@ def _app(health: Health, registry: CollectorRegistry, debug: Debug | None) -> St
     async def readyz(_: Request) -> Response:
         return _response(health.ready())
 
-    def page(request: Request) -> Response:  # in a thread: it may wait for the loop that it describes
+    def page(request: Request) -> Response:  # in a thread, because the page may wait for the loop that it describes
         if debug is None or not _is_local(request):
             raise HTTPException(HTTPStatus.NOT_FOUND)
         return debug.page(request.scope["path"])

@@ -1,4 +1,4 @@
-"""The names and addresses of the machine itself. Pure."""
+"""Names and addresses of the machine itself. Pure."""
 
 from functools import lru_cache
 from ipaddress import ip_address
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 @lru_cache(256)
 def is_loopback(host: str) -> bool:
-    """Return True for a name or address that can only mean the machine itself (in a pod: the pod)."""
+    """Return True for a name or address that can only mean the machine itself, or the pod in a pod."""
     if host == "localhost":
         return True
     try:
@@ -18,7 +18,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(256)
 def host_of(header: str) -> str:
-    """Return the header `Host` without its port; empty for a malformed one."""
+    """Return the header `Host` without its port; empty for a malformed header."""
     try:
         return urlsplit(f"//{header}").hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""The lag of an event loop: a metric, and a check that reports from another thread when the loop is blocked."""
+"""Delay of an event loop, as a metric, and as a check that reports from another thread if the loop is blocked."""
 
 import asyncio
 import time
@@ -8,9 +8,9 @@ from typing import Final
 from prometheus_client import Histogram
 
 TICK_S: Final = 0.1
-"""Between two timers of the loop."""
+"""Interval between two timers of the loop."""
 BLOCKED_S: Final = 5.0
-"""A loop that is later than this is blocked, and its process is neither ready nor alive."""
+"""Delay above which a loop is blocked, so that its process is neither ready nor alive."""
 LAG = Histogram(
     "muster_loop_lag_seconds",
     "Seconds by which the event loop was late for a timer",
@@ -19,14 +19,14 @@ LAG = Histogram(
 
 
 class LoopLag:
-    """Measures one loop from `follow` on; `blocked` may be called from any thread."""
+    """Measurement of one loop's delay, from `follow` on; `blocked` may be called from any thread."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
         self._due_s: float | None = None
 
     def follow(self) -> None:
-        """Start to measure. Runs on the loop."""
+        """Start the measurement. Runs on the loop."""
         self._due_s = self._monotonic_s() + TICK_S
         asyncio.get_running_loop().call_later(TICK_S, self._tick)
 

@@ -1,6 +1,6 @@
 """Structured logs: one JSON object per line on stderr, also for libraries that use `logging`.
 
-Lines hold what tenants have written, and people read them on terminals: no control character is written as it is.
+Lines contain texts of tenants, and people read them on terminals, so control characters are escaped.
 """
 
 import faulthandler
@@ -23,7 +23,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\r(?!\n)"
 
 
 def harmless(text: str) -> str:
-    """Return a text in which a terminal shows control characters, written as in JSON, instead of obeying them.
+    """Return a text whose control characters are escaped as in JSON, so that a terminal does not interpret them.
 
     Colours are removed, and a carriage return, with which progress bars rewrite a line, begins a new line. JSON stays
     valid: outside of strings it has only control characters that are not replaced.
@@ -34,26 +34,27 @@ def harmless(text: str) -> str:
 
 
 def show_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write a traceback as Python does: its message may be a tenant's."""
+    """Write a traceback like Python, with escapes because its message may be a tenant's."""
     sys.stderr.write(harmless("".join(traceback.format_exception(kind, error, trace))))
 
 
 def show_all_uncaught() -> None:
-    """Have `show_uncaught` write the uncaught errors of all threads."""
+    """Let `show_uncaught` write the uncaught errors of all threads."""
     sys.excepthook = show_uncaught
-    if threading.excepthook is threading.__excepthook__:  # a test runner has its own, which fails the test
+    if threading.excepthook is threading.__excepthook__:  # a test runner has its own hook, which fails the test
         threading.excepthook = _show_uncaught_in_thread
 
 
 def _show_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
-    if args.exc_type is not SystemExit:  # as in Python's own
+    if args.exc_type is not SystemExit:  # as in Python's own hook
         show_uncaught(args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
 
 
 def configure(process: str, level: str = "info") -> None:
-    """Set up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
+    """Configure logging for this process, whose name is in every line.
 
-    Call it once, before anything logs. A crash in native code also prints the Python stacks on stderr.
+    With `MUSTER_LOG=console`, lines are formatted for people instead. Call this once, before anything is logged. After
+    a crash in native code, the Python stacks are also printed on stderr.
     """
     faulthandler.enable()
     show_all_uncaught()
@@ -93,7 +94,7 @@ def _shared(process: str) -> list[Processor]:
 
 
 def _encode(event: EventDict, **_: Any) -> str:
-    """Encode a line as JSON, other values as Python shows them: a log line must never fail."""
+    """Encode a line as JSON, and other values by their repr, because logging must never fail."""
     return harmless(msgspec.json.encode(event, enc_hook=repr).decode())
 
 

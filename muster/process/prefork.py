@@ -1,7 +1,7 @@
-"""Serves a Flask app with gunicorn: a master process, and one uvicorn worker with a few threads for the app.
+"""Server of a Flask app with gunicorn: a master process, and one uvicorn worker with some threads for the app.
 
-The master only holds the socket and starts the worker again when it dies; all state and all threads live in the worker.
-So threads, caches and the status port are started by `on_worker_start`, after the fork.
+The master only holds the socket and restarts the worker if it dies; all state and all threads are in the worker.
+Therefore `on_worker_start` starts threads, caches and the status port after the fork.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ from muster.process.tls import Files, ServerTLS, send_end
 
 LARGE_BYTES = 64 * 1024
 LARGE_AT_ONCE = 8
-"""The number of larger bodies that are read at once, so that clients cannot fill the memory with incomplete
+"""Number of large bodies that are read at the same time, so that clients cannot fill the memory with incomplete
 requests."""
 
 
 class Threads:
-    """The app as an ASGI app: a request takes one of the threads once it is complete."""
+    """The app as an ASGI app: a complete request uses one of the threads."""
 
     def __init__(self, app: flask.Flask, threads: int) -> None:
         self._app = app
@@ -71,7 +71,7 @@ class Threads:
 
 
 _STOP_S = 5
-"""The time for `on_worker_stop`, after the time for requests."""
+"""Time for `on_worker_stop`, in addition to the time for requests."""
 _PR_SET_PDEATHSIG = 1
 _MEMORY = "/dev/shm"  # noqa: S108 - a folder whose files are never written to a disk
 
@@ -100,25 +100,26 @@ def serve(
     settings: dict[str, Any] = {
         "bind": f"{host}:{port}",
         "backlog": servers.BACKLOG,
-        "certfile": str(files.cert),  # for gunicorn's own messages; the worker asks `tls`
+        "certfile": str(files.cert),  # for gunicorn's own messages; the worker uses `tls`
         "keyfile": str(files.key),
         "worker_class": type("Worker", (UvicornWorker,), {"CONFIG_KWARGS": servers.settings(tls) | {"lifespan": "on"}}),
         "workers": 1,
         "graceful_timeout": servers.GRACE_S + _STOP_S,
-        # A worker that seems to hang is judged by the liveness probe; gunicorn would kill it and lose its caches.
+        # The liveness probe decides about a worker that seems to hang; gunicorn would kill the worker, which loses its
+        # caches.
         "timeout": 0,
         "control_socket_disable": True,
         "proc_name": name,
         "logger_class": _Log,
         "post_worker_init": lambda worker: _tie(worker.ppid),
     }
-    if os.access(_MEMORY, os.W_OK):  # gunicorn makes a private file there for its heartbeat; a disk could stall it
+    if os.access(_MEMORY, os.W_OK):  # gunicorn creates a private file for its heartbeat here
         settings["worker_tmp_dir"] = _MEMORY
     _Application(lambda: _in_worker(app, threads, on_worker_start, on_worker_stop), settings).run()
 
 
 def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_stop: Callable[[], None]) -> Router:
-    """Return the app as the worker serves it."""
+    """Return the app in the form that the worker serves."""
 
     @asynccontextmanager
     async def life(_: Router) -> AsyncIterator[None]:
@@ -135,9 +136,9 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 
 
 def _tie(master_pid: int) -> None:
-    """End the worker with its master.
+    """End the worker when its master ends.
 
-    If the master was killed, the worker would run for seconds next to its successor.
+    If the master was killed, the worker would otherwise run for some seconds beside its successor.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -146,10 +147,10 @@ def _tie(master_pid: int) -> None:
 
 
 class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types
-    """Sends gunicorn's own messages to the common log; there is no access log (each app logs its decisions)."""
+    """Adapter that sends gunicorn's own messages to the common log; there is no access log."""
 
     def setup(self, cfg: Any) -> None:
-        """Set up none of gunicorn's own handlers."""
+        """Install none of gunicorn's own handlers."""
         self.cfg = cfg
         self._access_log_enabled = False
         self.error_log.propagate = True
@@ -157,7 +158,7 @@ class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types
 
 
 class _Application(BaseApplication):  # type: ignore[misc] # gunicorn ships no types
-    """gunicorn with settings from code only: no files, no command line, no environment."""
+    """gunicorn application with settings from code only: no files, no command line, no environment."""
 
     def __init__(self, load: Callable[[], Any], settings: Mapping[str, Any]) -> None:
         self._load = load
@@ -170,5 +171,5 @@ class _Application(BaseApplication):  # type: ignore[misc] # gunicorn ships no t
             self.cfg.set(key, value)
 
     def load(self) -> Any:
-        """Make the app, in the worker."""
+        """Create the app in the worker."""
         return self._load()

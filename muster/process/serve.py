@@ -1,7 +1,7 @@
 """Servers of ASGI apps with uvicorn: in the process's own loop (`run`), or in a thread with its own loop (`Threaded`).
 
-A call that waits is a coroutine, and costs a connection but no thread. In return, nothing may block the loop: blocking
-calls belong in a thread. `muster.process.bounds` has the bounds of clients, `muster.process.tls` the encryption.
+A waiting call is a coroutine, which costs a connection but no thread. Therefore no code may block the loop: blocking
+calls belong in a thread. `muster.process.bounds` limits clients, and `muster.process.tls` provides encryption.
 """
 
 import asyncio
@@ -26,11 +26,12 @@ from muster.process.tls import ServerTLS
 log = structlog.get_logger()
 
 IDLE_S: Final = 120
-"""Life of an idle connection. Go's clients end theirs after 90 s, and the server must not be the first to close it."""
+"""Time for which an idle connection stays open. Go's clients close theirs after 90 s, and the server must not be the
+first to close it."""
 GRACE_S: Final = 5
-"""The time for requests under way once the server must stop."""
+"""Time for requests in progress once the server must stop."""
 BACKLOG: Final = 4096
-"""Connections that wait to be accepted."""
+"""Maximum number of connections that wait to be accepted."""
 
 
 def settings(tls: ServerTLS | None) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def settings(tls: ServerTLS | None) -> dict[str, Any]:
         "ws": "none",
         "interface": "asgi3",
         "log_config": None,
-        "log_level": "error",  # a client that sends nonsense is not worth a line
+        "log_level": "error",  # a client that sends invalid data is not worth a log line
         "access_log": False,
         "proxy_headers": False,
         "server_header": False,
@@ -55,7 +56,7 @@ def settings(tls: ServerTLS | None) -> dict[str, Any]:
 def listen(host: str, port: int) -> socket.socket:
     """Open a socket on this address (`::` serves IPv6 and IPv4); port 0 takes a free port.
 
-    OSError if the port is taken.
+    Return a listening socket; raises OSError if the port is in use.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     dual = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
@@ -64,7 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serving(app: ASGIApp, listening: socket.socket, tls: ServerTLS | None = None) -> AsyncIterator[Any]:
-    """Serve on the running loop, and answer requests under way at the end; yields a task that ends with the server."""
+    """Serve on the running loop, and answer requests in progress at the end; yields a task that ends then."""
     server = _Server(uvicorn.Config(app, lifespan="off", **settings(tls)))
     task = asyncio.create_task(server.serve([listening]))
     try:
@@ -85,10 +86,11 @@ def run(
     loop: asyncio.AbstractEventLoop | None = None,
     tls: ServerTLS | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, in this thread, on `loop` or a new one. OSError if the port cannot be opened.
+    """Serve until SIGTERM or SIGINT, in this thread, on `loop` or a new one.
 
-    `on_start` runs before the first request; if it raises, so does this. After the signal `on_stopping` runs on the
-    loop, requests under way are answered for up to five seconds, and `on_stop` runs in a thread.
+    Raises OSError if the port cannot be opened. `on_start` runs before the first request; if it raises, so does this.
+    After the signal `on_stopping` runs on the loop, requests under way are answered for up to five seconds, and
+    `on_stop` runs in a thread.
     """
     allow_descriptors()
     prepare()
@@ -120,9 +122,9 @@ def run(
 
 
 class Threaded:
-    """Serves an app from a daemon thread, on sockets that it closes at the end.
+    """Server of an app in a daemon thread, on sockets that it closes at the end.
 
-    Start it after a fork, never before: threads do not survive one.
+    Start it after a fork, never before, because threads do not survive a fork.
     """
 
     def __init__(self, name: str, app: ASGIApp, listening: list[socket.socket], tls: ServerTLS | None = None) -> None:
@@ -131,11 +133,11 @@ class Threaded:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start to answer."""
+        """Start the thread that serves the app."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer requests under way, and free the port."""
+        """Answer requests in progress, and close the port."""
         self._server.should_exit = True
         self._thread.join()
 
@@ -145,7 +147,7 @@ class Threaded:
 
 
 def allow_descriptors() -> None:
-    """Raise the limit of file descriptors to the maximum: each connection takes one, and the usual limit is 1,024."""
+    """Raise the limit of file descriptors to the maximum: each connection uses one, and the usual limit is 1,024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -1,7 +1,7 @@
-"""The settings of a process that all its pods share, in a YAML file; a Struct defines them.
+"""Settings of a process that are the same for all its pods, in a YAML file; a Struct defines them.
 
-A field of the Struct is the only place for a setting's type, limits, default and reason. Flags remain for what differs
-between pods.
+A field of the Struct is the only place for a setting's type, limits, default and reason. Flags are only for settings
+that differ between pods.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _COMMENT: Final = textwrap.TextWrapper(
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """The base of each process's settings."""
+    """Base of the settings of each process."""
 
     KIND: ClassVar[str] = ""
 
@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class SettingsError(ValueError):
-    """The mistakes in a file, one sentence each."""
+    """Errors in a file, one sentence each."""
 
     def __init__(self, errors: Sequence[str]) -> None:
         super().__init__("; ".join(errors))
@@ -47,9 +47,9 @@ class SettingsError(ValueError):
 
 
 def read(text: str, wanted: type[S]) -> S:
-    """Read the settings of a file.
+    """Return the settings in a file.
 
-    SettingsError has all mistakes of single fields, or else of combinations of fields.
+    Raises SettingsError with all errors in single fields or, without such errors, in combinations of fields.
     """
     try:
         document = yaml.safe_load(text)
@@ -88,7 +88,7 @@ def parser_of(process: str, description: str) -> argparse.ArgumentParser:
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[S]) -> dict[str, Any]:
     """Return the arguments by name; `settings` has the settings of the file `--settings`, or the defaults.
 
-    Mistakes end the process with code 2.
+    Errors end the process with code 2.
     """
     parser.add_argument(
         "--settings",
@@ -109,9 +109,9 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: t
 
 
 def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
-    """Yield a sentence for each refused word of a command line.
+    """Yield a sentence for each refused argument of a command line.
 
-    A flag that is a field of the file gets the field's place.
+    For a flag that is a field of the file, the sentence names the field.
     """
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
@@ -122,7 +122,7 @@ def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
 
 
 def text_of(settings: Settings, more: Mapping[str, object]) -> str:
-    """Return the text of a file with these settings; `more` are fields, named as in files, that take precedence."""
+    """Return the text of a file with these settings; `more` has fields, named as in files, that take precedence."""
     content = {"apiVersion": API_VERSION, "kind": settings.KIND, **msgspec.to_builtins(settings), **more}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
@@ -155,12 +155,12 @@ _NUMBERS: Final = ("a whole number", "a number")
 
 
 def mistakes(document: Any, shape: type, path: str) -> list[FieldError]:
-    """Return the mistakes that keep `document` from being a `shape`, a Struct; an unknown field is one."""
+    """Return the errors of `document` as a `shape` (a Struct), including unknown fields."""
     return list(_mistakes(document, inspect.type_info(shape), path))
 
 
 def _mistakes(value: Any, shape: inspect.Type, path: str) -> Iterator[FieldError]:
-    wanted, word = _SHAPES.get(type(shape), (object, ""))  # a shape that is none of these may be anything
+    wanted, word = _SHAPES.get(type(shape), (object, ""))  # any other shape accepts all values
     match shape:
         case inspect.UnionType():
             if value is not None:
@@ -214,7 +214,7 @@ def _of_fields(value: dict[Any, Any], shape: inspect.StructType, path: str) -> I
 
 
 def _below(path: str, name: Any) -> str:
-    """Return the path of a field; a name with a dot in it stays one."""
+    """Return the path of a field; a name that contains a dot stays one part."""
     if "." in str(name):
         return f"{path}[{name}]"
     return f"{path}.{name}" if path else str(name)

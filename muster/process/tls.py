@@ -1,7 +1,7 @@
-"""The TLS of a server, whose certificate, key and client authorities are files that may change while it runs.
+"""TLS of a server, whose certificate, key and client authorities are in files that may change while it runs.
 
-TLS 1.2 or later, and 1.3 if clients must show a certificate: a session of 1.2 could be resumed after its authority has
-been removed.
+TLS 1.2 or later, and 1.3 if clients must show a certificate, because a session of 1.2 could be resumed after its
+authority was removed.
 """
 
 import os
@@ -28,19 +28,19 @@ class Files(NamedTuple):
     client_ca: Path | None = None
 
     def stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """Return a value that changes with the files and their content; None means that a file is missing."""
+        """Return a value that changes with the files and their content; None stands for a missing file."""
         return tuple(_stamp(file) for file in self if file)
 
 
 class _Shown(NamedTuple):
-    """The context for new connections, and the expiry time of its certificate in seconds since the epoch."""
+    """The context for new connections, with the expiry time of its certificate in seconds since the epoch."""
 
     context: ssl.SSLContext
     ends_s: float
 
 
 class ServerTLS:
-    """The TLS of a server, which follows changes of its files.
+    """TLS of a server that follows changes of its files.
 
     `context` is for the server. Each handshake checks the files and continues with a context of their present content.
     While the files cannot be used (e.g. only one of them is written yet), the last usable content stays; without any,
@@ -56,13 +56,13 @@ class ServerTLS:
         self.context.sni_callback = self._take_up
 
     def read_files(self) -> None:
-        """Read the files; FileError if they cannot be used."""
+        """Read the files; raises FileError if they are unusable."""
         self._stamp, self._shown = self._files.stamp(), _load_context(self._files)
 
     def ends_s(self) -> float:
         """Return the expiry time of the certificate for the next client, in seconds since the epoch.
 
-        0 if there is none.
+        Returns 0 without a certificate.
         """
         shown = self._now()
         return shown.ends_s if shown else 0.0
@@ -91,7 +91,7 @@ class ServerTLS:
 
 
 def send_end(tls: ServerTLS) -> None:
-    """Show the expiry time of the certificate for clients in /metrics; call it once per process."""
+    """Show the certificate's expiry time for clients in /metrics; call this once per process."""
     Gauge(
         "muster_server_certificate_expiry_timestamp_seconds",
         "Expiry time of the certificate that clients see, in seconds since the epoch.",
@@ -111,7 +111,7 @@ def _context(*, requires_certificates: bool) -> ssl.SSLContext:
 def _load_context(files: Files) -> _Shown:
     context = _context(requires_certificates=files.client_ca is not None)
     try:
-        # Without a password OpenSSL would prompt for the password of an encrypted key.
+        # without a password, OpenSSL would prompt for the password of an encrypted key
         context.load_cert_chain(files.cert, files.key, password="")
         from cryptography import x509  # noqa: PLC0415 - 10 MiB, which a server of plain HTTP does not need
 

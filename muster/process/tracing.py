@@ -1,8 +1,8 @@
-"""The way of a gang through the processes as an OpenTelemetry trace; off by default.
+"""OpenTelemetry traces of gangs on their way through the processes; disabled by default.
 
-The id of a trace and of its first span are digests of the workload's UID. Every process computes the same ids, so
-objects and calls need not carry them. Spans are recorded afterwards, with their times, in the places that observe
-metrics. A process has one recorder, `SPANS`.
+The ids of a trace and of its first span are digests of the workload's UID. Every process computes the same ids, so
+objects and calls need not contain them. Spans are recorded afterwards, with their times, where metrics are observed. A
+process has one recorder, `SPANS`.
 
 Muster does not require OpenTelemetry: `pip install 'muster[tracing]'`, or an image with requirements-tracing.lock, adds
 it.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 ENDPOINT_VARIABLE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""OpenTelemetry's own environment variable for the receiver of traces."""
+"""Name of the first span, from the submission of a gang until the gang runs."""
 ROOT: Final = "gang"
 """The name of the first span: from the submission of a gang until it runs."""
 _MISSING: Final = (
@@ -40,7 +40,7 @@ _ANY_TRACE: Final = 1  # ids must not be zero
 
 
 class Spans:
-    """Sends the spans of this process; drops them until `send`."""
+    """Recorder of this process's spans, which drops them until `send` is called."""
 
     def __init__(self) -> None:
         self._processor: SpanProcessor | None = None
@@ -52,7 +52,7 @@ class Spans:
         return self._processor is not None
 
     def send(self, process: str, processor: "SpanProcessor") -> None:
-        """Give the spans of this process to an OpenTelemetry processor from now on."""
+        """Send spans of this process to an OpenTelemetry processor from now on."""
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - installed only where traces are wanted
 
         self._resource = Resource.create({"service.name": f"muster-{process}", "service.namespace": "muster"})
@@ -63,7 +63,7 @@ class Spans:
         self._processor = None
 
     def record(self, workload: str, name: str, began_s: float, ended_s: float, **attributes: str | int) -> None:
-        """Record a span of a workload's trace, by its UID; times are in seconds since the epoch."""
+        """Record a span of the trace of the workload with this UID; times are in seconds since the epoch."""
         if self._processor is None or not workload:
             return
         from opentelemetry.sdk.trace import ReadableSpan  # noqa: PLC0415 - as above
@@ -85,7 +85,7 @@ class Spans:
 
     @contextmanager
     def around(self, workload: str, name: str, **attributes: str | int) -> Iterator[None]:
-        """Record the time inside, even after an error."""
+        """Record the duration of the block, even after an error."""
         began_s = time.time()
         try:
             yield
@@ -94,7 +94,7 @@ class Spans:
 
 
 SPANS: Final = Spans()
-"""The spans of this process."""
+"""The recorder of this process."""
 
 
 class TracingError(ValueError):
@@ -102,13 +102,13 @@ class TracingError(ValueError):
 
 
 def check_endpoint(endpoint: str) -> None:
-    """TracingError if the settings name an endpoint and nothing could be sent there."""
+    """Raise TracingError if the settings name an endpoint but required packages are missing."""
     if endpoint and not _installed():
         raise TracingError(_MISSING)
 
 
 def configure(process: str, endpoint: str) -> None:
-    """Send spans to an OTLP/HTTP endpoint from the settings or else the environment, if there is one.
+    """Send spans to the OTLP/HTTP endpoint in the settings or the environment, if there is one.
 
     Call it after a fork, where threads survive. TracingError as with `check`; if only the environment asks, which many
     programs may share, a missing package is only logged.
@@ -123,7 +123,7 @@ def configure(process: str, endpoint: str) -> None:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - as above
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - as above
 
-    # The exporter itself adds the path to an endpoint of the environment.
+    # The exporter itself adds the path to an endpoint from the environment.
     exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/').removesuffix(_PATH)}{_PATH}" if endpoint else None)
     SPANS.send(process, BatchSpanProcessor(exporter))
     log.info("traces are sent", endpoint=wanted)
@@ -138,16 +138,16 @@ def _installed() -> bool:
 
 
 def workload_of(metadata: ObjectMeta) -> str:
-    """Return the UID of the workload of an object: its controller's UID, else its own."""
+    """Return the UID of an object's workload: the controller's UID, otherwise its own UID."""
     owner = metadata.controller
     return owner.uid if owner else metadata.uid
 
 
 def trace_id(workload: str) -> int:
-    """Return the id of a workload's trace: 16 bytes."""
+    """Return the id of a workload's trace, which has 16 bytes."""
     return int.from_bytes(sha256(f"trace {workload}".encode()).digest()[:16], "big") or _ANY_TRACE
 
 
 def root_id(workload: str) -> int:
-    """Return the id of the first span of a workload's trace: 8 bytes."""
+    """Return the id of the first span of a workload's trace, which has 8 bytes."""
     return int.from_bytes(sha256(f"root {workload}".encode()).digest()[:8], "big") or _ANY_TRACE

@@ -1,7 +1,7 @@
-"""Accelerators of one container: which of its resources are devices, and how many it requests. Pure.
+"""Accelerators of one container: which of its resources are devices, and how many devices it requests. Pure.
 
-A program runs a process for each device. Names are those that device plugins register. An amount of a device (memory,
-cores) is a part of one device, not a count.
+A program runs one process for each device. Names are those with which device plugins register resources. A resource
+that measures a device (memory, cores) is a fraction of one device, not a count.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,18 +20,18 @@ ACCELERATORS: Final = (
     "aws.amazon.com/neuron", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "google.com/tpu",
     "huawei.com/Ascend*", "cambricon.com/mlu*", "hygon.com/dcu*",
 )  # fmt: skip
-"""Resources that count devices, in addition to all with `gpu` after the slash; a `*` matches models and profiles."""
+"""Resources that count devices, besides all names with `gpu` after the slash; a `*` matches models and profiles."""
 _CLASSES: Final = ("gpu", "mig", "tpu", "neuron", "gaudi", "npu", "accelerator")
-"""Parts of the names of accelerators' device classes; devices of other classes may be networks."""
+"""Parts of the names of device classes of accelerators; other device classes may be networks."""
 _AMOUNTS: Final = ("mem", "core", "percent", "priority")
-"""Parts of the names of resources that count something of a device."""
+"""Parts of the names of resources that measure a property of a device."""
 
 Claims = Callable[[PodResourceClaim], DeviceClaim | None]
-"""Returns the requests behind an entry of a pod's `resourceClaims`; None if they are unknown."""
+"""Function that returns the requests behind an entry of a pod's `resourceClaims`; None if they are unknown."""
 
 
 def no_claims(_claim: PodResourceClaim) -> DeviceClaim | None:
-    """Return None: no claim can be looked up."""
+    """Return None, because no claim can be read."""
     return None
 
 
@@ -44,7 +44,7 @@ class Accelerators(NamedTuple):
 
 
 def is_accelerator(resource: str, more: Sequence[str] = ()) -> bool:
-    """Return True if a resource counts devices; `more` are names or patterns in addition to the known ones."""
+    """Return True if a resource counts devices; `more` has names or patterns besides the known ones."""
     return _listed(resource, more) or _gpu(resource) == "device"
 
 
@@ -71,7 +71,7 @@ def accelerators(
 
 
 def _listed(resource: str, more: Sequence[str]) -> bool:
-    """Return True for a name in the table; a wildcard does not match amounts of a device."""
+    """Return True for a name in the table; a wildcard does not match resources that measure a device."""
     name = resource.lower()
     exact = any(name == each.lower() for each in (*ACCELERATORS, *more))
     return exact or (
@@ -81,7 +81,7 @@ def _listed(resource: str, more: Sequence[str]) -> bool:
 
 
 def _gpu(resource: str) -> str:
-    """Return whether a resource with `gpu` in its name counts devices or an amount of them; "" for others."""
+    """Return the kind of a resource with `gpu` in its name (count of devices, or quantity); "" for others."""
     _, _, name = resource.lower().rpartition("/")
     if "gpu" not in name:
         return ""
@@ -89,9 +89,9 @@ def _gpu(resource: str) -> str:
 
 
 def _shared(container: Container, spec: PodSpec, annotations: Mapping[str, str]) -> int:
-    """Return the devices of which KAI-Scheduler's annotations give this container a part."""
+    """Return the number of devices of which KAI-Scheduler's annotations give this container a fraction."""
     named = annotations.get(names.GPU_CONTAINER, spec.containers[0].name if spec.containers else "")
-    with suppress(ValueError):  # refused elsewhere, at its annotation
+    with suppress(ValueError):  # another check refuses the annotation
         share = share_of(annotations, {})
         return share.devices if share and container.name == named else 0
     return 0
@@ -113,7 +113,7 @@ def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tu
 
 
 def _devices(request: DeviceRequest) -> tuple[bool, int | None]:
-    """Return whether a request is one of accelerators, and its number of devices; alternatives may differ in both."""
+    """Yield, for each request that the container uses, True if it is for accelerators, and its devices (or None)."""
     exact = [request.exactly] if request.exactly else request.first_available
     counts = {0 if each.admin_access else None if each.allocation_mode == ALL else max(1, each.count) for each in exact}
     of_accelerators = any(part in each.device_class_name.lower() for each in exact for part in _CLASSES)

@@ -1,17 +1,17 @@
-"""Delays between attempts. Pure."""
+"""Return True if a request is for accelerators, and its number of devices; alternatives may differ in both. Pure."""
 
 from typing import Final
 
 JOB_BACK_OFF_MOST_S: Final = 600.0
-"""The longest time that the Job controller of Kubernetes waits before it creates failed or evicted pods again.
+"""Maximum time that the Job controller of Kubernetes waits before it re-creates failed or evicted pods.
 
-It waits 10 s after the first of a Job's pods that failed since one succeeded, and twice as long for each further one.
-Disrupted pods count even if a podFailurePolicy ignores them (pkg/controller/job/backoff_utils.go, in 1.37 as before).
-Pods that lost the Job controller's finalizer before they failed do not count: the extender removes it from evicted
-pods. The Job controller keeps the number only in memory.
+The controller waits 10 s after a Job's first failed pod since the last success, and twice as long after each further
+one. Disrupted pods count even if a podFailurePolicy ignores them (pkg/controller/job/backoff_utils.go, in 1.37 as
+before). Pods that lost the Job controller's finalizer before they failed do not count: the extender removes it from
+evicted pods. The Job controller stores the number only in memory.
 """
 _MOST_DOUBLINGS: Final = 60
-"""Limits the exponent, because a status may have any number; every delay reaches its maximum earlier."""
+"""Maximum exponent, because a status may contain any number; every delay reaches its maximum earlier."""
 
 
 def doubled_s(first_s: float, times: int, longest_s: float) -> float:

@@ -1,8 +1,8 @@
-"""A gang's own rules for faults of its nodes, from annotations of its workload. Pure.
+"""Policies of a gang for faults of its nodes, from annotations of its workload. Pure.
 
 `muster.dev/on-node-fault` determines what happens to a gang with members on a faulty node.
-`muster.dev/node-fault-grace` is the time to wait for a node that does not answer. `muster.dev/avoid-failed-node` is the
-time for which the gang avoids a node on which one of its members failed.
+`muster.dev/node-fault-grace` is the time to wait for a node that does not respond. `muster.dev/avoid-failed-node` is
+the time for which the gang avoids a node on which one of its members failed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,19 +19,19 @@ _DURATIONS: Final = (NODE_FAULT_GRACE, AVOID_FAILED_NODE)
 
 
 def policy_of(annotations: Mapping[str, str]) -> Policy | None:
-    """Return the policy that a gang names; None without one, or with one that does not exist."""
+    """Return the policy that a gang names; None if it names none, or an unknown one."""
     named: dict[str, Policy] = {policy: policy for policy in get_args(Policy)}
     return named.get(annotations.get(ON_NODE_FAULT, ""))
 
 
 def seconds_of(annotations: Mapping[str, str], key: str) -> float | None:
-    """Return the seconds in an annotation, which may be 0; None if it is no duration up to the limit."""
+    """Return the seconds in an annotation, which may be 0; None unless it is a duration up to the limit."""
     seconds = readable_duration_s(annotations.get(key))
     return seconds if seconds is not None and seconds <= SECONDS.value else None
 
 
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the mistakes in these annotations; `path` is the path of the annotations."""
+    """Yield the errors in these annotations; `path` is the path of the annotations."""
     if ON_NODE_FAULT in annotations and policy_of(annotations) is None:
         message = f"must be one of: {', '.join(POLICIES)}"
         yield FieldError(f"{path}[{ON_NODE_FAULT}]", message, annotations[ON_NODE_FAULT], "NotSupported")

@@ -1,4 +1,4 @@
-"""Parts of GPUs that pods request: KAI-Scheduler's annotations, and Volcano's resource for GPU memory. Pure.
+"""Fractions of GPUs that pods request: KAI-Scheduler's annotations, and Volcano's resource for GPU memory. Pure.
 
 KAI-Scheduler: `gpu-fraction` ("0.5") or `gpu-memory` (MiB, or with a unit) of one device, or of each of
 `gpu-fraction-num-devices` devices. Volcano: `volcano.sh/gpu-memory` (MiB of one device) as a limit of the containers,
@@ -19,7 +19,7 @@ from muster.resources.quantity import parse
 from muster.resources.vector import GPU, WHOLE, Vector, add
 
 ASKING = frozenset(names.GPU_SHARE_KEYS)
-"""The annotations with which a pod requests a part of a GPU."""
+"""Annotations with which a pod requests a GPU fraction."""
 _WHOLE = (GPU, names.VOLCANO_GPU_NUMBER)
 _MEBI = 2**20
 _FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")
@@ -28,21 +28,21 @@ _COUNT = re.compile(r"[1-9][0-9]{0,17}")
 
 @dataclass(frozen=True, slots=True)
 class GpuShare:
-    """The same part of each of some devices of one node; either a portion or an amount of memory."""
+    """The same fraction of each of some devices of one node, given as a portion or as memory."""
 
     portion: int = 0
-    """Thousandths of each device, 1 to 999; 0 if the memory decides."""
+    """Thousandths of each device, 1 to 999; 0 if the memory is given."""
     memory: int = 0
-    """MiB of each device; 0 if the portion decides."""
+    """MiB of each device; 0 if the portion is given."""
     devices: int = 1
-    """The number of different devices."""
+    """Number of different devices."""
     by_resource: bool = False
-    """True if it is requested by Volcano's resource, which only nodes with Volcano's device plugin have."""
+    """True if the share is requested by Volcano's resource, which only nodes with Volcano's device plugin have."""
 
     def on(self, memory: int) -> int:
-        """Return the thousandths of a device with this memory (MiB), rounded up.
+        """Return the thousandths of a device with this memory (in MiB), rounded up.
 
-        Over 1000 if the device is too small.
+        The result exceeds 1000 if the device is too small.
         """
         if self.portion:
             return self.portion
@@ -50,7 +50,7 @@ class GpuShare:
 
 
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
-    """Return the part that a pod requests, if any. ValueError names annotations that cannot be read.
+    """Return the GPU share that a pod requests, if any. Raises ValueError that names unreadable annotations.
 
     Users can write annotations until the binding, but not requests. So with whole GPUs no part counts, and Volcano's
     resource takes precedence over annotations.
@@ -72,7 +72,7 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
 
 
 def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[str, str] | None:
-    """Return annotations that request exactly this part of GPUs; None if the present ones already do."""
+    """Return annotations that request exactly this GPU share; None if the present ones already do."""
     wanted: dict[str, str] = {}
     if share is not None and not share.by_resource:
         wanted = (
@@ -87,17 +87,17 @@ def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[s
 
 
 def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
-    """Yield the mistakes of a pod or template that requests parts of GPUs; paths are as users see them."""
+    """Yield the errors of a pod or template that requests GPU fractions; paths are as users see them."""
     yield from _read_errors(annotations, path)
     asked = [name for name in (names.GPU_FRACTION, names.GPU_SHARE_MEMORY) if name in annotations]
     try:
         requests = pod_requests(spec)
     except ValueError:
-        requests = {}  # another check refuses it
+        requests = {}  # another check refuses this value
     if asked:
         for whole in (GPU, names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER):
             if requests.get(whole, 0) > 0:
-                message = f"must not be set together with {whole}: a pod has whole GPUs or parts of them, not both"
+                message = f"must not be set together with {whole}: a pod has whole GPUs or GPU fractions, not both"
                 yield FieldError(f"{path}[{asked[0]}]", message, annotations[asked[0]])
         name = annotations.get(names.GPU_CONTAINER)
         containers = [container.name for container in (*spec.containers, *spec.init_containers)]
@@ -106,7 +106,7 @@ def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_
             yield FieldError(f"{path}[{names.GPU_CONTAINER}]", message, name)
     if requests.get(names.VOLCANO_GPU_MEMORY, 0) > 0 and requests.get(names.VOLCANO_GPU_NUMBER, 0) > 0:
         both = f"{names.VOLCANO_GPU_MEMORY} and {names.VOLCANO_GPU_NUMBER}"
-        message = f"must not ask for {both}: a part of a GPU, or whole ones"
+        message = f"must not ask for {both}: request a GPU fraction or whole GPUs"
         yield FieldError(f"{spec_path}.containers", message)
     yield from GPU_MEMORY.exceeded(f"{spec_path}.containers", requests.get(names.VOLCANO_GPU_MEMORY, 0))
 
@@ -144,7 +144,7 @@ def _portion(text: str) -> int:
 
 
 def _memory(text: str) -> int:
-    """Return the MiB; a number without a unit is MiB as it is, one with a unit is rounded up to MiB."""
+    """Return the number in MiB; a number without a unit is in MiB, others are rounded up to MiB."""
     if _COUNT.fullmatch(text):
         return int(text)
     unit = bool(text) and text[-1].isalpha() and text[-1] not in "num"
@@ -158,7 +158,7 @@ def _memory(text: str) -> int:
 
 
 def counted(pod: Pod) -> Vector:
-    """Return a bound pod's amounts for its queue, with the part of GPUs that was recorded at its binding.
+    """Return a bound pod's resources for its queue, with the GPU fraction that was recorded at its binding.
 
     Only the recorded part counts, not the request: nothing else was given to the pod. ValueError names a quantity that
     is wrong.
@@ -173,7 +173,7 @@ def counted(pod: Pod) -> Vector:
 
 
 def device_memory(node: Node, amounts: Vector) -> int:
-    """Return the MiB of each GPU of a node: by Volcano's device plugin, else by the node's label; 0: unknown."""
+    """Return the memory of each GPU of a node in MiB, by Volcano's device plugin or the node's label; 0 if unknown."""
     number = amounts.get(names.VOLCANO_GPU_NUMBER, 0)
     if number > 0:
         return amounts.get(names.VOLCANO_GPU_MEMORY, 0) // number
@@ -187,22 +187,22 @@ def is_gpu(resource: str) -> bool:
 
 
 def is_divided(node: Node, amounts: Vector) -> bool:
-    """Return True for a node with MIG devices, under either of NVIDIA's strategies: they cannot be shared by parts."""
+    """Return True for a node with MIG devices under either of NVIDIA's strategies, of which pods get no fractions."""
     divided = any(amount > 0 and name.startswith(names.MIG_PREFIX) for name, amount in amounts.items())
     return divided or "-MIG-" in node.metadata.labels.get(names.GPU_PRODUCT, "")
 
 
 def format_portion(portion: int) -> str:
-    """Return thousandths of a device as users write them."""
+    """Return thousandths of a device in the form that users write."""
     return f"0.{portion:03}".rstrip("0") if portion < WHOLE else "1"
 
 
 def given_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the devices that Muster recorded when it bound a pod with parts of GPUs; empty for other pods."""
+    """Return the devices that Muster recorded when it bound a pod with a GPU fraction; empty for other pods."""
     return devices_of_text(annotations.get(names.GPU_DEVICES_CHOSEN, ""))
 
 
 def chosen_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the devices of a pod on a node, from its annotations; empty without any."""
+    """Return the devices of a pod on a node, from its annotations; empty without annotations."""
     text = annotations.get(names.GPU_DEVICES_CHOSEN) or annotations.get(names.VOLCANO_GPU_INDEX, "")
     return devices_of_text(text)

@@ -1,6 +1,6 @@
-"""Label selectors: conditions on labels, and their text form as kubectl reads it. Pure.
+"""Label selectors: conditions on labels, and their text form for kubectl. Pure.
 
-A selector matches if all of its conditions hold; without conditions it selects everything, as in the API server.
+A selector matches if all its conditions hold; a selector without conditions matches everything, as in the API server.
 """
 
 import re
@@ -10,19 +10,19 @@ from functools import lru_cache
 
 MAX_LABEL = 63
 KNOWN_TEXTS = 1024
-"""The number of parsed selectors that are cached."""
+"""Maximum number of parsed selectors in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on labels, as a label selector has them."""
+    """One condition of a label selector."""
 
     key: str
     operator: str
     values: frozenset[str]
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Return True if it holds for these labels, as in the API server."""
+        """Return True if these labels meet the condition, as in the API server."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -57,7 +57,7 @@ _KEY = re.compile(r"(?P<bare>!?)\s*(?P<key>[^\s,=!()]+)")
 
 @lru_cache(KNOWN_TEXTS)
 def read_selector(text: str) -> Requirements:
-    """Return the conditions of a selector in kubectl's text form; ValueError describes a mistake in it."""
+    """Return the conditions of a selector in kubectl's text form; raises ValueError that describes an error."""
     if not text.strip():
         return ()
     return tuple(_read_requirement(part) for part in _parts(text))
@@ -69,7 +69,7 @@ def selects(selector: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
 
 
 def is_key(text: str) -> bool:
-    """Return True if a label may have this key: a name, perhaps behind a domain and a slash."""
+    """Return True if a label may have this key: a name, possibly after a domain and a slash."""
     domain, slash, name = text.rpartition("/")
     named = len(name) <= MAX_LABEL and _NAME.fullmatch(name)
     return bool(named and (not slash or is_domain(domain)))

@@ -1,7 +1,7 @@
-"""The parts of pod specs and templates that the planner uses; all other parts are neither stored nor written to a file.
+"""Parts of pod specs and templates that the planner uses; other parts are neither stored nor written to a file.
 
-Environment, commands, images and names of secrets do not affect where a pod fits. A megabyte of short arguments
-takes twelve in Python, and every user can write one.
+Environment, commands, images and names of secrets do not affect where a pod fits. A megabyte of short arguments takes
+twelve megabytes in Python, and every user can write such a template.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ class PlannedTemplate(msgspec.Struct, omit_defaults=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        """Length in JSON."""
+        """Size as JSON in bytes."""
         return len(msgspec.json.encode(self))
 
 
@@ -40,7 +40,7 @@ def planned_spec(spec: PodSpec) -> PodSpec:
 
 
 def planned_template(template: dict[str, Any]) -> PlannedTemplate:
-    """Return the parts of a template as a user wrote it; msgspec.ValidationError for anything else."""
+    """Return the used parts of a user's template; raises msgspec.ValidationError for other values."""
     meta = msgspec.convert(template.get("metadata") or {}, TemplateMeta)
     spec = planned_spec(msgspec.convert(template.get("spec") or {}, PodSpec))
     return PlannedTemplate(TemplateMeta(labels=meta.labels, annotations=meta.annotations), spec)

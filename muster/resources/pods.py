@@ -1,8 +1,8 @@
-"""The requests of a pod, computed as kube-scheduler does, its use of a quota, and a node's allocatable resources. Pure.
+"""Requests of a pod, computed like in kube-scheduler, the pod's use of a quota, and a node's allocatable resources.
 
-Init containers run one after the other before the containers, so the largest of them counts, not their sum. A sidecar
-(an init container that restarts always) keeps running: it counts with the containers and with the init containers
-after it. Pod-level resources replace the sum of the containers; the overhead of the runtime class is added.
+Pure. Init containers run one after another before the containers, so their maximum counts, not their sum. A sidecar (an
+init container that always restarts) keeps running, so it counts with the containers and with later init containers.
+Pod-level resources replace the sum of the containers; the overhead of the runtime class is added.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,24 +17,24 @@ _HUGE_PAGES = "hugepages-"
 
 
 def pod_requests(spec: PodSpec) -> Vector:
-    """Return the requests of the pod, always with one of `pods`; ValueError names a quantity that is wrong."""
+    """Return the requests of the pod, always with one of `pods`; raises ValueError that names an invalid quantity."""
     return _total(spec, lambda container: _requests(container.resources), {})
 
 
 class AmountsOnNode(NamedTuple):
-    """The amounts in a pod's status, from the kubelet; they may differ from its requests during a resize."""
+    """Resources in a pod's status, from the kubelet, which may differ from the requests during a resize."""
 
     containers: dict[str, tuple[ResourceRequirements, Quantities]]
-    """Container → its actual resources, and those allocated to it."""
+    """Maps a container to its actual resources, and to the resources allocated to it."""
     whole: ResourceRequirements | None
     """Actual resources of the pod as a whole, if its spec has resources for the pod."""
     whole_allocated: Quantities
     infeasible: bool
-    """True if the requested resize can never be carried out."""
+    """True if the requested resize is impossible."""
 
 
 def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
-    """Return the amounts in a pod's status; None if it has none."""
+    """Return the resources in a pod's status; None if the status has none."""
     status = pod.status
     containers = {
         each.name: (each.resources, each.allocated_resources)
@@ -51,7 +51,7 @@ def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
 
 
 def requests_on_node(pod: Pod) -> Vector:
-    """Return the amounts that a pod uses on its node: during a resize, the larger ones count.
+    """Return the resources that a pod uses on its node; during a resize, the larger ones count.
 
     As kube-scheduler counts up to 1.36: the maximum of requested, allocated and actual resources of each container,
     without the requested ones if kubelet reports that the resize is infeasible. Since 1.37 it takes the maximum of the
@@ -76,7 +76,7 @@ def requests_on_node(pod: Pod) -> Vector:
 
 
 def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, infeasible: bool = False) -> Vector:
-    """Add up containers, or pod-level resources in their place (`whole`: actual ones), overhead, one of `pods`."""
+    """Return the sum of containers (or the pod-level resources; `whole`: actual ones), overhead, and one of `pods`."""
     result = _container_requests(spec, of)
     if spec.resources:
         wanted, has = _pod_level_requests(spec.resources, result), _of_pods(whole)
@@ -88,7 +88,7 @@ def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, i
 
 
 def resource_names(spec: PodSpec) -> set[str]:
-    """Return every resource that the pod names in a request or limit."""
+    """Return every resource that the pod names in requests or limits."""
     asked = [container.resources for container in (*spec.containers, *spec.init_containers)]
     asked += [spec.resources] if spec.resources else []
     return {name for each in asked for name in (*each.requests, *each.limits)} | set(spec.overhead or ())
@@ -100,7 +100,7 @@ def node_allocatable(node: Node) -> Vector:
 
 
 def _requests(resources: ResourceRequirements) -> Vector:
-    """Return the requests; a limit replaces a missing request, as in the API server's defaults."""
+    """Return the requests; a limit replaces a missing request, as by the API server's defaults."""
     return vector({**resources.limits, **resources.requests})
 
 
@@ -126,7 +126,7 @@ def _is_sidecar(container: Container) -> bool:
 
 
 def _pod_level_requests(resources: ResourceRequirements, containers: Vector) -> Vector:
-    """Return CPU, memory and huge pages; a limit without a request counts where no container asks."""
+    """Return CPU, memory and huge pages; a limit without a request counts if no container requests the resource."""
     limits = {
         name: amount
         for name, amount in vector(resources.limits).items()
@@ -144,7 +144,7 @@ _COMPUTE = (CPU, "memory", "ephemeral-storage")
 
 
 class PodUsage(NamedTuple):
-    """Requests and limits of some pods; `requests` also counts the pods."""
+    """Requests and limits of some pods; `requests` also contains the number of pods."""
 
     requests: Vector
     limits: Vector
@@ -163,7 +163,7 @@ NOTHING = PodUsage({PODS: 0}, {})
 
 
 def template_usage(template: Mapping[str, Any]) -> PodUsage:
-    """Return the usage of one pod of a template; ValueError names a quantity that is wrong."""
+    """Return the usage of one pod of a template; raises ValueError that names an invalid quantity."""
     return pod_usage(convert(template.get("spec") or {}, PodSpec))
 
 
@@ -174,7 +174,7 @@ def pod_usage(spec: PodSpec) -> PodUsage:
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
-    """Return the pod spec with limits as requests, because both are added up alike; limited overhead counts."""
+    """Return the pod spec with limits as requests, because both are added up in the same way; overhead counts."""
     limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
     return structs.replace(
         spec,

@@ -1,8 +1,8 @@
 """Kubernetes quantities ("500m", "1.5Gi", "3e2") as exact integers, and back.
 
 The grammar is the API server's. A quantity begins with an ASCII decimal number. A decimal suffix (n u m k M G T P E), a
-binary suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2) may follow. Amounts that are no whole number of the requested
-unit are rounded up, and amounts beyond 64 bits are capped, both as the API server does.
+binary suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2) may follow. Fractions of the requested unit are rounded up,
+and quantities beyond 64 bits are capped, as in the API server.
 """
 
 import re
@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 LARGEST = 2**63 - 1
-"""The largest quantity; larger ones count as this."""
+"""The largest quantity; larger quantities are reduced to it."""
 
 _MAX_CHARS = 256
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -22,7 +22,7 @@ _PATTERN = re.compile(
 
 
 def parse(text: str | float, *, milli: bool = False) -> int:
-    """Return the amount in base units (with `milli`, in thousandths), rounded up; ValueError describes a mistake."""
+    """Return the quantity in base units (with `milli`, in thousandths), rounded up; ValueError describes an error."""
     if isinstance(text, str):
         return _parse(text, milli)
     if isinstance(text, bool) or not isinstance(text, int | float):
@@ -35,19 +35,19 @@ def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positi
     amount, tens = _read_number(text)
     tens += 3 if milli else 0
     power: int = 10 ** abs(tens)
-    # Floor division of the negated amount rounds up.
+    # floor division of the negated number rounds up
     rounded = amount * power if tens >= 0 else -(-amount // power)
     return max(-LARGEST, min(rounded, LARGEST))
 
 
 def exact(text: str) -> Fraction:
-    """Return the amount in base units as it is written, neither rounded nor capped; ValueError describes a mistake."""
+    """Return the exact quantity in base units, neither rounded nor capped; ValueError describes an error."""
     amount, tens = _read_number(text)
     return amount * Fraction(10) ** tens
 
 
 def _read_number(text: str) -> tuple[int, int]:
-    """Return a whole number and the power of ten to multiply it by."""
+    """Return a whole number, and the power of ten with which to multiply it."""
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if not match:
         raise ValueError(_complaint(text if len(text) <= _MAX_CHARS else f"{text[:20]}…"))
@@ -55,7 +55,8 @@ def _read_number(text: str) -> tuple[int, int]:
     amount = int(f"{match['sign']}{match['whole'] or ''}{part}")
     tens = -len(part)
     if match["exponent"]:
-        # Beyond this, every mantissa of the allowed length is over the largest amount or rounds to the smallest.
+        # beyond this exponent, every mantissa of the allowed length exceeds the largest quantity or rounds to the
+        # smallest
         tens += max(-2 * _MAX_CHARS, min(int(match["exponent"]), 2 * _MAX_CHARS))
     elif match["suffix"] in _BINARY:
         amount <<= _BINARY[match["suffix"]]
@@ -69,7 +70,7 @@ def _complaint(text: object) -> str:
 
 
 def format_quantity(value: int, *, milli: bool = False) -> str:
-    """Return the shortest exact text of an amount in base units (or thousandths, when `milli`).
+    """Return the shortest exact text of a quantity in base units (with `milli`, in thousandths).
 
     Multiples of 2^20 are written with binary suffixes (they are bytes), everything else with decimal ones, as the API
     server writes counts: `parse(format_quantity(v)) == v`.

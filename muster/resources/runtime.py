@@ -11,7 +11,7 @@ from muster.api.names import EVICT_NOTICE, EXPECTED_RUNTIME, MAX_EVICT_NOTICE, R
 
 _NS = 10**9
 _UNIT_NS = {"h": 3600 * _NS, "m": 60 * _NS, "s": _NS, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
-_MAX_NS = 2**63 - 1  # Go's clients cannot read more, some 292 years
+_MAX_NS = 2**63 - 1  # Go's clients cannot read more than some 292 years
 _MAX_CHARS = 256
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ms|us|µs|ns|h|m|s)")
 _DAY_S = 24 * 3600
@@ -22,9 +22,9 @@ _BUDGET = re.compile(r"([0-9]+) in (\S+)")
 
 
 def parse_duration_ns(text: str) -> int:
-    """Return a duration in whole nanoseconds, equal for every spelling of it; ValueError explains the format.
+    """Return a duration in whole nanoseconds, equal for all spellings; ValueError explains the format.
 
-    Negative durations, which Go and the schema know, are refused.
+    Negative durations, which Go and the schema allow, are refused.
     """
     if len(text) > _MAX_CHARS or not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration; write it like 30s, 5m or 1h30m")
@@ -37,12 +37,12 @@ def parse_duration_ns(text: str) -> int:
 
 
 def parse_duration_s(text: str) -> float:
-    """Return a duration in seconds, as clocks and timeouts count; else as `parse_duration_ns`."""
+    """Return a duration in seconds, with the rules of `parse_duration_ns`."""
     return parse_duration_ns(text) / _NS
 
 
 def readable_duration_s(text: str | None) -> float | None:
-    """Return a duration in seconds; None for no text, or one that is no duration."""
+    """Return a duration in seconds; None without text, or if the text is not a duration."""
     try:
         return parse_duration_s(text) if text else None
     except ValueError:
@@ -50,7 +50,7 @@ def readable_duration_s(text: str | None) -> float | None:
 
 
 def parse_days_s(text: str) -> float:
-    """Return a duration in seconds that may begin with weeks and days, as KAI-Scheduler's `5w4d12h`, `2d4h30m`."""
+    """Return a duration in seconds that may begin with weeks and days, as in KAI-Scheduler's `5w4d12h`."""
     found = _DAYS.fullmatch(text) if len(text) <= _MAX_CHARS else None
     weeks, days, rest = found.groups() if found else (None, None, text)
     whole_s = (7 * int(weeks or 0) + int(days or 0)) * _DAY_S
@@ -62,22 +62,25 @@ def parse_days_s(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The times of a pod or template, in seconds; None if it has none."""
+    """Times of a pod or template, in seconds; None if not set."""
 
     declared_s: float | None = None
     """The annotation `muster.dev/expected-runtime`."""
     deadline_s: float | None = None
-    """The pod's activeDeadlineSeconds, after which it is ended."""
+    """The pod's activeDeadlineSeconds, after which the pod is ended."""
 
     def expected_s(self, otherwise: float | None) -> float | None:
-        """Return the expected running time; `otherwise` is the workload's default. None if it may run without end."""
+        """Return the expected running time; `otherwise` is the workload's default.
+
+        Returns None if the pod may run forever.
+        """
         declared = otherwise if self.declared_s is None else self.declared_s
         known = [seconds for seconds in (declared, self.deadline_s) if seconds is not None]
         return min(known, default=None)
 
 
 UNKNOWN = Runtime()
-"""The runtime of a pod without annotation and deadline, which may run without end."""
+"""Runtime of a pod without annotation and deadline, which may run forever."""
 
 
 def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | None) -> Runtime:
@@ -90,25 +93,25 @@ def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | No
 
 
 def declared_s(annotations: Mapping[str, str]) -> float | None:
-    """Return seconds in the annotation `muster.dev/expected-runtime`; None without one.
+    """Return the seconds in the annotation `muster.dev/expected-runtime`; None without the annotation.
 
-    A text that is no duration, a time of 0 and one over the limit of seconds are ignored.
+    A text that is not a duration, a time of 0, and a time above the limit are ignored.
     """
     seconds = readable_duration_s(annotations.get(EXPECTED_RUNTIME))
     return seconds if seconds and 0 < seconds <= SECONDS.value else None
 
 
 def notice_s(text: str | None) -> float | None:
-    """Return the seconds of an eviction notice (`muster.dev/evict-notice`, or a queue's maximum); None for no notice.
+    """Return the seconds of an eviction notice (`muster.dev/evict-notice`, or a queue's maximum); None for none.
 
-    A notice longer than the limit counts as the limit. 0 ends at once: a queue switches notices off with it.
+    A notice above the limit counts as the limit. With 0, a queue disables notices.
     """
     seconds = readable_duration_s(text)
     return None if seconds is None else min(seconds, float(NOTICE.value))
 
 
 def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the mistakes in the eviction notice that these annotations, at this field path, request or allow."""
+    """Yield the errors in the eviction notice that these annotations, at this field path, request or allow."""
     for key in (EVICT_NOTICE, MAX_EVICT_NOTICE):
         text = annotations.get(key)
         if text is None:
@@ -123,7 +126,7 @@ def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[Field
 
 @dataclass(frozen=True, slots=True)
 class RestartBudget:
-    """Number of restarts that a gang may have within a period."""
+    """Maximum number of restarts of a gang within a period."""
 
     restarts: int
     within_s: float
@@ -150,7 +153,7 @@ def restart_budget(annotations: Mapping[str, str]) -> RestartBudget | None:
 
 
 def budget_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the mistake in the restart budget of these annotations, at this field path."""
+    """Yield the error in the restart budget of these annotations, at this field path."""
     text = annotations.get(RESTART_BUDGET)
     if text is not None and restart_budget(annotations) is None:
         message = (

@@ -1,4 +1,4 @@
-"""Annotations about spare slots: the number of spare nodes of a gang, and whether it may borrow others' spare slots.
+"""Annotations about spare slots: the number of a gang's spare nodes, and the permission to borrow spare slots.
 
 `muster.dev/spares: "2"` applies to the gang's largest pod set, `worker=2,ps=1` to pod sets by name.
 """
@@ -16,7 +16,10 @@ _HOW = f"write a number of nodes from 0 to {SPARES.value}, or a number for each 
 
 
 def parse_spares(text: str) -> dict[str, int]:
-    """Return pod set → nodes; the name is empty for the largest one. ValueError explains the format."""
+    """Return the numbers of nodes by pod set; the name is empty for the largest pod set.
+
+    Raises ValueError that explains the format.
+    """
     if len(text) > _MAX_CHARS:
         raise ValueError(f"{len(text)} characters are more than {_MAX_CHARS}; {_HOW}")
     parts = [part.strip() for part in text.split(",")]
@@ -38,7 +41,7 @@ def parse_spares(text: str) -> dict[str, int]:
 
 
 def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
-    """Return the spares of a PodGroup, as `parse`; none if the annotation is invalid because admission was bypassed."""
+    """Return the spares of a PodGroup, by pod set; empty for an invalid annotation (admission was bypassed)."""
     text = annotations.get(names.SPARES)
     if text is None:
         return {}
@@ -49,12 +52,12 @@ def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
 
 
 def borrows(annotations: Mapping[str, str]) -> bool:
-    """Return True for a gang that may borrow spare slots, and is evicted as soon as they are needed."""
+    """Return True for a gang that may borrow spare slots, and is evicted when these are needed."""
     return annotations.get(names.BORROWS) == "true"
 
 
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the mistakes in these annotations, at this field path."""
+    """Yield the errors in these annotations, at this field path."""
     borrows_text = annotations.get(names.BORROWS)
     if borrows_text not in {None, "true", "false"}:
         yield FieldError(f"{path}[{names.BORROWS}]", "must be true or false", borrows_text)

@@ -1,9 +1,9 @@
 """Topology requests of workloads: annotations, and Volcano's networkTopology. Pure.
 
-Three spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`), Kueue's
+Three spellings have the same meaning on a pod template or a pod: Muster's own (`muster.dev/topology-…`), Kueue's
 (`kueue.x-k8s.io/podset-…`) and KAI-Scheduler's (`kai.scheduler/topology-…`). If two levels contradict each other,
 Muster's counts. `muster.dev/topology` names the topology for all levels. A *level* is a node label key, the tierName of
-HyperNodes, or a tier's number. A malformed annotation has no effect; admission refuses it with `mistakes`.
+HyperNodes, or a tier's number. A malformed annotation has no effect; admission refuses it by `mistakes`.
 """
 
 import re
@@ -23,23 +23,23 @@ HYPER_NODES = "hypernodes"
 LAYERS = 3
 """Layers of slices, as in Kueue."""
 Level = str | int
-"""A label key or a tierName; a number is a tier, which allows every lower one."""
+"""A label key or a tierName; a number is a tier, and allows every lower tier."""
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """Pods that should be in one domain."""
+    """Request that pods are in one domain."""
 
     topology: str = ""
-    """The name of the topology; empty: the topology with the level."""
+    """Name of the topology; empty for the topology that has the level."""
     required: Level | None = None
-    """The level of the domain that must hold the pods, also within a smaller domain; else they wait."""
+    """Level of the domain that must hold the pods, possibly inside a smaller domain; otherwise the pods wait."""
     preferred: Level | None = None
-    """The level at which they are near enough; None: as near as possible."""
+    """Level at which the pods are close enough; None for as close as possible."""
     anywhere: bool = False
-    """Kueue's unconstrained: anywhere, first in domains with little free capacity."""
+    """Kueue's unconstrained: any nodes, preferably in domains with little free capacity."""
 
     def __bool__(self) -> bool:
         return self.required is not None or self.preferred is not None or self.anywhere or bool(self.topology)
@@ -50,7 +50,7 @@ NOTHING = Nearness()
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Each `size` consecutive ranks should be near each other."""
+    """Request that each `size` consecutive ranks are close together."""
 
     size: int
     near: Nearness
@@ -62,11 +62,11 @@ class PodTopology:
 
     near: Nearness = NOTHING
     slices: tuple[Slices, ...] = ()
-    """Outermost first; the size of each divides the one before."""
+    """Slices, outermost first; each size divides the previous one."""
     group: str = ""
-    """Pod sets of one name are near each other as a whole: a leader and its workers."""
+    """Pod sets with the same group are placed close together as a whole, such as a leader and its workers."""
     kind: str = ""
-    """Distinguishes pods in one pod set of the gang: the replicated job of a JobSet."""
+    """Name that distinguishes pods in one pod set of the gang: the replicated job of a JobSet."""
 
 
 class _Layer(msgspec.Struct, forbid_unknown_fields=True):
@@ -100,7 +100,7 @@ def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | Non
 
 
 def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
-    """Complete Muster's annotations by Kueue's, so that no requirement is dropped."""
+    """Complete Muster's annotations with Kueue's, so that no requirement is dropped."""
     if own.required is not None:
         return own
     if own.preferred is not None:
@@ -109,9 +109,9 @@ def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
 
 
 def of_gang(annotations: Mapping[str, str]) -> Nearness:
-    """Return the requests in `muster.dev/topology…` for a whole gang (on a workload or PodGroup), or for pods.
+    """Return the requests of the annotations `muster.dev/topology…` for a whole gang (or PodGroup), or for pods.
 
-    KAI-Scheduler's annotations for the same count where Muster's are missing.
+    KAI-Scheduler's annotations of the same meaning count if Muster's are missing.
     """
     topology = annotations.get(names.TOPOLOGY, "")
     keys = zip(names.TOPOLOGY_NEAR_KEYS, names.KAI_NEAR_KEYS, strict=True)
@@ -120,9 +120,9 @@ def of_gang(annotations: Mapping[str, str]) -> Nearness:
 
 
 def of_network(topology: NetworkTopology | None) -> Nearness:
-    """Return the requests in Volcano's networkTopology: as near as possible; if hard, within the highest tier allowed.
+    """Return the requests of Volcano's networkTopology: as close as possible; if hard, within the highest allowed tier.
 
-    As in Volcano, hard without a tier means the same as soft: any tier is good enough, even the whole cluster.
+    As in Volcano, hard without a tier means the same as soft: any tier suffices, even the whole cluster.
     """
     if topology is None:
         return NOTHING
@@ -131,7 +131,7 @@ def of_network(topology: NetworkTopology | None) -> Nearness:
 
 
 def mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None) -> Iterator[FieldError]:
-    """Yield the mistakes in these annotations, at this field path; `pods` is the number of pods with them, if known."""
+    """Yield the errors in these annotations, at this field path; `pods` is the number of annotated pods, if known."""
     if _KEYS.isdisjoint(annotations):
         return
     yield from _wrong_levels(annotations, path)

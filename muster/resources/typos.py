@@ -5,16 +5,16 @@ from difflib import get_close_matches
 from typing import Final
 
 EVERYWHERE: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
-"""Resources that every node has, even if it does not list them."""
+"""Resources of every node, even if the node does not list them."""
 _CLOSE: Final = 0.7
 _LONGEST: Final = 253 + 1 + 63
-"""Characters of a domain, a slash and a name."""
+"""Maximum length of a domain, a slash and a name, in characters."""
 
 
 def similar_resource(name: str, known: Iterable[str]) -> str:
     """Return the known resource with a similar name, with or without its domain; empty if there is none.
 
-    A resource of another domain is never returned: `amd.com/gpu` is no typo for `nvidia.com/gpu`.
+    A resource of another domain is never returned: `amd.com/gpu` is not a typo of `nvidia.com/gpu`.
     """
     if len(name) > _LONGEST:
         return ""
@@ -28,7 +28,7 @@ def similar_resource(name: str, known: Iterable[str]) -> str:
 
 
 def _same_domain(typed: str, known: str) -> bool:
-    """Return True for domains that differ by a typo, or if no domain was typed."""
+    """Return True for domains that differ by a typo, or if the user gave no domain."""
     return not typed or _close(typed, known) or _close(typed.partition(".")[0], known.partition(".")[0])
 
 

@@ -1,7 +1,7 @@
-"""Resource vectors: resource name → amount, their arithmetic, and amounts in messages, short and rounded.
+"""Resource vectors, which map resources to quantities, with arithmetic and texts for messages.
 
-CPU and GPUs, which can be divided, are counted in thousandths; everything else in base units (bytes, devices, pods).
-Every function returns a new vector and does not change its arguments; a missing name counts as 0. No amount exceeds
+CPU and GPUs, which are divisible, are counted in thousandths; other resources in base units (bytes, devices, pods).
+Every function returns a new vector and does not change its arguments; a missing name counts as 0. No quantity exceeds
 64 bits: quantities, their sums and their multiples are capped (8E plus 8E is 8E).
 """
 
@@ -15,18 +15,18 @@ CPU = "cpu"
 PODS = "pods"
 GPU = "nvidia.com/gpu"
 MILLI = frozenset({CPU, GPU})
-"""Resources that can be divided: they are counted in thousandths."""
+"""Divisible resources, which are counted in thousandths."""
 WHOLE = 1000
-"""Thousandths of one whole."""
+"""Thousandths in one whole."""
 
 
 def unit(resource: str) -> int:
-    """Return the amount of one whole of a resource."""
+    """Return the number that represents one whole unit of a resource."""
     return WHOLE if resource in MILLI else 1
 
 
 def vector(quantities: Mapping[str, str | int | float]) -> Vector:
-    """Return quantities as a vector; ValueError names the resource whose quantity is wrong."""
+    """Return quantities as a vector; raises ValueError that names the resource with an invalid quantity."""
     result: Vector = {}
     for name, quantity in quantities.items():
         try:
@@ -53,7 +53,7 @@ def subtract(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
-    """Return the larger amount of each resource."""
+    """Return the larger quantity of each resource."""
     result = dict(a)
     for name, amount in b.items():
         result[name] = max(result.get(name, amount), amount)
@@ -61,7 +61,7 @@ def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def within(a: Vector, most: Mapping[str, int]) -> Vector:
-    """Return `a` with each resource limited to its amount in `most`, which is 0 for missing names."""
+    """Return `a` with each resource limited to its quantity in `most`, which is 0 for missing names."""
     if all(amount <= most.get(name, 0) for name, amount in a.items()):
         return a
     capped = {name: min(amount, most.get(name, 0)) for name, amount in a.items()}
@@ -89,7 +89,7 @@ _FIRST = (CPU, "memory")
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """Return one amount without the resource's name: `1.5`, `16Gi`, `8`."""
+    """Return one quantity without the resource's name, such as `1.5`, `16Gi`, `8`."""
     if resource in MILLI:
         return _short(amount / WHOLE)
     if resource.startswith(_BYTES):
@@ -107,10 +107,10 @@ def vector_text(vector: Mapping[str, int]) -> str:
 
 
 def _rank(resource: str) -> tuple[int, str]:
-    """Return a key that sorts CPU and memory first, the others by name."""
+    """Return a sort key that puts CPU and memory first, and other resources in order of their names."""
     return (_FIRST.index(resource) if resource in _FIRST else len(_FIRST), resource)
 
 
 def _short(number: float) -> str:
-    """Format a number with three significant digits; whole numbers stay whole."""
+    """Return a number with three significant digits; whole numbers stay whole."""
     return str(round(number)) if number == round(number) or abs(number) >= _LONG else f"{number:.3g}"

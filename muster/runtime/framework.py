@@ -1,6 +1,6 @@
-"""The protocols of plugins, and the framework that runs them: grouped once, then always in the same order.
+"""Protocols of runtime plugins, and the framework that runs the plugins in a fixed order.
 
-A class takes part in each protocol whose method it has.
+A class implements each protocol whose method it has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from muster.runtime.plan import Compiled, Component, Plan
 
 
 class RuntimePlugin(Protocol):
-    """Every plugin has a name, which is the provenance of its additions."""
+    """Base protocol: every plugin has a name, which is recorded as the source of its additions."""
 
     name: str
 
@@ -22,17 +22,17 @@ class CustomValidation(RuntimePlugin, Protocol):
     """Checks a workload when it is submitted."""
 
     def validate(self, info: Info) -> Findings:
-        """Return all mistakes, with field paths."""
+        """Return all errors and warnings, with field paths."""
 
 
 @runtime_checkable
 class EnforceMLPolicy(RuntimePlugin, Protocol):
-    """Sets counts, slots, env and ports of one framework."""
+    """Sets counts, slots, env and ports for one framework."""
 
     framework: str
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Change `info`; called only for its framework. Host names are still unknown: use `info.Late`."""
+        """Change `info`; called only for the plugin's framework. Host names are not known yet: use `info.Late`."""
 
 
 @runtime_checkable
@@ -40,12 +40,12 @@ class EnforcePodGroupPolicy(RuntimePlugin, Protocol):
     """Marks the pods as members of a gang."""
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Set the gang of `info`, and the labels or annotations by which its pods are members."""
+        """Set the gang of `info`, and the labels or annotations that make its pods members."""
 
 
 @runtime_checkable
 class EnforcePodSpec(RuntimePlugin, Protocol):
-    """Adds parts to pods that belong to neither a framework nor a gang."""
+    """Adds parts to pods that depend on neither a framework nor a gang."""
 
     def enforce_pod_spec(self, info: Info) -> None:
         """Change the pod sets of `info`; called for all of them."""
@@ -61,15 +61,15 @@ class PodNetwork(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class ComponentBuilder(RuntimePlugin, Protocol):
-    """Builds the objects that a workload needs in addition to its pods, or that make its pods."""
+    """Builds the objects that a workload needs besides its pods, or that create its pods."""
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Return objects, ready to apply; none for the plans of other plugins."""
+        """Return objects that are ready to apply; none for plans of other plugins."""
 
 
 @runtime_checkable
 class WatchExtension(RuntimePlugin, Protocol):
-    """Names the kinds whose changes concern its workloads."""
+    """Names the kinds whose changes are relevant to the plugin's workloads."""
 
     def watched(self) -> Iterable[str]:
         """Return kinds as `plural.group` (`configmaps` for the core group)."""
@@ -77,16 +77,16 @@ class WatchExtension(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class TrainJobStatusPlugin(RuntimePlugin, Protocol):
-    """Computes the status of a workload from its components; at most one plugin does."""
+    """Computes the status of a workload from its components; at most one plugin may do this."""
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
         """Return the status, or None if it is still unknown."""
 
 
 class Framework:
-    """The plugins in the given order, and resources that count as accelerators in addition to the known ones.
+    """The plugins in the given order, and resources that count as accelerators besides the known ones.
 
-    ValueError for two plugins with the same name or framework, or two that compute a status; found at start-up.
+    Raises ValueError at start-up for two plugins with the same name or framework, or two that compute a status.
     """
 
     def __init__(self, plugins: Sequence[RuntimePlugin], accelerators: Sequence[str] = ()) -> None:
@@ -113,7 +113,7 @@ class Framework:
         return findings
 
     def plan(self, info: Info) -> Plan:
-        """Run ML policy, pod-group policy, pods and network in this order; the first InvalidFieldError ends it."""
+        """Run ML policy, pod-group policy, pods and network in this order; the first InvalidFieldError ends the run."""
         self.prepared(info)
         for policy in self.ml_policies:
             if policy.framework == info.framework:
@@ -127,18 +127,18 @@ class Framework:
         return info.freeze()
 
     def prepared(self, info: Info) -> Info:
-        """Return the workload itself, with the accelerators that settings name."""
+        """Return the workload with the accelerators that settings name."""
         for pod_set in info.pod_sets:
             pod_set.more_accelerators = self._accelerators
         return info
 
     def build(self, plan: Plan) -> list[Component]:
-        """Return the objects of all component builders, in order of their stages and then of the builders."""
+        """Return the objects of all component builders, ordered by stage and then by builder."""
         components = [component for builder in self.component_builders for component in builder.build(plan)]
         return sorted(components, key=lambda component: component.stage)
 
     def compile(self, info: Info) -> Compiled:
-        """Validate, plan and build; `info` is used up."""
+        """Validate, plan and build; `info` must not be used afterwards."""
         findings = self.validate(info)
         if findings.errors:
             return Compiled(None, (), findings)

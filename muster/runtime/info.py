@@ -1,4 +1,4 @@
-"""The builder that plugins work on; `freeze` makes it a plan."""
+"""Builder of a plan, which plugins change and `freeze` converts to the plan."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,18 +21,18 @@ from muster.workloads.adapter import FieldPath, Owner, Value
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A value that depends on the pod network, which is only known when all plugins have run."""
+    """A value that depends on the pod network, which is known only after all plugins have run."""
 
     of: Callable[[], Value]
 
 
 def resolved(value: Value | Late) -> Value:
-    """Return the value, now that the network is known."""
+    """Return the value once the network is known."""
     return value.of() if isinstance(value, Late) else value
 
 
 def text(value: Value | Late) -> str:
-    """Return the value as a text (for a command or a file); TypeError for a field of the pod."""
+    """Return the value as text (for a command or a file); raises TypeError for a field of the pod."""
     result = resolved(value)
     if isinstance(result, FieldPath):
         raise TypeError(f"{result.path} is known only inside the pod, so a command or file cannot contain its value")
@@ -40,7 +40,7 @@ def text(value: Value | Late) -> str:
 
 
 Variables = Mapping[str, tuple[Value | Late, str]]
-"""Names of variables → value and its source."""
+"""Maps the name of a variable to its value and its source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Variable:
 
 @dataclass(slots=True)
 class ShapedContainer:
-    """One container: the user's (`given`, with its field path), and the additions of plugins."""
+    """One container: the user's part (`given`, with its field path), and the additions of plugins."""
 
     path: str
     given: WireContainer
@@ -73,9 +73,9 @@ class ShapedContainer:
 
     @property
     def requests(self) -> Vector:
-        """Its requests after merging: a limit counts where a request is missing, as the API server fills it in.
+        """The container's requests after merging; a limit counts if a request is missing, as in the API server.
 
-        InvalidFieldError for a value that is not a quantity.
+        Raises InvalidFieldError for a value that is not a quantity.
         """
         resources = self.given.resources
         wanted = {**resources.limits, **resources.requests}
@@ -86,7 +86,7 @@ class ShapedContainer:
             raise InvalidFieldError(FieldError(f"{self.path}.resources", message, wanted)) from error
 
     def set(self, plugin: str, variables: Variables) -> None:
-        """Add variables, in order; one that another plugin has set stays."""
+        """Add variables, in order; a variable that another plugin has set stays."""
         there = {variable.name for variable in self.env}
         self.env += [
             Variable(name, value, plugin, source) for name, (value, source) in variables.items() if name not in there
@@ -134,9 +134,9 @@ class PodSet:
 
     @property
     def requests(self) -> Vector:
-        """The requests of one pod, after merging; InvalidFieldError for a value that is not a quantity."""
+        """The requests of one pod after merging; raises InvalidFieldError for a value that is not a quantity."""
         for container in self.containers:
-            _ = container.requests  # its error has the path of the container
+            _ = container.requests  # the error has the path of the container
         try:
             return pod_requests(self.spec)
         except ValueError as error:
@@ -160,7 +160,7 @@ class PodSet:
     def port(self, number: int) -> None:
         """Open a TCP port in the container that runs the framework, unless a container of the pod has it already.
 
-        On the host's network, two containers must not have the same port; elsewhere one is enough.
+        On the host's network, two containers must not have the same port; otherwise one container suffices.
         """
         taken = {(port.container_port, port.protocol) for each in self.containers for port in each.given.ports}
         if self.target and (number, "TCP") not in taken and number not in self.target.ports:
@@ -173,7 +173,7 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class UserEnv:
-    """The variables that a user sets in the container that runs the framework, and the path of their list."""
+    """Variables that a user sets in the container that runs the framework, with the path of their list."""
 
     variables: Sequence[WireEnv] = ()
     path: str = ""
@@ -181,7 +181,7 @@ class UserEnv:
 
 @dataclass(slots=True)
 class Info:
-    """One workload on its way to a plan.
+    """A workload on its way to a plan.
 
     `settings` are the user's parameters. `target` is the kind of object that makes the pods of a TrainJob (`Job`,
     `JobSet`); it is empty if the owner makes its pods itself. `train_job` and `runtime` are the objects as read, for
@@ -240,7 +240,7 @@ class Info:
         return next((pod_set for pod_set in self.pod_sets if pod_set.name == name), None)
 
     def freeze(self) -> Plan:
-        """Return the plan so far, immutable."""
+        """Return the immutable plan."""
         return Plan(
             framework=self.framework,
             pod_sets=tuple(_freeze(pod_set) for pod_set in self.pod_sets),

@@ -1,6 +1,6 @@
-"""The plan: the content of a workload's pods, with its provenance; and the components, the objects that it needs.
+"""The plan of a workload's pods, with the source of each part, and the components: objects that the workload needs.
 
-Immutable, the same for every reader.
+Plans are immutable, and the same for every reader.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,12 @@ from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value
 
 Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer", "other"]
-"""The role of a pod set: train (at least one rank per pod), start the others by mpirun, fetch data before, or
-another."""
+"""Role of a pod set: train (at least one rank per pod), launch by mpirun, fetch data, or another role."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedEnvVar:
-    """One variable with its provenance: the plugin that sets it, and the source of its value."""
+    """One variable, with the plugin that sets it, and the source of its value."""
 
     name: str
     value: Value
@@ -28,7 +27,7 @@ class PlannedEnvVar:
     source: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON for a container."""
+        """Return the variable as JSON for a container."""
         if isinstance(self.value, FieldPath):
             reference = {"apiVersion": "v1", "fieldPath": self.value.path}
             return {"name": self.name, "valueFrom": {"fieldRef": reference}}
@@ -45,21 +44,21 @@ class PlannedEnvVar:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mount of a volume, or of its folder `sub_path`, in a container."""
+    """Mount of a volume, or of its folder `sub_path`, in a container."""
 
     volume: str
     path: str
     sub_path: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON for a container; Muster's mounts are read-only."""
+        """Return the mount as JSON for a container; Muster's mounts are read-only."""
         result = {"name": self.volume, "mountPath": self.path, "readOnly": True}
         return {**result, "subPath": self.sub_path} if self.sub_path else result
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume of a pod with its provenance; `source` is the volume's JSON without its name."""
+    """Volume of a pod, with the plugin that adds it; `source` is the volume's JSON without its name."""
 
     name: str
     source: Mapping[str, Any]
@@ -67,13 +66,13 @@ class Volume:
     reason: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON for a pod."""
+        """Return the volume as JSON for a pod."""
         return {"name": self.name, **self.source}
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """The additions to one container, in order. `command` and `readiness` are None if the container keeps its own."""
+    """Additions to one container, in order. `command` and `readiness` are None if the container keeps its own."""
 
     name: str
     env: tuple[PlannedEnvVar, ...] = ()
@@ -91,7 +90,7 @@ class ContainerPlan:
 
 @dataclass(frozen=True, slots=True)
 class InitPlan:
-    """An init container that Muster adds, with the image, the rights and the mounts at `paths` of container `like`."""
+    """An init container that Muster adds, with the image, rights and mounts (at `paths`) of the container `like`."""
 
     name: str
     like: str
@@ -104,7 +103,7 @@ class InitPlan:
 
 @dataclass(frozen=True, slots=True)
 class PodSetPlan:
-    """Pods of one shape: their number, the processes of each, their host names and the additions to their containers.
+    """Pods of one shape: their number, processes per pod, host names and additions to their containers.
 
     `slots` is None if the pods run no processes of the framework, or their number is only known inside of the pod.
     `jobs` is the number of Jobs that a JobSet spreads the pods over. `requests` are one pod's requests, including
@@ -135,7 +134,10 @@ class PodSetPlan:
 
 @dataclass(frozen=True, slots=True)
 class GangShape:
-    """Pods that start together. `pod_sets` are the members; `minimum` counts members that exist from the beginning."""
+    """The pods of a workload that start together.
+
+    `pod_sets` has the members; `minimum` counts members that exist from the beginning.
+    """
 
     plugin: str
     pod_sets: tuple[str, ...]
@@ -188,18 +190,21 @@ class Component:
 
     @property
     def kind(self) -> str:
-        """The kind of the object, which decides where it is applied."""
+        """Kind of the object, which determines where it is applied."""
         return str(self.manifest["kind"])
 
     @property
     def name(self) -> str:
-        """The name of the object, in the namespace of its workload."""
+        """Name of the object, in the namespace of its workload."""
         return str(self.manifest["metadata"]["name"])
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The result for a workload. With errors there is neither a plan nor a component; warnings don't stop it."""
+    """Result of compiling a workload.
+
+    With errors there is neither a plan nor a component; warnings do not stop the compilation.
+    """
 
     plan: Plan | None
     components: tuple[Component, ...]
@@ -207,7 +212,7 @@ class Compiled:
 
     @property
     def errors(self) -> list[FieldError]:
-        """All mistakes of the workload; with any, nothing was compiled."""
+        """All errors of the workload; with any error, nothing was compiled."""
         return self.findings.errors
 
 
@@ -217,7 +222,7 @@ def owned(owner: Owner, name: str) -> dict[str, Any]:
 
 
 def metadata_of(plan: Plan, name: str) -> dict[str, Any]:
-    """Return the metadata of an object that makes pods of a workload: owner, labels, annotations of its template."""
+    """Return the metadata of an object that creates pods of a workload: owner, labels and annotations."""
     result = owned(plan.owner, name)
     for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
         if values:

@@ -1,6 +1,6 @@
-"""The plugins in execution order: built-in plugins, then third-party plugins by name.
+"""The runtime plugins in execution order: built-in plugins, then third-party plugins by name.
 
-A third party's package names its plugin class in its metadata, and Muster finds it when both are installed:
+A third party's package names its plugin class in its metadata, and Muster finds it if both are installed:
 
     [project.entry-points."muster.runtime"]
     mpi-on-my-fabric = "my_package:MyPlugin"
@@ -39,7 +39,7 @@ def plugins() -> list[RuntimePlugin]:
 
 
 def framework(*more: RuntimePlugin, accelerators: Sequence[str] = ()) -> Framework:
-    """Return the framework with all plugins: built-in ones, other packages' by name, and `more` at the end.
+    """Return the framework with all plugins: built-in ones, those of other packages by name, then `more`.
 
     `accelerators` are resources, or patterns of their names, that count devices in addition to the known ones.
     RuntimeError names a plugin that cannot be loaded, at start-up.

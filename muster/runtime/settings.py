@@ -1,6 +1,6 @@
-"""Settings of a workload: the same few names, in annotations or in fields of a TrainJob and its runtime.
+"""Settings of a workload, with the same names in annotations and in fields of a TrainJob and its runtime.
 
-Plugins read a setting by its key; errors contain its path, and provenance its source.
+Plugins read a setting by its key; errors contain its path, and plans contain its source.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, ElasticPolicy, TrainingRuntime
 from muster.api.limits import whole_number
 
-# Keys: as annotations they have Muster's domain in front.
+# Keys; in annotations, Muster's domain precedes them.
 NPROC_PER_NODE = "nproc-per-node"
 ELASTIC = "elastic"
 MAX_RESTARTS = "max-restarts"
@@ -44,13 +44,13 @@ class Setting:
 
     @property
     def is_true(self) -> bool:
-        """Return True or False for these texts; InvalidFieldError for any other text."""
+        """Return the boolean value of the text; raises InvalidFieldError for any other text."""
         if self.text not in {"true", "false"}:
             raise self.invalid(f"must be true or false: {self.source}")
         return self.text == "true"
 
     def invalid(self, message: str) -> InvalidFieldError:
-        """Return the error for this setting, with the valid values."""
+        """Return the error for this setting, which names the valid values."""
         return InvalidFieldError(FieldError(self.path, message, self.text))
 
 
@@ -63,7 +63,7 @@ def annotation(key: str) -> str:
 
 
 def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Setting]:
-    """Return settings from annotations, given as (path, annotations); the first layer that has a setting wins."""
+    """Return settings from annotations, given as (path, annotations); the first layer with a setting wins."""
     result: dict[str, Setting] = {}
     for path, annotations in layers:
         for key in KEYS:
@@ -76,7 +76,7 @@ def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Settin
 def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingRuntime) -> dict[str, Setting]:
     """Return the settings of a TrainJob: its own fields, then annotations, then its runtime's fields.
 
-    Errors of the runtime's fields have the path of the reference to it.
+    Errors in the runtime's fields have the path of the reference to the runtime.
     """
     trainer = train_job.spec.trainer
     own: dict[str, Setting] = {}
@@ -90,7 +90,7 @@ def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTraining
 
 
 def nodes_of(train_job: TrainJob, settings: Settings) -> int | None:
-    """Return the number of nodes that a TrainJob requests; None if it names none.
+    """Return the number of nodes that a TrainJob requests; None if it requests none.
 
     An elastic one may change it while it runs, within the bounds of its policy, by annotation `muster.dev/num-nodes`:
     `spec.trainer` is fixed, as in Kubeflow Trainer.

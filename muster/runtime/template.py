@@ -1,4 +1,4 @@
-"""Templates: merges a TrainJob into its runtime's template, and writes the plan of a pod set into its pods' template.
+"""Merging of a TrainJob into its runtime's template, and of the plan of a pod set into its pods' template.
 
 Merging follows Kubernetes' strategic merge, for these fields.
 """
@@ -13,7 +13,7 @@ from muster.volcano.manifests import safe_as
 
 JSON = dict[str, Any]
 _PARTS = frozenset({"replicatedJobs", "containers", "initContainers"})
-"""Lists whose elements a patch changes, by name."""
+"""Lists whose elements a patch changes by name."""
 _KEYS = {
     "env": "name",
     "volumes": "name",
@@ -21,11 +21,12 @@ _KEYS = {
     "imagePullSecrets": "name",
     "schedulingGates": "name",
 }
-"""Lists in which a patch replaces elements with the same key; it replaces other lists, e.g. tolerations, as a whole."""
+"""Lists in which a patch replaces elements with the same key; other lists, such as tolerations, are replaced as a
+whole."""
 
 
 def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]], key: str) -> list[JSON]:
-    """Return `base` with elements of the same key replaced in their place, and new ones at the end."""
+    """Return `base` with elements of the same key replaced in place, and new elements at the end."""
     result = [dict(each) for each in base]
     places = {each.get(key): index for index, each in enumerate(result)}
     for each in extra:
@@ -38,7 +39,7 @@ def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]]
 
 
 def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    """Return `base` with a strategic merge patch of its shape; the parts that it names must exist."""
+    """Return `base` with a strategic merge patch of its shape; the parts that the patch names must exist."""
     result = dict(base)
     for key, value in patch.items():
         there = result.get(key)
@@ -60,7 +61,7 @@ def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 def with_trainer(
     container: Mapping[str, Any], trainer: Trainer, *, command: bool = True, resources: bool = True
 ) -> JSON:
-    """Return container `node` with the TrainJob's fields; missing fields leave the container's own unchanged."""
+    """Return container `node` with the TrainJob's fields; missing fields leave the container unchanged."""
     result = dict(container)
     if trainer.image:
         result["image"] = trainer.image
@@ -76,7 +77,7 @@ def with_trainer(
 
 
 def with_resources(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
-    """Return requests and limits merged resource by resource, claims by name."""
+    """Return requests and limits merged by resource, and claims merged by name."""
     result = {key: {**(base.get(key) or {}), **(extra.get(key) or {})} for key in ("requests", "limits")}
     claims = by_key(base.get("claims") or [], extra.get("claims") or [], "name")
     merged = {**result, "claims": claims}
@@ -84,13 +85,13 @@ def with_resources(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
 
 
 _ACCOUNT = "default"
-"""The service account of pods that name none."""
+"""Service account of pods that name none."""
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
     """Return a copy of the template with the plan's metadata, volumes and containers.
 
-    The plan's variables precede all others, which may refer to them as $(NAME).
+    The plan's variables come before all other variables, which may refer to them as $(NAME).
     """
     result: JSON = deepcopy(dict(template))
     metadata = result.get("metadata") or {}
@@ -123,7 +124,7 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
 
 
 def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
-    """Return the init container of a plan, made like this container of the same pod.
+    """Return the init container of a plan, created like this container of the same pod.
 
     It has the CPU and memory of `like`, so the pod needs no more than before and keeps its quality of service.
     """
@@ -136,7 +137,7 @@ def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
         "command": list(plan.command),
         "env": [{"name": name, "value": value} for name, value in plan.env.items()],
         "volumeMounts": mounts,
-        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that describe shows the host it waited for
+        "terminationMessagePolicy": "FallbackToLogsOnError",  # so that describe shows the host
     }
 
 

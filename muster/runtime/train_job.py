@@ -1,4 +1,4 @@
-"""Makes an `Info` from a TrainJob and its runtime, and the components that run it."""
+"""Conversion of a TrainJob and its runtime into an `Info`, and into the components that run the TrainJob."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -34,7 +34,7 @@ from muster.workloads.adapter import Owner
 
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 Target = Literal["Job", "JobSet"]
-"""The kind of object that makes the pods of a TrainJob: Muster's Job (batch.volcano.sh) or a JobSet."""
+"""Kind of object that creates the pods of a TrainJob: Muster's Job (batch.volcano.sh) or a JobSet."""
 
 JSON = dict[str, Any]
 _INITIALIZERS: Mapping[str, Role] = {DATASET_INITIALIZER: "dataset-initializer", MODEL_INITIALIZER: "model-initializer"}
@@ -43,7 +43,7 @@ _INITIALIZERS: Mapping[str, Role] = {DATASET_INITIALIZER: "dataset-initializer",
 def compile_train_job(
     train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job", claims: Claims = no_claims
 ) -> Compiled:
-    """Return plan and components of a TrainJob; with errors only the findings, all together.
+    """Return plan and components of a TrainJob; with errors, only all findings together.
 
     Errors have paths in the TrainJob (`spec.trainer.env`). Runtime patches are checked against the runtime's template
     before they are merged into it. Neither argument is changed. `claims` finds the requests of the pods' claims.
@@ -57,7 +57,7 @@ def compile_train_job(
 def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> Info:
     """Return a TrainJob for plugins: its pod sets from the merged template, its settings, its env.
 
-    It never fails: a missing container `node`, or a missing replicated job of a patch, is found by validation.
+    The function never fails: validation finds a missing container `node`, or a missing replicated job of a patch.
     """
     framework = framework_of(runtime.spec.ml_policy)
     template = merged(train_job, runtime)
@@ -98,7 +98,7 @@ def framework_of(policy: MLPolicy | None) -> str:
 
 
 def step_of(job: Mapping[str, Any]) -> str:
-    """Return the TrainJob's step that a replicated job carries out, from its template's label; "" for others."""
+    """Return the TrainJob's step of a replicated job, from its template's label; "" for other jobs."""
     labels = (job["template"].get("metadata") or {}).get("labels") or {}
     return str(labels.get(ANCESTOR, ""))
 
@@ -192,7 +192,7 @@ def _wire(variable: JSON) -> EnvVar:
 
 
 def _pod_sets(base: JSON, runtime: Runtime, framework: str, nodes: int | None) -> list[PodSet]:
-    """Return the pod sets of a JobSet spec; in order, each waits until the one before is ready."""
+    """Return the pod sets of a JobSet spec; with an order, each waits until the previous one is ready."""
     pod_sets = [_pod_set(job, runtime, framework, nodes) for job in base.get("replicatedJobs") or []]
     if (base.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
         for before, pod_set in pairwise(pod_sets):
@@ -209,7 +209,7 @@ def _pod_set(job: JSON, runtime: Runtime, framework: str, nodes: int | None) -> 
     return PodSet(
         name=job["name"],
         count=_node_count(job, role, runtime, framework, nodes),
-        rank="",  # set with the network
+        rank="",  # set when the network is known
         hosts=lambda _node_count: (),
         subdomain="",
         target=main[0] if main and role in {"trainer", "launcher"} else None,

@@ -1,7 +1,7 @@
 """Common checks of both kinds of runtimes: templates fit their steps, and Muster supports all fields.
 
-Admission checks runtimes. The controller also checks each one that it uses, because a namespace's label can switch
-admission off.
+Admission checks runtimes. The controller also checks each runtime that it uses, because a label of a namespace can
+disable admission.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ CONTAINERS: Mapping[str, str] = {
     trainer.DATASET_INITIALIZER: trainer.DATASET_INITIALIZER,
     trainer.MODEL_INITIALIZER: trainer.MODEL_INITIALIZER,
 }
-"""Step of a TrainJob → the container that its pods must have."""
+"""Maps a step of a TrainJob to the container that its pods must have."""
 TEMPLATE = "spec.template.spec"
 JOBS = f"{TEMPLATE}.replicatedJobs"
 CLAIMS = f"{TEMPLATE}.volumeClaimPolicies"
@@ -31,7 +31,7 @@ _ANY_JOB = trainer.TrainJob(spec=trainer.TrainJobSpec(runtime_ref=trainer.Runtim
 
 
 def check_runtime(runtime: Runtime, target: Target = "Job") -> Iterator[FieldError]:
-    """Yield all mistakes of a runtime."""
+    """Yield all errors of a runtime."""
     seen: set[str] = set()
     for index, job in enumerate(runtime.spec.template.spec.replicated_jobs):
         path = f"{JOBS}[{index}]"
@@ -91,14 +91,14 @@ def _check_claims(runtime: Runtime) -> Iterator[FieldError]:
 
 
 def _check_mapped(runtime: Runtime) -> Iterator[FieldError]:
-    """Refuse fields of a JobSet that Muster's Job cannot carry out, before TrainJobs rely on them."""
+    """Refuse fields of a JobSet that Muster's Job cannot implement, before TrainJobs rely on them."""
     info = describe(_ANY_JOB, runtime)
     for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
         yield FieldError(f"{TEMPLATE}.{each.field}", f"must be {each.wanted}: {each.why}", each.value)
 
 
 def _at(node: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """Return a member of a template, empty if it is missing; msgspec.ValidationError if it is not a map."""
+    """Return a part of a template, empty if missing; raises msgspec.ValidationError if it is not a map."""
     for part in path:
         node = msgspec.convert(node.get(part) or {}, dict[str, Any])
     return node

@@ -1,4 +1,4 @@
-"""Makes an `Info` from an owner and a pod (or its template): settings, and the container that runs the framework."""
+"""Conversion of an owner and a pod (or its template) into an `Info`: settings, and the framework's container."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -77,7 +77,7 @@ def describe(
 
 
 def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, claims: Claims = no_claims) -> Info:
-    """Return the workload of a labelled pod for plugins, from the pod as it is; raises InvalidFieldError."""
+    """Return a labelled pod's workload for plugins, from the pod itself; raises InvalidFieldError."""
     path = "metadata.annotations"
     settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
     return describe(
@@ -108,7 +108,7 @@ def _named(containers: Sequence[ShapedContainer], name: str, path: str) -> Shape
 def _injections(
     containers: Sequence[ShapedContainer], settings: Mapping[str, Setting], path: str
 ) -> list[ShapedContainer]:
-    """Return further containers that get the framework's variables, by name, separated by commas."""
+    """Return additional containers that get the framework's variables, named in a list with commas."""
     setting = settings.get(INJECT_INTO)
     if setting is None:
         return []
@@ -122,13 +122,13 @@ def _injections(
 
 
 def gpu_errors(template: Mapping[str, object], path: str) -> Iterator[FieldError]:
-    """Yield the mistakes in the parts of GPUs that the raw pod template at `path` requests."""
+    """Yield the errors in the GPU fractions that the raw pod template at `path` requests."""
     spec, _, annotations = template_of(template)
     yield from share_errors(annotations, spec, f"{path}.metadata.annotations", f"{path}.spec")
 
 
 def template_of(template: Mapping[str, object]) -> tuple[PodSpec, dict[str, str], dict[str, str]]:
-    """Return spec, labels and annotations of a raw pod template; msgspec.ValidationError if it is malformed."""
+    """Return spec, labels and annotations of a raw pod template; raises msgspec.ValidationError if it is malformed."""
     metadata = msgspec.convert(template.get("metadata") or {}, dict[str, object])
     return (
         msgspec.convert(template.get("spec") or {}, PodSpec),

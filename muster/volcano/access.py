@@ -1,10 +1,10 @@
 """Inherited settings of queues in their tree: the namespaces that may use them, by selectors, and the node pool. Pure.
 
-A namespace may use a queue if the queue and every queue above it selects the namespace; a queue without the annotation
-selects all, as in Volcano. A selector that cannot be read (admission was bypassed) selects none: a typo must not admit
-namespaces that an administrator wanted to keep out. A namespace that is locked to its queue may use no other.
+A namespace may use a queue if the queue and every queue above it select the namespace; a queue without the annotation
+selects all, as in Volcano. An unreadable selector (admission was bypassed) selects no namespace: a typo must not admit
+namespaces that an administrator excluded. A namespace that is locked to a queue may use no other queue.
 
-The root queue of a tree names the node pool of all its queues, so that shares hold within a pool.
+The root queue of a tree names the node pool of all its queues, so that shares apply within a pool.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,23 +16,23 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector, selects
 
 DEPTH = 64
-"""The most levels that are followed; admission allows fewer."""
+"""Maximum number of followed levels; admission allows fewer."""
 NAME_LABEL = "kubernetes.io/metadata.name"
-"""The label that the API server gives to each namespace; files may lack it."""
+"""Label that the API server gives to each namespace; manifests in files may lack it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceObstacle:
-    """The queue, or one above it, that excludes a namespace, with its selector."""
+    """The queue, or a queue above it, that excludes a namespace, with its selector."""
 
     queue: str
     selector: str
     error: str = ""
-    """The reason why the selector cannot be read; empty if it can."""
+    """Reason why the selector is unreadable; empty if it is readable."""
     locked: str = ""
-    """The queue that the namespace is locked to, if that is the reason."""
+    """The queue to which the namespace is locked, if this is the reason."""
     pools: tuple[str, str] | None = None
-    """The node pools of the queue and of the pods, if they differ: then no namespace may use the queue."""
+    """Node pools of the queue and of the pods, if they differ, so that no namespace may use the queue."""
 
     def __str__(self) -> str:
         """Return the reason as a clause."""
@@ -65,7 +65,7 @@ def barrier(
 
 
 def lineage(queue: str, get: Callable[[str], Queue | None]) -> Iterator[Queue]:
-    """Yield a queue and those above it, as far as they exist, the root last."""
+    """Yield a queue and all existing queues above it, the root last."""
     for _ in range(DEPTH):
         known = get(queue)
         if known:
@@ -86,12 +86,12 @@ def restricts(queue: Queue) -> bool:
 
 
 def locked_to(labels: Mapping[str, str]) -> str:
-    """Return the queue that a namespace with these labels is locked to; empty if it is not locked."""
+    """Return the queue to which a namespace with these labels is locked; empty if it is not locked."""
     return labels.get(names.QUEUE, "") if labels.get(names.QUEUE_LOCKED) == "true" else ""
 
 
 def root_of(queue: str, get: Callable[[str], Queue | None]) -> Queue | None:
-    """Return the root queue of a queue's tree, which is right below `root`; None if the queue does not exist."""
+    """Return the root queue of a queue's tree, a child of `root`; None if the queue does not exist."""
     top = None
     for known in lineage(queue, get):
         if known.metadata.name != names.ROOT_QUEUE:
@@ -100,6 +100,6 @@ def root_of(queue: str, get: Callable[[str], Queue | None]) -> Queue | None:
 
 
 def pool_of_queue(queue: str, get: Callable[[str], Queue | None]) -> str:
-    """Return the pool of a queue; the queues `root` and `default` are in the default one, with any labels."""
+    """Return the pool of a queue; the queues `root` and `default` are always in the default pool."""
     top = root_of(queue, get)
     return pool_of(top.metadata) if top and top.metadata.name != names.DEFAULT_QUEUE else DEFAULT_POOL

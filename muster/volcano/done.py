@@ -1,8 +1,8 @@
-"""The members of a Volcano Job that have succeeded, as recorded in its status.
+"""Members of a Volcano Job that have succeeded, as recorded in the Job's status.
 
-A succeeded pod is deleted with its node, and the Job would create it again. The record is in
-`status.controlledResources`, Volcano's free-form map, so it also works with Volcano's own CRD. It is valid for one
-version of the Job: without a valid record, only existing pods count as succeeded.
+A succeeded pod is deleted with its node, and the Job would otherwise create it again. The record is in
+`status.controlledResources`, Volcano's free-form map, so it also works with Volcano's own CRD. The record is valid for
+one version of the Job; without a valid record, only existing pods count as succeeded.
 """
 
 from collections import defaultdict
@@ -16,18 +16,18 @@ from muster.api.ranges import as_ranges, numbers
 from muster.api.volcano.batch import Job
 
 SUCCEEDED = "muster.dev/succeeded"
-"""Key of the note."""
+"""Key of the record."""
 
 
 class _Note(msgspec.Struct):
     version: int
-    """Version of the Job."""
+    """Version of the Job for which the record is valid."""
     tasks: dict[str, str]
-    """Task → indexes, such as `0-2,5`."""
+    """Maps a task to indexes, such as `0-2,5`."""
 
 
 def done_slots(job: Job) -> frozenset[Slot]:
-    """Return the slots that are noted as done; none if the note is unreadable, or of another version of the Job."""
+    """Return the slots recorded as done; none if the record is unreadable or from another version of the Job."""
     text = job.status.controlled_resources.get(SUCCEEDED)
     if not text:
         return frozenset()
@@ -44,7 +44,7 @@ def done_slots(job: Job) -> frozenset[Slot]:
 
 
 def note_of(done: Iterable[Slot], version: int) -> str:
-    """Return the note that these slots are done in this version of the Job; "" for none."""
+    """Return the record that these slots are done in this version of the Job; "" for none."""
     ranks: dict[str, list[int]] = defaultdict(list)
     for slot in done:
         ranks[slot.pod_set].append(slot.rank)

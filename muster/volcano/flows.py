@@ -1,9 +1,9 @@
-"""The rules of a JobFlow's steps, for admission, and for the controller if admission was bypassed.
+"""Rules for a JobFlow's steps, for admission, and for the controller if admission was bypassed.
 
-A step waits for other steps of the same JobFlow, without cycles. Entries with one name are one step, as in Volcano; its
-Job is made from the first entry that need not wait any longer. A probe of tasks is checked against the status of Jobs.
-A probe that connects to pods is refused: otherwise users could make the controller probe networks that they cannot
-reach themselves.
+A step waits for other steps of the same JobFlow, without cycles. Entries with the same name are one step, as in
+Volcano; its Job is created from the first entry that need not wait any longer. A probe of tasks is checked against the
+status of Jobs. A probe that connects to pods is refused, because users could make the controller probe networks that
+they cannot reach themselves.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ _NO_DAG = "jobflow flow is not dag"
 
 
 def targets(flow: Flow) -> list[str]:
-    """Return the names of the steps that this step waits for, each once."""
+    """Return the names of the steps for which this step waits, each once."""
     return list(dict.fromkeys(flow.depends_on.targets)) if flow.depends_on else []
 
 
 def check_steps(job_flow: JobFlow) -> Iterator[FieldError]:
-    """Check everything about the steps but their patches."""
+    """Check all rules for steps except those for patches."""
     flows = job_flow.spec.flows
     over = [*STEPS.exceeded_by(PATH, len(flows)), *STEP_NEEDS.exceeded_by(PATH, sum(map(_needs, flows)))]
     yield from over
-    if over:  # the checks below take time in the product of the two
+    if over:  # the checks below take time proportional to the product of both numbers
         return
     places = {flow.name: index for index, flow in enumerate(flows)}
     for index, flow in enumerate(flows):
@@ -56,7 +56,7 @@ def _needs(flow: Flow) -> int:
 
 
 def warn_steps(job_flow: JobFlow) -> Iterator[str]:
-    """Yield a warning for each entry that names a step again: a JobTemplate makes one Job in a JobFlow."""
+    """Yield a warning for each entry that repeats the name of a step: a JobTemplate creates one Job per JobFlow."""
     seen = set[str]()
     for index, flow in enumerate(job_flow.spec.flows):
         if flow.name in seen:

@@ -1,8 +1,8 @@
-"""Additions to the manifest of a pod, in place, and the volumes of a Volcano Job with their claims.
+"""Additions to the manifest of a pod, made in place, and the volumes of a Volcano Job with their claims.
 
-The user's own variables, ports, mounts and volumes stay. Every pod of a Job mounts the Job's volumes, each from a claim
-that exists or is made for the Job. Controller and planner must use the same names. The name of a claim that the Job
-does not name is derived from the Job's UID and the mount path, so it is never written back into the Job.
+The user's own variables, ports, mounts and volumes stay. Every pod of a Job mounts the Job's volumes, each from an
+existing claim or a claim that is created for the Job. Controller and planner must use the same names. The name of a
+claim that the Job does not name is derived from the Job's UID and the mount path, so it is not written to the Job.
 """
 
 import hashlib
@@ -19,7 +19,8 @@ Manifest = dict[str, Any]
 """An object as plain JSON."""
 
 MAX_VARIABLE_BYTES = 131_072
-"""The longest `NAME=value` of Linux, including the final byte: a program with a longer one cannot be started."""
+"""Maximum length of `NAME=value` in Linux, including the final byte: programs cannot be started with longer
+variables."""
 
 
 def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
@@ -38,7 +39,7 @@ _BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
 def safe_as(like: Mapping[str, Any]) -> Manifest:
-    """Return the securityContext and the basic resources of a container, for an init container of the same pod.
+    """Return the securityContext and basic resources of a container, for an init container of the same pod.
 
     With them the pod needs no more than before, keeps its quality of service, and is not refused by a ResourceQuota or
     Pod Security. Devices are left out.
@@ -73,7 +74,8 @@ def add_port(container: Manifest, name: str, port: int) -> None:
 def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -> None:
     """Open a port in every container, with `init` in the init containers too.
 
-    On the node's own network only one container can have a port, so the first container opens it unless another has it.
+    On the node's own network, only one container can have a port, so the first container opens it unless another one
+    has it.
     """
     opening = containers(manifest, init=init)
     if manifest["spec"].get("hostNetwork"):
@@ -87,7 +89,7 @@ def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -
 def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str = "", init: bool = True) -> None:
     """Add a volume, and mount it in every container that has no mount at that path.
 
-    If the template has a volume of that name, it is the user's, and nothing is changed.
+    If the template has a volume of this name, it belongs to the user, and nothing is changed.
     """
     spec = manifest["spec"]
     volumes = spec.get("volumes") or []
@@ -111,7 +113,7 @@ def folder(path: str) -> str:
 
 
 def of_root(spec: Mapping[str, Any], path: str) -> bool:
-    """Return True if root reads the ssh keys of this pod; without a `runAsUser`, their folder decides."""
+    """Return True if root reads the ssh keys of this pod; without a `runAsUser`, the folder of the keys decides."""
     pod = mapping(spec.get("securityContext"))
     own = [mapping(mapping(each).get("securityContext")) for each in spec.get("containers") or []]
     users = {each.get("runAsUser", pod.get("runAsUser")) for each in own}
@@ -144,7 +146,7 @@ def claim_names(job: Job) -> list[str]:
 
 
 def claims(job: Job) -> list[Manifest]:
-    """Return the claims to create; they are deleted with the Job."""
+    """Return the claims to create, which are deleted with the Job."""
     return [
         {"metadata": {"name": claim_name(job, volume)}, "spec": volume.volume_claim}
         for volume in job.spec.volumes
@@ -153,7 +155,7 @@ def claims(job: Job) -> list[Manifest]:
 
 
 def mount(job: Job, manifest: Manifest) -> None:
-    """Add the volumes to a pod, each claim once, and mount them in its containers; changed in place.
+    """Add the volumes to a pod in place, each claim once, and mount them in the pod's containers.
 
     A container with its own mount at the same path keeps that mount.
     """

@@ -1,4 +1,4 @@
-"""Translation of gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and of such PodGroups into gangs.
+"""Translation of gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and of these into gangs.
 
 Pure functions, for the code that publishes gangs and for messages about either form.
 """
@@ -20,7 +20,7 @@ def is_gang(group: PodGroup) -> bool:
 def native_of(group: PodGroup) -> scheduling.NativePodGroup:
     """Return the native PodGroup of a gang, with its minimum and priority.
 
-    Preemption ends all of the gang or nothing.
+    Preemption ends the whole gang or nothing.
     """
     meta = group.metadata
     owner = OwnerReference.to(POD_GROUPS, meta, controller=True)
@@ -39,7 +39,7 @@ def native_of(group: PodGroup) -> scheduling.NativePodGroup:
 
 
 def group_of(native: scheduling.NativePodGroup) -> PodGroup:
-    """Return Muster's PodGroup that a user would write in its place: as the planner reads it, without its marks.
+    """Return the PodGroup that a user of Muster would write instead: as the planner reads it, without annotations.
 
     Muster always ends a gang as a whole or down to its minimum, so no field corresponds to `disruptionMode`.
     """

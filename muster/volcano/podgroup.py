@@ -1,4 +1,4 @@
-"""Makes PodGroups; the PodGroup of a Volcano Job is computed from the Job's spec."""
+"""Creation of PodGroups; the PodGroup of a Volcano Job is computed from the Job's spec."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -18,13 +18,13 @@ from muster.resources.pods import NOTHING, quota, template_usage
 from muster.volcano.tasks import job_minimum, minimum, owner_of, queue_of, scheduler_of, total_minimum, total_replicas
 
 _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT, names.WORKLOAD})
-"""Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""
+"""Annotations about the Job's manifest, or written by the planner, that are not copied to the PodGroup."""
 _MAKERS = frozenset({CRON_JOBS.kind, JOB_FLOWS.kind})
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
 
 def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: OwnerReference | None) -> PodGroup:
-    """Return a new PodGroup, with its owner, if it has one, and the node pool of its pods' scheduler."""
+    """Return a new PodGroup, with its owner (if any) and the node pool of its pods' scheduler."""
     labels = {key: value for key, value in meta.labels.items() if key != names.NODE_POOL}
     labels |= labels_of(pool_of_scheduler(scheduler) or DEFAULT_POOL)
     return PodGroup(
@@ -37,11 +37,11 @@ def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: Owner
 
 
 def spec_changes(existing: PodGroup, wanted: PodGroup, computed: Collection[str]) -> dict[str, Any]:
-    """Return the part of a merge patch that brings these fields of a PodGroup's spec up to date; empty if they are.
+    """Return the part of a merge patch that updates these fields of a PodGroup's spec; empty if they are up to date.
 
     Other clients may have written the other fields.
     """
-    # A minimum of 0 is left out by the wire type, and must still be written over another one.
+    # the wire type leaves a minimum of 0 out, but it must still be written over another minimum
     specs = [{"minMember": 0, **to_builtins(group.spec)} for group in (existing, wanted)]
     spec = difference(*({name: value for name, value in each.items() if name in computed} for each in specs))
     return {"spec": spec} if spec else {}
@@ -60,7 +60,7 @@ def group_key(job: Job) -> str:
 def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = ()) -> PodGroup:
     """Return the PodGroup as it is created; `priorities` are the values of the PriorityClasses.
 
-    `later` are the tasks that wait for others; the gang's minimum excludes them until they have started.
+    `later` are the tasks that wait for other tasks; the gang's minimum excludes them until they have started.
     """
     annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _NOT_COPIED}
     annotations |= workload_note(job.metadata, _MAKERS)
@@ -92,7 +92,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _without(job: Job, later: Collection[str]) -> Job:
-    """Return the Job without these tasks; its minimum shrinks by theirs if it covers the minimums of all tasks."""
+    """Return the Job without these tasks; its minimum is reduced by theirs if it covers the minimums of all tasks."""
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
     least = job_minimum(spec)
@@ -114,7 +114,7 @@ def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
 
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
-    """Return the resources of the smallest gang, as a quota counts them."""
+    """Return the resources of the smallest gang, with the names of a quota."""
     usage = NOTHING
     for task, pods in _smallest_gang(job, priorities):
         if pods:

@@ -1,7 +1,7 @@
-"""The pod of a slot: the task's template with the labels of a member of its gang, and the additions of plugins.
+"""The pod of a slot: the task's template with the labels of a gang member and the additions of plugins.
 
-A pod is *born pinned* to its node if the gang's placement has one for it, else *born gated*: visible, but not yet
-schedulable.
+A pod is *born pinned* to its node if the gang's placement has a node for it, otherwise *born gated*: visible, but not
+schedulable yet.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ from muster.volcano.tasks import PodSlot, owner_of, partition_of, queue_of, sche
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-"""Annotations for the disruption budget of a gang; the first one found counts."""
+"""Annotations for the disruption budget of a gang; the first existing one counts."""
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
@@ -45,8 +45,8 @@ def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manif
         plugin.shape(job, slot, manifest)
     for container in containers(manifest):
         if env := container.get("env"):
-            # Kubernetes expands $(NAME) only if the variable is defined earlier: users' variables can refer to plugins'
-            # variables.
+            # Kubernetes expands $(NAME) only if the variable is defined before: users' variables can refer to plugins'
+            # variables
             users = own.get(container.get("name"), set())
             container["env"] = [one for last in (False, True) for one in env if (one.get("name") in users) == last]
     metadata = manifest["metadata"]
@@ -60,7 +60,7 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     spec["schedulerName"] = _scheduler(spec.get("schedulerName") or "", scheduler_of(job.spec))
     if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
-        spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # so that pods find their peers by name, as in Volcano
+        spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # so that pods find each other by name, as in Volcano
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.spec.priority_class_name
     return {
@@ -82,7 +82,7 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
 
 
 def _scheduler(own: str, of_job: str) -> str:
-    """Return the scheduler of the template, else of the Job.
+    """Return the scheduler of the template, otherwise of the Job.
 
     The default pool's scheduler is replaced by the scheduler of the Job's pool.
     """
@@ -106,7 +106,7 @@ def _labels(job: Job, slot: PodSlot) -> dict[str, str]:
     if partition:
         labels[names.PARTITION_ID] = partition
     if names.REPLICATED_JOB in ((slot.task.template.get("metadata") or {}).get("labels") or {}):
-        labels[names.COMPLETION_INDEX] = str(slot.index)  # Kubeflow's clients find the pods of a step by it
+        labels[names.COMPLETION_INDEX] = str(slot.index)  # Kubeflow's clients find the pods of a step by this label
     return labels | copied(job.metadata.labels, COPIED_LABELS)
 
 
@@ -135,7 +135,7 @@ def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
 
 
 def usable(placement: Placement | None, pod_group_uid: str) -> bool:
-    """Return True if pods may be created pinned by this placement: it belongs to this gang and is still carried out."""
+    """Return True if pods may be created with a pin by this placement: it belongs to this gang and is active."""
     return (
         placement is not None
         and placement.spec.pod_group_uid == pod_group_uid
@@ -144,7 +144,7 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
 
 
 def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
-    """Return True if nodes are held for members of this gang that were evicted for a repair or a move.
+    """Return True if nodes are held for members of this gang that were evicted because of a repair or a move.
 
     Its placement names its own members as victims until they are gone, and then its own gang as one that freed
     capacity.
@@ -156,9 +156,9 @@ def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
 
 
 def in_native_group(manifest: Manifest, name: str) -> Manifest:
-    """Return the pod as a member of this native PodGroup, unless it is in another; changed in place.
+    """Change the pod in place to a member of this native PodGroup, unless it is in another one; return the pod.
 
-    A pod with `evictionResponders` stays outside: the API server refuses the two together.
+    A pod with `evictionResponders` is not changed, because the API server refuses both together.
     """
     spec = manifest["spec"]
     if not spec.get("evictionResponders"):
@@ -167,9 +167,9 @@ def in_native_group(manifest: Manifest, name: str) -> Manifest:
 
 
 def pinned_or_gated(manifest: Manifest, slot: PodSlot, placement: Placement | None) -> Manifest:
-    """Return the pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
+    """Pin the pod in place to its node in the usable placement, or gate it; return the pod.
 
-    Muster's own gates in the template are ignored, because the placement decides about them.
+    Muster's own gates in the template are ignored, because the placement decides about gates.
     """
     spec = manifest["spec"]
     gates = [gate for gate in spec.pop("schedulingGates", None) or [] if gate.get("name") not in names.GATES]

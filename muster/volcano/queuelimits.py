@@ -1,8 +1,8 @@
-"""Limits of a queue beyond its capability, in its annotations: per user, by GPU model, by time window; and its budget.
+"""Annotations with limits of a queue beyond its capability: per user, by GPU model, by time window; and its budget.
 
-Another annotation has its weights by resource, in addition to the weight in its spec, as in KAI-Scheduler. Admission,
-the planner and the command line all read the limits here. Pure. Admission refuses an annotation with a mistake; if
-admission was bypassed, such an annotation has no effect, and the others count.
+Another annotation has the queue's weights by resource, in addition to the weight in its spec, as in KAI-Scheduler.
+Admission, the planner and the command line all read the limits by this module. Pure. Admission refuses an annotation
+with an error; if admission was bypassed, such an annotation has no effect, and the others count.
 
 A window (`Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32`) begins and ends at wall-clock times in its zone, also
 on days when the clock changes. If the end is not after the beginning, the window ends on the next day.
@@ -32,7 +32,7 @@ _EXAMPLE: Final = "nvidia.com/gpu=10000h/month,nvidia.com/gpu=500h/day"
 _MODEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _RESOURCE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,250}[A-Za-z0-9])?", re.ASCII)
 _WORDS: Final = 4
-"""The maximum number of words in a window: days, hours, zone, amounts."""
+"""Maximum number of words in a window: days, hours, zone, quantities."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW_EXAMPLE: Final = "write it like Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32"
 _MINUTES: Final = 24 * 60
@@ -41,25 +41,25 @@ _WEEK: Final = 7
 
 
 class UsageWindow(NamedTuple):
-    """One window, and the maximum that the queue may use within it."""
+    """One window, and the maximum that the queue may use during the window."""
 
     days: frozenset[int]
-    """Days on which it begins; Monday is 0."""
+    """Days on which the window begins; Monday is 0."""
     begin: int
-    """Minutes after midnight."""
+    """Beginning of the window, in minutes after midnight."""
     end: int
-    """Minutes after midnight of the day on which it begins; beyond 24 hours on the next day."""
+    """End of the window, in minutes after midnight of the day on which it begins; beyond 24 hours, on the next day."""
     zone: ZoneInfo
     limits: Vector
     text: str
-    """As its author wrote it, without the amounts."""
+    """The window as its author wrote it, without the quantities."""
 
     def until(self, now_s: float) -> float | None:
-        """Return when the window that is open now ends, in seconds since the epoch; None if none is open."""
+        """Return the end of the presently active window, in seconds since the epoch; None if none is active."""
         return max((end for begin, end in self._near(now_s) if begin <= now_s < end), default=None)
 
     def _near(self, now_s: float) -> list[tuple[float, float]]:
-        """Return beginning and end on yesterday, today and tomorrow."""
+        """Return the beginnings and ends on yesterday, today and tomorrow."""
         try:
             today = datetime.fromtimestamp(now_s, self.zone).date()
             days = [today + timedelta(days=ahead) for ahead in (-1, 0, 1)]
@@ -69,12 +69,12 @@ class UsageWindow(NamedTuple):
         return [(self._at(day, self.begin), self._at(day, self.end)) for day in midnights]
 
     def _at(self, midnight: datetime, minutes: int) -> float:
-        """Return the moment when the zone's wall clock shows this number of minutes after this midnight."""
+        """Return the time when the zone's wall clock shows this number of minutes after this midnight."""
         return (midnight + timedelta(minutes=minutes)).replace(tzinfo=self.zone).astimezone(UTC).timestamp()
 
 
 def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> UsageWindow:
-    """Return the window; ValueError names the unreadable word and the correct format."""
+    """Return the window; raises ValueError that names the unreadable word and the correct format."""
     found = _HOURS.fullmatch(hours)
     begin, end = (int(found[each]) * 60 + int(found[each + 1]) for each in (1, 3)) if found else (0, 0)
     if max(begin, end) > _MINUTES or begin == end:
@@ -106,21 +106,21 @@ class UsageBudget(NamedTuple):
     resource: str
     period: Period
     most: int
-    """Unit-seconds, in milli-CPU or base units."""
+    """Maximum in unit-seconds, in milli-CPU or base units."""
 
 
 class QueueLimits(NamedTuple):
-    """The limits of one queue, which count for the queue and those below it together."""
+    """The limits of one queue, which apply to the queue and its descendants together."""
 
     per_user: Vector = {}  # noqa: RUF012 - never changed
-    """The most that one user may use, in milli-CPU or base units."""
+    """Maximum that one user may use, in milli-CPU or base units."""
     by_model: Mapping[str, int] = {}
-    """GPU model → the most of it, in thousandths of GPUs."""
+    """Maps a GPU model to its maximum, in thousandths of GPUs."""
     windows: tuple[UsageWindow, ...] = ()
     budgets: tuple[UsageBudget, ...] = ()
-    """Each counts for itself."""
+    """Budgets, each of which applies separately."""
     enforced: bool = False
-    """False: exceeded budgets are only reported."""
+    """False if exceeded budgets are only reported."""
 
     def __bool__(self) -> bool:
         """Return True if there is any limit."""
@@ -143,7 +143,7 @@ def has_limits(queue: Queue) -> bool:
 
 
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the mistakes in the limits of these annotations, at this field path."""
+    """Yield the errors in the limits of these annotations, at this field path."""
     for key in names.QUEUE_LIMIT_KEYS:
         text = annotations.get(key)
         if text is not None:
@@ -167,7 +167,7 @@ def limited_resources(annotations: Mapping[str, str]) -> Iterator[tuple[str, str
 
 
 def is_model(model: str, product: str) -> bool:
-    """Return True if a node with this product label has GPUs of the model.
+    """Return True if a node with this product label has GPUs of this model.
 
     The model is the label or consecutive words of it, in upper or lower case: `H100`, `a100-sxm4` or
     `NVIDIA-A100-SXM4-80GB`.
@@ -188,7 +188,7 @@ def _limits(texts: tuple[str, ...]) -> QueueLimits:
 
 
 def read_amounts(text: str) -> Vector:
-    """Return amounts of resources; ValueError describes a mistake in them."""
+    """Return quantities of resources; raises ValueError that describes an error in the text."""
     return _amounts(text, _RESOURCE, "nvidia.com/gpu=16,pods=100")
 
 
@@ -246,7 +246,7 @@ def _pairs(text: str, name: re.Pattern[str], example: str) -> Iterator[tuple[str
 
 
 def _amounts(text: str, name: re.Pattern[str], example: str, resource: str = "") -> dict[str, int]:
-    """Return name → amount, of this resource, or of the resource that is the name."""
+    """Return quantities by name, of `resource`, or of the resource with that name."""
     found: dict[str, int] = {}
     for key, number in _pairs(text, name, example):
         if key in found:
@@ -269,19 +269,20 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.BUDGET: ("budgets", _read_budgets),
     names.BUDGET_MODE: ("enforced", _is_enforced),
 }
-"""Annotation → the field of `QueueLimits` that it sets, and its reader; ValueError describes a mistake in the text."""
+"""Maps an annotation to the field of `QueueLimits` that it sets, and to its parser, whose ValueError describes an
+error."""
 
 
 UNNAMED = "*"
-"""Placeholder for every resource that is not named, if some queue deserves an amount of it."""
+"""Placeholder for every unnamed resource of which some queue deserves a quantity."""
 LARGEST_WEIGHT = 65_535.0
 _WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 
 
 def read_weights(text: str) -> dict[str, float]:
-    """Return resource → weight, 0 or more, as an annotation has them; ValueError describes a mistake in it.
+    """Return the weights (0 or more) of an annotation, by resource; raises ValueError that describes an error.
 
-    With 0, the queue gets nothing beyond its deserved amount.
+    With weight 0, the queue gets nothing beyond its deserved quantity.
     """
     weights: dict[str, float] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):

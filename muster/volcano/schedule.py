@@ -1,9 +1,9 @@
-"""Schedules of CronJobs: the times that five fields name, or an interval. No I/O, no clock.
+"""Schedules of CronJobs, given by five fields or an interval. The module uses no I/O and no clock.
 
-The five fields are read by cronsim, which knows time zones as Debian's cron does. If daylight saving time skips a
-scheduled time, the first time after the gap counts. A time that occurs twice at its end counts once, unless minutes or
-hours are `*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`, and by either of
-them otherwise; Debian counts `*/2` as `*`.
+cronsim parses the five fields, and handles time zones like Debian's cron. If daylight saving time skips a scheduled
+time, the first time after the gap is used. A time that occurs twice at the end of daylight saving time counts once,
+unless minutes or hours are `*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`,
+and by either of them otherwise; Debian counts `*/2` as `*`.
 """
 
 import re
@@ -20,7 +20,7 @@ from muster.resources.runtime import parse_duration_s
 
 MOST_CHARS: Final = 256
 SHORTEST_S: Final = 60
-"""Of `@every`: Jobs are named by the minute."""
+"""Minimum interval of `@every`, because Jobs are named by the minute."""
 _MACROS: Final = {
     **dict.fromkeys(("@yearly", "@annually"), "0 0 1 1 *"),
     "@monthly": "0 0 1 * *",
@@ -33,12 +33,12 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _NAMES: Final = frozenset({*_MONTHS, "sun", "mon", "tue", "wed", "thu", "fri", "sat"})
 _CHARS: Final = re.compile(r"[0-9a-z*/,-]+")
 _DAYS: Final = {2: "1-31", 4: "0-6"}
-"""The range that `*` means in the fields of days."""
+"""Range that `*` means in the fields of days."""
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]{1,14}(/[A-Za-z0-9_+-]{1,14}){0,3}")
 
 
 class ScheduleError(ValueError):
-    """A schedule or time zone that cannot be read; the message has the correct format."""
+    """A schedule or time zone is invalid; the message has the correct format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,31 +48,31 @@ class Every:
     seconds: float
 
     def after(self, time_s: float, start_s: float) -> float:
-        """Return the first time later than `time_s`; `start_s` is when the schedule begins."""
+        """Return the first time after `time_s`; `start_s` is the beginning of the schedule."""
         return start_s + max(1, (time_s - start_s) // self.seconds + 1) * self.seconds
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
-        """Return the last time not later than `time_s`, but later than `since_s`; None if there is none."""
+        """Return the last time up to `time_s` but after `since_s`; None without one."""
         found = start_s + ((time_s - start_s) // self.seconds) * self.seconds
         return found if found > max(since_s, start_s) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The times that five fields name in a time zone."""
+    """Times given by five fields in a time zone."""
 
     text: str
     zone: ZoneInfo
 
     def after(self, time_s: float, start_s: float) -> float:  # noqa: ARG002 - for schedules of intervals
-        """Return the same as `Every.after`."""
-        # In the hour that is repeated at the end of daylight saving time, its first occurrence comes first.
+        """Return the first time after `time_s`, like `Every.after`."""
+        # in the hour that is repeated at the end of daylight saving time, its first occurrence comes first
         return next(each for each in self._times(time_s) if each > time_s)
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
-        """Return the same as `Every.latest`."""
+        """Return the last time in the range, like `Every.latest`."""
         before = next(each for each in self._times(time_s + 1, reverse=True) if each <= time_s)
-        following = self.after(before, start_s)  # in the repeated hour the step back may be one too far
+        following = self.after(before, start_s)  # in the repeated hour, the step back may go too far
         found = following if following <= time_s else before
         return found if found > since_s else None
 
@@ -131,7 +131,7 @@ def _interval_s(words: list[str]) -> float:
 
 
 def _field(index: int, word: str) -> str:
-    """Return the field without syntax that only Volcano or only cronsim knows: `?`, L, # and W, and steps of stars."""
+    """Return the field without syntax that only Volcano or only cronsim accepts: `?`, L, #, W, steps of stars."""
     plain = word.replace("?", "*")
     if not _CHARS.fullmatch(plain) or not _NAMES.issuperset(re.findall("[a-z]+", plain)):
         raise ScheduleError(

@@ -1,8 +1,8 @@
 """The tasks of a Volcano Job, the slots of their pods with their names, and references of objects to the Job.
 
-A task's minimum is defined here and nowhere else: the PodGroup requires it, dependent tasks wait for it, and the Job's
-end depends on it. Readers apply the defaults of a task's fields, which are not stored. Host names are as plugin `svc`
-assigns them.
+Only this module defines a task's minimum. The PodGroup requires it, dependent tasks wait for it, and the Job's end
+depends on it. Readers apply the defaults of a task's fields, which are not stored. Host names are those that plugin
+`svc` assigns.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,11 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import JOBS, Job, JobSpec, TaskSpec, is_job
 
 DEFAULT_MAX_RETRY = 3
-"""The default for the Job and for each task, although they count different things: restarts of the Job, and of
-containers."""
+"""Default for the Job and for each task, although they count different restarts: of the Job, and of containers."""
 
 
 def minimum(task: TaskSpec) -> int:
-    """Return a task's minimum number of pods: its own field, else its partitions' minimum, else all."""
+    """Return a task's minimum number of pods: its own field, otherwise its partitions' minimum, otherwise all pods."""
     if task.min_available is not None:
         return task.min_available
     return partition_minimum(task) or task.replicas
@@ -50,7 +49,7 @@ def total_replicas(spec: JobSpec) -> int:
 
 
 def partition_of(task: TaskSpec, index: int) -> str:
-    """Return the number of a pod's partition, as its label has it; "" without partitions."""
+    """Return the number of a pod's partition as in its label; "" without partitions."""
     size = task.partition_policy.partition_size if task.partition_policy else 0
     return str(index // size) if size > 0 else ""
 
@@ -66,22 +65,22 @@ def scheduler_of(spec: JobSpec) -> str:
 
 
 EVICTIONS = 1_000
-"""maxRetry of a Job that is not restarted when it fails: in effect no limit for its evictions."""
+"""maxRetry of a Job that does not restart on failure; in effect, its evictions are unlimited."""
 
 
 def max_retry(spec: JobSpec) -> int:
-    """Return the number of restarts that ends the Job: 3 means one run and two more."""
+    """Return the number of restarts that ends the Job; 3 allows one run and two restarts."""
     return spec.max_retry or DEFAULT_MAX_RETRY
 
 
 def restarts(retry_count: int, max_retry: int | None) -> tuple[int, int]:
-    """Return the restarts of a Job and their maximum: `maxRetry` counts the failure that ends the Job, too."""
+    """Return the restarts of a Job and their maximum; `maxRetry` also counts the failure that ends the Job."""
     most = max(0, (max_retry or DEFAULT_MAX_RETRY) - 1)
     return min(retry_count, most), most
 
 
 def task_max_retry(task: TaskSpec) -> int:
-    """Return the number of container restarts that fails a task; -1 if none does."""
+    """Return the number of container restarts that fails a task; -1 for no limit."""
     return task.max_retry or DEFAULT_MAX_RETRY
 
 
@@ -95,7 +94,7 @@ class PodSlot:
 
 
 def slot(job: Job, task: TaskSpec, index: int) -> PodSlot:
-    """Return the task's pod of this index."""
+    """Return the task's pod with this index."""
     return PodSlot(task, index, pod_name(job.metadata.name, task.name, index))
 
 
@@ -105,7 +104,7 @@ def slots(job: Job) -> list[PodSlot]:
 
 
 def pod_name(job: str, task: str, index: int | str) -> str:
-    """Return the name of a task's pod; the index is a number, or its text as pods have it."""
+    """Return the name of a task's pod; the index is a number, or the number as text."""
     return f"{_prefix(job, task)}{index}"
 
 
@@ -114,12 +113,12 @@ def _prefix(job: str, task: str) -> str:
 
 
 def pod_hosts(job: str, task: str, count: int, subdomain: str) -> NumberedNames:
-    """Return the host names of `count` pods of a task in rank order, if each is its pod's own name."""
+    """Return the host names of `count` pods of a task in rank order, if each is the name of its pod."""
     return NumberedNames(_prefix(job, task), f".{subdomain}", count)
 
 
 def subdomain(job: Job, task: TaskSpec) -> str:
-    """Return the template's subdomain, else the Service of `svc`, which has the Job's name."""
+    """Return the template's subdomain, or the name of plugin svc's Service, which is the Job's name."""
     return str((task.template.get("spec") or {}).get("subdomain") or job.metadata.name)
 
 
@@ -133,19 +132,19 @@ def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
 
 
 class JobRef(NamedTuple):
-    """The Job that controls an object, in the object's own namespace, which a UID alone would not prove."""
+    """The Job that controls an object, in the object's namespace, because a UID alone does not prove the namespace."""
 
     key: str
     uid: str
 
     @property
     def entry(self) -> str:
-        """The reference as one text, the key of an index of stores."""
+        """The reference as text, used as a key in indexes of stores."""
         return f"{self.key}/{self.uid}"
 
 
 def reference(job: Job) -> JobRef:
-    """Return the reference of objects of this Job."""
+    """Return the reference that objects of this Job have."""
     return JobRef(job.metadata.key, job.metadata.uid)
 
 
@@ -163,7 +162,7 @@ def job_of(meta: ObjectMeta) -> JobRef | None:
 
 
 def job_of_pod(meta: ObjectMeta) -> JobRef | None:
-    """Return the Volcano Job that a pod belongs to; None for a pod that only claims to.
+    """Return the Volcano Job to which a pod belongs; None for a pod that only claims to belong to a Job.
 
     Any client that creates an object can set an owner reference. So the pod must have the name that the Job gives to
     the pod of its task and index; a namespace has only one pod of that name.

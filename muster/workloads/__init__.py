@@ -1,12 +1,13 @@
-"""Workload kinds: for each kind of owner, its pod templates, ranks, gang and first pods, in one table.
+"""Workload kinds: one table with the pod templates, ranks, gang and first pods of each kind of owner.
 
-`kind.WorkloadKind` is a row; `table` has all rows. It finds the row of an owner and the adapter of a pod. For pods of
-other owners than Volcano Jobs, it also finds the gang: PodGroup, world and minimum. Each kind has a module with its row
-and its *adapter* (`adapter.Adapter`: ranks, size and host names of its pods). Only this package lists kinds: the
-webhook registers for them, webhook and controller read owners by them, and `muster shape` shows them. A new kind needs
-a module here, a row in the table, and rights for the processes that read it (charts/muster/files/roles). `podgroup` has
-the PodGroup of a pod that is not a Volcano Job's.
+`kind.WorkloadKind` is a row, and `table` has all rows. The table finds the row of an owner and the adapter of a pod.
+For pods of other owners than Volcano Jobs, it also finds the gang: PodGroup, world and minimum. Each kind has a module
+with its row and its *adapter* (`adapter.Adapter`: ranks, size and host names of its pods). Only this package lists
+kinds: the webhook registers for them, webhook and controller read owners by them, and `muster shape` shows them. A new
+kind needs a module here, a row in the table, and rights for the processes that read it (charts/muster/files/roles).
+`podgroup` computes the PodGroup of a pod that does not belong to a Volcano Job.
 
 All functions are pure; callers read the owners. muster.volcano describes Volcano Jobs, which have only a row here. The
-package must not import muster.kube, or muster.runtime, which uses its results. Start with `kind`, then `batch_job`.
+package must not import muster.kube, or muster.runtime, which uses this package. Start reading with `kind`, then
+`batch_job`.
 """

@@ -1,4 +1,4 @@
-"""The adapter of an owner: ranks, size and host names of its pods; and the owner itself, with its errors."""
+"""The adapter of an owner (ranks, size and host names of its pods), and the owner with its errors."""
 
 import re
 from abc import ABC, abstractmethod
@@ -23,19 +23,19 @@ class FieldPath:
     path: str
 
     def value_in(self, pod: ObjectMeta) -> str | None:
-        """Return the value of this field of the pod; None if it is missing, or neither a label nor an annotation."""
+        """Return the value of this field of the pod; None if it is missing, or is neither a label nor an annotation."""
         found = _FIELD.fullmatch(self.path)
         values = pod.labels if found and found["map"] == "labels" else pod.annotations
         return values.get(found["key"]) if found else None
 
 
 Value = str | FieldPath
-"""The value of a variable: a text, or a field of the pod."""
+"""Value of a variable: a text, or a field of the pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The workload that pods belong to."""
+    """The workload to which pods belong."""
 
     api_version: str = ""
     kind: str = ""
@@ -45,14 +45,14 @@ class Owner:
 
     @classmethod
     def from_meta(cls, resource: Resource[Any], meta: ObjectMeta) -> "Owner":
-        """Return the object of this kind with this metadata."""
+        """Return the owner of this kind with this metadata."""
         return cls(resource.api_version, resource.kind, meta.name, meta.namespace, meta.uid)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
     def reference(self, *, blocking: bool = True) -> dict[str, Any]:
-        """Return the owner reference of an object; `blocking`: deleted before the workload, if in the foreground."""
+        """Return the owner reference of an object; with `blocking`, foreground deletion removes the object first."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -64,7 +64,7 @@ class Owner:
 
 
 class OwnerError(Exception):
-    """Pods of this owner cannot form a group; `error` has the pod's field."""
+    """Pods of this owner cannot form a group; `error` names the pod's field."""
 
     def __init__(self, message: str, value: str | None = None) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class OwnerError(Exception):
 
 
 class Adapter(ABC):
-    """One owner, as plugins see it through `Info`.
+    """Interface to one owner, which plugins use through `Info`.
 
     `template` is the pod template as the user wrote it: the pod itself may have gained sidecars since. `annotations`
     are the owner's own, which may hold settings.
@@ -89,7 +89,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the source of a pod's rank, 0-based; without a pod, the source for most pods of the owner."""
+        """Return the source of a pod's rank, from 0; without a pod, the source for most pods of the owner."""
 
     @abstractmethod
     def size(self) -> int:
@@ -115,11 +115,11 @@ def annotation(key: str) -> FieldPath:
 
 
 def needed(size: int, elastic: str | None) -> int:
-    """Return how many of `size` ranks must start together: in an elastic world (`minNodes:maxNodes`) the minimum."""
+    """Return how many of `size` ranks must start together: for an elastic world (`minNodes:maxNodes`), the minimum."""
     least = whole_number((elastic or "").partition(":")[0].strip())
     return min(least, size) if least else size
 
 
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
-    """Return the rank of this pod if `rank` is its source; None if it is still unknown."""
+    """Return the rank of this pod if `rank` is its source; None if the rank is not known yet."""
     return whole_number(rank.value_in(pod) if isinstance(rank, FieldPath) else rank)

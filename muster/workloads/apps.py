@@ -1,4 +1,4 @@
-"""StatefulSets, whose pods have ordinals; and kinds whose pods have no ranks, such as Deployments and DaemonSets."""
+"""StatefulSets, whose pods have ordinals, and kinds whose pods have no ranks, such as Deployments and DaemonSets."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from muster.workloads.sample import JSON, SamplePod, count, mapping, name_of, pa
 
 
 class StatefulSetAdapter(Adapter):
-    """A StatefulSet: the rank is the ordinal, counted from `spec.ordinals.start`."""
+    """Adapter of a StatefulSet, whose ranks are ordinals, counted from `spec.ordinals.start`."""
 
     def __init__(self, stateful_set: StatefulSet) -> None:
         meta = stateful_set.metadata
@@ -42,7 +42,7 @@ class StatefulSetAdapter(Adapter):
         return [*result, *PODS.exceeded("spec.replicas", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the label with the ordinal; a literal if it is missing (before 1.28), or ordinals don't start at 0."""
+        """Return the label with the ordinal; a literal without the label (before 1.28) or for ordinals not from 0."""
         if pod is None or (names.POD_INDEX in pod.labels and not self._start):
             return label(names.POD_INDEX)
         own = whole_number(pod.labels.get(names.POD_INDEX))
@@ -71,14 +71,14 @@ class StatefulSetAdapter(Adapter):
 
 
 def _replicas(owner: StatefulSet | ReplicaSet) -> int:
-    """The number of pods that an owner has at a time; during a rollout, the pods of the new ReplicaSet."""
+    """Return the number of pods that an owner has at a time; during a rollout, those of the new ReplicaSet."""
     return max(1, 1 if owner.spec.replicas is None else owner.spec.replicas)
 
 
 def _samples(stateful_set: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the first pod, or all.
+    """Yield the first pod, or all pods.
 
-    For a LeaderWorkerSet's StatefulSet, with the labels that LeaderWorkerSet's webhook writes first.
+    Pods of a LeaderWorkerSet's StatefulSet have the labels that LeaderWorkerSet's webhook writes.
     """
     spec = mapping(stateful_set.get("spec"))
     start = msgspec.convert(mapping(spec.get("ordinals")).get("start", 0), int)
@@ -110,7 +110,7 @@ STATEFUL_SET = WorkloadKind(
 
 
 def _of_deployment(deployment: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield a pod of the ReplicaSet that the controller creates, or all; it copies the annotations."""
+    """Yield a pod of the ReplicaSet that the controller creates (or all pods), with copied annotations."""
     replica_set = part_of(deployment, REPLICA_SETS, f"{name_of(deployment)}-1", mapping(deployment.get("spec")))
     replica_set["metadata"]["annotations"] = mapping(deployment["metadata"].get("annotations"))
     spec = replica_set["spec"]

@@ -1,4 +1,4 @@
-"""Jobs of batch/v1, whose pods have ranks if they have indexes; and CronJobs, which make Jobs."""
+"""Jobs of batch/v1, whose pods have ranks if they have indexes, and CronJobs, which create Jobs."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -26,7 +26,7 @@ _ENDS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
 
 
 class IndexedJobAdapter(Adapter):
-    """A batch/v1 Job with `completionMode: Indexed`: each index is a rank, and pods are found as `<job>-<index>`."""
+    """Adapter of a Job with `completionMode: Indexed`: each index is a rank, and pods are named `<job>-<index>`."""
 
     def __init__(self, job: IndexedJob) -> None:
         super().__init__(Owner.from_meta(INDEXED_JOBS, job.metadata), job.spec.template, job.metadata.annotations)
@@ -34,7 +34,7 @@ class IndexedJobAdapter(Adapter):
         self._spec = job.spec
 
     def errors(self) -> list[FieldError]:
-        """Refuse pods without an index, which have no rank, and fewer pods than completions."""
+        """Refuse pods without an index, which have no rank, and Jobs with fewer pods than completions."""
         spec = self._spec
         result = []
         if spec.completion_mode != "Indexed":
@@ -58,7 +58,7 @@ class IndexedJobAdapter(Adapter):
         return parallelism(self._job) if self._spec.completions is None else self._spec.completions
 
     def subdomain(self) -> str:
-        """Return the subdomain of the pod template, else the Job's name, which is the name of its Service."""
+        """Return the subdomain of the pod template, otherwise the Job's name, which is the name of its Service."""
         spec = self._spec.template.get("spec") or {}
         return str(spec.get("subdomain") or self._job.metadata.name)
 
@@ -73,7 +73,7 @@ def _at_once(job: IndexedJob, least: int = 1) -> int:
 
 
 def _left(job: IndexedJob) -> int | None:
-    """The completions that have neither succeeded nor failed for good; None for a Job that does not count them."""
+    """Return the completions that have neither succeeded nor finally failed; None if the Job does not count them."""
     if job.spec.completions is None:
         return None
     failed = sum(1 + last - first for first, last in ranges(str(job.status.get("failedIndexes") or "")))
@@ -108,7 +108,7 @@ def size_of_ended_world(job: IndexedJob, pods: Iterable[Pod]) -> int | None:
 
 
 def _failure(job: IndexedJob) -> str:
-    """Return the reason why a Job has failed; Kubernetes' message for the most frequent reason names no number."""
+    """Return why a Job has failed, because Kubernetes' message for the most frequent reason has no number."""
     failed = next((each for each in job.status.get("conditions") or [] if holds([each], "Failed")), None)
     if failed is None:
         return ""
@@ -118,7 +118,10 @@ def _failure(job: IndexedJob) -> str:
 
 
 def _service(job: IndexedJob) -> JSON:
-    """Return the headless Service with the Job's name. It includes unready pods, because pods wait for each other."""
+    """Return the headless Service with the Job's name.
+
+    The Service includes unready pods, because pods wait for each other.
+    """
     meta = job.metadata
     owner = Owner.from_meta(INDEXED_JOBS, meta).reference(blocking=False)
     selector = {names.BATCH_JOB_NAME: meta.name}
@@ -129,7 +132,7 @@ def _service(job: IndexedJob) -> JSON:
 
 
 def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
-    """Yield the pods with these indexes, as the Job controller makes them, with the label that older clusters lack."""
+    """Yield the pods with these indexes as the Job controller creates them, with the label that older clusters lack."""
     name, spec = name_of(job), mapping(job.get("spec"))
     indexed = spec.get("completionMode") == "Indexed"
     for index in indexes:
@@ -140,7 +143,7 @@ def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
 
 
 def fill_in(spec: JSON) -> None:
-    """Set completions and parallelism, as the API server does in a Job that has neither."""
+    """Set completions and parallelism like the API server in a Job that has neither."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec |= {"completions": 1, "parallelism": 1}
 

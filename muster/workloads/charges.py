@@ -1,7 +1,7 @@
-"""The queue that a pod is charged to, and the amounts, for planner, recorder and controller. Pure.
+"""The queue to which a pod is charged, and the charged resources, for planner, recorder and controller. Pure.
 
-A pod is charged if kube-scheduler asks Muster about it. Other pods may name any queue and gang, because no check has
-seen them, and are not charged.
+A pod is charged if kube-scheduler calls Muster for it. Other pods are not charged: they may name any queue and gang,
+because no check has seen them.
 """
 
 from muster.api import names
@@ -13,7 +13,10 @@ from muster.workloads.table import gang_of
 
 
 def charged_queue(pod: Pod) -> str | None:
-    """Return the queue that a pod names; None if it is not charged. The queue of its PodGroup takes precedence."""
+    """Return the queue that a charged pod names; None if the pod is not charged.
+
+    The queue of its PodGroup takes precedence.
+    """
     return named_queue(pod) or names.DEFAULT_QUEUE if placed_by_muster(pod.spec) else None
 
 
@@ -27,9 +30,10 @@ def named_queue(pod: Pod) -> str:
 
 
 def charged_amounts(amounts: Vector, offered: Vector | None) -> Vector:
-    """Return the charge for a pod's amounts: of each resource at most what its node has offered, if that is known.
+    """Return the charge for a pod: at most as much of each resource as its node has offered, if known.
 
-    kube-scheduler binds no pod beyond that, but others may, and a pod may be resized. Not to be changed.
+    kube-scheduler binds no pod beyond this, but others may, and a pod may be resized. Callers must not change the
+    result.
     """
     return amounts if offered is None else within(amounts, offered)
 
@@ -44,12 +48,12 @@ def own_queue(meta: ObjectMeta) -> str:
 
 
 def placed_by_muster(spec: PodSpec) -> bool:
-    """Return True if kube-scheduler asks Muster about the pod: by its scheduler's name, or by the pod's markers."""
+    """Return True if kube-scheduler calls Muster for the pod because of its scheduler's name or its markers."""
     return is_musters(spec.scheduler_name) or marked(spec)
 
 
 def marked(spec: PodSpec) -> bool:
-    """Return True if the pod carries both markers, by which a shared kube-scheduler asks Muster about it."""
+    """Return True if the pod has both marker resources, for which a shared kube-scheduler calls Muster."""
     missing = names.MARKERS
     for each in (*spec.containers, *spec.init_containers):
         missing = missing.difference(each.resources.limits, each.resources.requests)

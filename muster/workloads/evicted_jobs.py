@@ -1,7 +1,7 @@
-"""Batch Jobs, also in JobSets, whose disrupted pods Kubernetes counts as failed.
+"""Batch Jobs, including those in JobSets, whose disrupted pods Kubernetes counts as failed.
 
-Kubernetes counts them towards `backoffLimit` (6 by default), so the drain of seven pods would fail the Job for good,
-and its JobSet with it. The extender keeps it from counting pods that Muster evicts, before they have failed. Manifests
+Kubernetes counts such pods towards `backoffLimit` (6 by default), so draining the nodes of seven pods would fail the
+Job for good, and its JobSet with it. The extender prevents Kubernetes from counting pods that Muster evicts. Manifests
 are read before their shape is checked.
 """
 
@@ -18,31 +18,31 @@ from muster.workloads.sample import JSON
 DEFAULT_BACKOFF_LIMIT = 6
 """Of Kubernetes."""
 EVICTED = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
-"""The rule of a podFailurePolicy for pods that were evicted through the Eviction API."""
+"""Rule of a podFailurePolicy for pods that were evicted through the Eviction API."""
 _OWNERS = frozenset((resource.group, resource.kind) for resource in (CRON_JOBS, JOB_SETS))
 """Owners of batch Jobs that accept an additional policy in them."""
 
 
 def forgiving(job: JSON) -> Iterator[Addition]:
-    """Keep disrupted pods of a batch Job from counting as failed."""
+    """Yield the additions that prevent disrupted pods of a batch Job from counting as failed."""
     spec = mapping(job.get("spec"))
     if not _may_have_a_policy(job, spec):
         return
     why, source = "so that pods that Muster evicts do not count as failed", "spec.template.spec"
     if _never_restarts(spec):
         yield Addition(("spec", "podFailurePolicy"), {"rules": [EVICTED]}, why, source)
-    if "podReplacementPolicy" in spec:  # by the API server's default a pod fails as soon as it is evicted
+    if "podReplacementPolicy" in spec:  # with the API server's default, a pod fails as soon as it is evicted
         yield Addition(("spec", "podReplacementPolicy"), "Failed", why, source)
 
 
 def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Warn of a batch Job that the loss of its nodes would fail, if its user must act."""
+    """Yield a warning for a batch Job that a loss of its nodes would fail, if its user must act."""
     if _may_have_a_policy(job, mapping(job.get("spec"))):
         yield from unforgiven_parts(job, places)
 
 
 def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Warn of the Jobs of a JobSet that the loss of its nodes would fail: its controller reports nothing.
+    """Yield a warning for Jobs of a JobSet that a loss of their nodes would fail, because JobSet reports nothing.
 
     If a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
     """
@@ -54,7 +54,7 @@ def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
 
 
 def _may_have_a_policy(job: JSON, spec: JSON) -> bool:
-    """Return True if the Job has neither its own pod failure policy nor an unknown controller."""
+    """Return True if the Job has neither a pod failure policy nor an unknown controller."""
     owners = value_at(job, ("metadata", "ownerReferences"))
     given = (mapping(owner) for owner in (owners if isinstance(owners, list) else ()))
     kinds = {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in given}

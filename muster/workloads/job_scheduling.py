@@ -1,7 +1,7 @@
-"""`spec.scheduling` of a batch Job: its gang, and the labels and annotations for Muster that contradict it.
+"""The gang that `spec.scheduling` of a batch Job requests, and labels and annotations that contradict it.
 
-The Job controller makes a PodGroup from it, which is then the Job's gang. Labels and annotations for Muster must agree
-with it about the minimum, the topology and the gang.
+The Job controller creates a PodGroup from this field, which then is the Job's gang. Labels and annotations for Muster
+must agree with the field about the minimum, the topology and the gang.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,9 +32,9 @@ def parallelism(job: IndexedJob) -> int:
 
 
 def requested_minimum(job: IndexedJob) -> int | None:
-    """Return how many pods must start together by the Job's `spec.scheduling`: 1 if it is `basic`; None without it.
+    """Return the number of pods that must start together by `spec.scheduling`: 1 if it is `basic`, None without it.
 
-    If it is left out, the Job controller uses the parallelism.
+    If the number is left out, the Job controller uses the parallelism.
     """
     scheduling = job.spec.scheduling
     if scheduling is None:
@@ -44,7 +44,7 @@ def requested_minimum(job: IndexedJob) -> int | None:
 
 
 def requested_level(job: IndexedJob) -> str:
-    """Return the node label by which the pods must be together, by the Job's `spec.scheduling`; empty without it."""
+    """Return the node label that the Job's `spec.scheduling` requires to be equal for all pods; empty without it."""
     constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
     return next((each.key for each in constraints.topology), "") if constraints else ""
 
@@ -68,7 +68,7 @@ def native(job: JSON) -> Iterator[Addition]:
 
 
 def contradictions(workload: JSON, together: Mapping[Place, str]) -> Iterator[FieldError]:
-    """Refuse each label or annotation of a batch Job that contradicts its `spec.scheduling`."""
+    """Yield an error for each label or annotation of a batch Job that contradicts its `spec.scheduling`."""
     job = msgspec.convert(workload, IndexedJob)
     template = msgspec.convert(job.spec.template.get("metadata") or {}, ObjectMeta)
     minimum = requested_minimum(job)

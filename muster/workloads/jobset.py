@@ -1,4 +1,4 @@
-"""JobSets, whose pods belong to batch/v1 Jobs: each replicated job is a separate group."""
+"""A JobSet as raw JSON, because its CRD may be newer and have fields that Muster does not know."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -45,7 +45,7 @@ _TEMPLATES = ("spec", "replicatedJobs", "*", "template", "spec", "template")
 
 
 class RawJobSet(Object):
-    """A JobSet as raw JSON: its CRD is not Muster's, and a newer one may have fields that Muster does not know."""
+    """Return the host names of a replicated job's pods in rank order: `jobs` Jobs with `pods` pods each."""
 
     spec: JSON = msgspec.field(default_factory=dict)
     status: JSON = msgspec.field(default_factory=dict)
@@ -55,13 +55,13 @@ _RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS
 
 
 def hosts(jobset: str, replicated_job: str, subdomain: str, *, jobs: int, pods: int) -> Endpoints:
-    """Return the host names of a replicated job's pods in rank order: `jobs` Jobs, of `pods` pods each."""
+    """Adapter of a Job of a JobSet; the group is its replicated job, whose Jobs follow each other in rank order."""
     runs = tuple(NumberedNames(f"{jobset}-{replicated_job}-{job}-", f".{subdomain}", pods) for job in range(jobs))
     return runs[0] if len(runs) == 1 else Joined(runs)
 
 
 class JobSetAdapter(IndexedJobAdapter):
-    """A Job of a JobSet: the group is its replicated job, whose Jobs follow each other in rank order."""
+    """Number of pods of the earlier Jobs."""
 
     def __init__(self, job: IndexedJob) -> None:
         super().__init__(job)
@@ -70,7 +70,7 @@ class JobSetAdapter(IndexedJobAdapter):
             self.owner = Owner(owner.api_version, owner.kind, owner.name, job.metadata.namespace, owner.uid)
         self._jobs = whole_number(labels.get(REPLICAS)) or 1
         self._before = (whole_number(labels.get(JOB_INDEX)) or 0) * super().size()
-        """Pods of the Jobs before this one."""
+        """Also refuse a Job without the JobSet controller's label for its position in the JobSet."""
 
     def errors(self) -> list[FieldError]:
         """Also refuse a Job that the JobSet controller has not labelled with its place in the JobSet."""
@@ -85,7 +85,7 @@ class JobSetAdapter(IndexedJobAdapter):
     def rank(self, pod: ObjectMeta | None) -> Value:
         """Return the completion index if there is one Job.
 
-        Else a literal that continues the count of the earlier Jobs.
+        Otherwise return a literal that continues the count of the earlier Jobs.
         """
         own = None
         if pod and (self._jobs > 1 or self._before):
@@ -97,7 +97,7 @@ class JobSetAdapter(IndexedJobAdapter):
         return self._jobs * super().size()
 
     def subdomain(self) -> str:
-        """Return the pod template's subdomain, which the JobSet controller sets, else the JobSet's name."""
+        """Return the pod template's subdomain, which the JobSet controller sets, otherwise the JobSet's name."""
         spec = self._spec.template.get("spec") or {}
         return str(spec.get("subdomain") or self._job.metadata.labels.get(JOBSET_NAME, ""))
 
@@ -114,7 +114,7 @@ def _adapter(job: IndexedJob, _pod: PodContext) -> JobSetAdapter | None:
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Return one gang for all Jobs of a replicated job, also after the JobSet has restarted them."""
+    """Return the name of one gang for all Jobs of a replicated job, also after restarts by the JobSet."""
     labels = pod.labels
     if JOBSET_NAME not in labels or REPLICATED_JOB not in labels:
         return ""
@@ -122,7 +122,7 @@ def _world(pod: ObjectMeta) -> str:
 
 
 def why_not_exclusive(level: str, why: str) -> str:
-    """Return the reason why pods that start together cannot have an exclusive topology, and the alternative."""
+    """Return the reason why pods that start together cannot have an exclusive topology, and an alternative."""
     key, size = names.TOPOLOGY_SLICE_KEYS
     return (
         f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node; a "
@@ -132,9 +132,9 @@ def why_not_exclusive(level: str, why: str) -> str:
 
 
 def exclusive(annotations: Iterable[JSON]) -> str | None:
-    """Return the level of an exclusive topology that JobSet's webhook enforces.
+    """Returns None if there is none, or if node labels enforce it.
 
-    None if there is none, or node labels do.
+    Yield errors for exclusive topologies of gangs whose Jobs have more than one pod.
     """
     given = {key: value for each in annotations for key, value in each.items()}
     return None if _BY_NODE_SELECTOR in given else given.get(EXCLUSIVE)
@@ -160,14 +160,14 @@ def _pods_of(jobset: JSON, place: Place) -> int:
 
 
 def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:
-    """Yield the metadata, with its place, of each object that gives annotations to pods of the template at `place`."""
+    """Yield the metadata, with its place, of each object whose annotations are copied to pods of this template."""
     for depth in range(len(place) + 1):
         where = (*place[:depth], "metadata")
         yield where, mapping(value_at(jobset, where))
 
 
 def _samples(document: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the first pod of each replicated job, or all, with a subdomain unless names are switched off."""
+    """Yield the first pod of each replicated job (or all pods), with a subdomain unless names are disabled."""
     spec = mapping(document.get("spec"))
     network = mapping(spec.get("network"))
     for replicated in msgspec.convert(spec.get("replicatedJobs") or [], list[JSON]):
@@ -200,7 +200,7 @@ JOB_SET = WorkloadKind(
     labelled=True,
     remade_s=JOB_BACK_OFF_MOST_S,
     ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, recommended_as="a JobSet"),
-    gang=GangRules(),  # without a framework each of its Jobs is a gang, with labels and annotations of the JobSet
+    gang=GangRules(),  # without a framework, each Job of the set is a gang, with labels and annotations of the JobSet
     world=FrameworkWorld(
         _world,
         GangRules(

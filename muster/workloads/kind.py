@@ -1,4 +1,4 @@
-"""The rows of the table: the description of one kind of workload, and the pod templates in a workload of that kind."""
+"""Rows of the table, each of which describes one kind of workload, and the pod templates in such a workload."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,16 +13,19 @@ from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
 
 Path = tuple[str, ...]
-"""Names of members, from the outside in; `*` matches each element of a list."""
+"""Names of fields from the outermost on; `*` matches each element of a list."""
 Place = tuple[str | int, ...]
-"""Names of members and indexes of elements."""
+"""Names of fields and indexes of elements."""
 
 TEMPLATE: Path = ("spec", "template")
 
 
 @dataclass(frozen=True, slots=True)
 class PodContext:
-    """The pod for which an adapter is made: metadata, spec and the document itself. Empty before there is a pod."""
+    """The pod for which an adapter is created: metadata, spec and the document itself.
+
+    The context is empty before a pod exists.
+    """
 
     meta: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodSpec = field(default_factory=PodSpec)
@@ -31,61 +34,63 @@ class PodContext:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The ranks of a kind's pods."""
+    """Description of the ranks of a kind's pods."""
 
     adapter: Callable[[Any, PodContext], Adapter | None]
-    """The adapter for a pod of this `controller`; None if the controller is not one of this kind's."""
+    """Function that returns the adapter for a pod of this `controller`; None if the controller is not of this kind."""
     controller: Resource[Any] | None
-    """The controller of the pods, which is read first: the kind itself, or a kind that it makes. None: no owner."""
+    """Controller of the pods, which is read first: the kind itself, or a kind that it creates. None for pods without an
+    owner."""
     name_label: str = ""
-    """The label of pods that has the workload's name, if another kind controls them."""
+    """Label of pods with the workload's name, if another kind controls them."""
     index: str = ""
-    """The label of pods with their index in the controller; older clusters have it as an annotation."""
+    """Label of pods with their index in the controller; older clusters have an annotation instead."""
     recommended_as: str = ""
-    """The kind in a message that recommends it, with the article: `a JobSet`. Empty: not recommended."""
+    """The kind as named in messages that recommend it, with the article, such as `a JobSet`. Empty if the kind is not
+    recommended."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangRules:
-    """The rules for the gang of an owner's pods, in addition to labels and annotations. The functions get the owner."""
+    """Rules for the gang of an owner's pods, besides labels and annotations. The functions get the owner."""
 
     at_once: Callable[[Any], int] | None = None
-    """The most pods at a time, at least 1: a gang never needs more, and the gang of a framework needs all."""
+    """Maximum number of pods at a time, at least 1: a gang never needs more, and a framework's gang needs all."""
     left: Callable[[Any], int | None] | None = None
-    """The number of members that have not ended for good; None if the owner does not define it."""
+    """Number of members that have not ended for good; None if the owner does not define it."""
     minimum: Callable[[Any], int | None] | None = None
-    """The pods that must start together by the owner's own fields; None if no field defines it."""
+    """Number of pods that must start together by the owner's own fields; None if no field defines it."""
     level: Callable[[Any], str] | None = None
-    """The node label by which the owner's fields keep its pods together; "" if they name none."""
+    """Node label by which the owner's fields keep its pods together; "" if they name none."""
     wants_none: Callable[[Any], bool] | None = None
-    """True if the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
+    """True if the owner is scaled to zero or suspended, so that its gang is over until it wants pods again."""
     is_over: Callable[[Any], bool] | None = None
-    """True if the owner has ended, one way or the other; None for a kind that runs until it is deleted."""
+    """True if the owner has ended with success or failure; None for a kind that runs until it is deleted."""
     size_of_ended: Callable[[Any, Iterable[Pod]], int | None] | None = None
     """The size with which the owner of these pods is complete after the end of its elastic world; None: no other size.
     """
     failure: Callable[[Any], str] | None = None
-    """The reason for the owner's failure, as text; "" if it has not failed."""
+    """Reason for the owner's failure, as text; "" if it has not failed."""
     service: Callable[[Any], JSON] | None = None
-    """The headless Service that Muster makes for its pods; None if its own controller or its user makes one."""
+    """Headless Service that Muster creates for the pods; None if the owner's controller or user creates one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameworkWorld:
-    """The world of a framework if it is not the pods of one controller: parts of a workload that are one gang."""
+    """World of a framework that is not the pods of one controller: parts of a workload that form one gang."""
 
     group: Callable[[ObjectMeta], str]
-    """The name of the PodGroup of a pod with this metadata; "" for pods of other kinds."""
+    """Function that returns the name of the PodGroup of a pod with this metadata; "" for pods of other kinds."""
     rules: GangRules = field(default_factory=GangRules)
-    """The rules for the end of such a gang; the functions get the workload."""
+    """Rules for the end of such a gang; the functions get the workload."""
     uid_label: str = ""
-    """The label of pods that has the workload's UID; empty if they have none."""
+    """Label of pods with the workload's UID; empty without such a label."""
     part_label: str = ""
-    """The label of pods that distinguishes the parts of a workload, also where they are one gang."""
+    """Label of pods that distinguishes the parts of a workload, even if they form one gang."""
 
 
 class Addition(NamedTuple):
-    """A field that admission adds to a workload, with its reason and the field that it follows from."""
+    """A field that admission adds to a workload, with the reason and the field on which it depends."""
 
     place: Place
     value: Any
@@ -99,35 +104,37 @@ def _nothing(*_: Any) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Special admission of a kind, in addition to copying labels to templates and checking these.
+    """Special admission of a kind, besides copying labels to templates and checking them.
 
-    `additions` and `warnings` get manifests whose shape was not checked, with templates whose pods will be Muster's.
+    `additions` and `warnings` get manifests whose shape has not been checked, with templates whose pods Muster will
+    place.
     """
 
     own_queue: bool = False
     """True if the workload itself gets the queue of its namespace, as one of its `additions`."""
     additions: Callable[[JSON], Iterable[Addition]] = _nothing
-    """Fields that it gets in addition to labels."""
+    """Fields that the workload gets besides labels."""
     warnings: Callable[[JSON, Collection[Place]], Iterable[str]] = _nothing
-    """Warnings to its user; the second argument has the places of the templates."""
+    """Warnings to the user; the second argument has the places of the templates."""
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
-    """Mistakes of the workload that keep gangs from starting, and that no adapter can see.
+    """Errors in the workload that prevent gangs from starting and that no adapter can see.
 
-    The second argument has the templates of pods that start together, with the label or annotation that requires it.
+    The second argument maps the place of a template whose pods start together to the label or annotation that requires
+    this.
     """
     copied: Path = ()
-    """The place whose metadata its controller copies to all objects that it makes; empty if there is none."""
+    """Place whose metadata the kind's controller copies to all objects that it creates; empty without such a place."""
     count: Path = ()
-    """The place of the number of its pods at a time, 1 if left out; empty if no single field has it."""
+    """Place of the number of pods at a time, 1 if left out; empty if no single field has it."""
     service_name: Path = ()
-    """The place of the name of the headless Service that its user makes; empty if they make none."""
+    """Place of the name of the headless Service that the user creates; empty if users create none."""
 
 
 class Samples(Protocol):
-    """The pods of a manifest: the first one of each shape or, with `every`, all that run at once."""
+    """Function for the pods of a manifest: the first one of each shape or, with `every`, all that run at once."""
 
     def __call__(self, workload: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-        """Yield the pods, each with its owner if that is an object that the manifest does not contain."""
+        """Yield the pods, each with its owner if the manifest does not contain the owner."""
         ...
 
 
@@ -137,82 +144,83 @@ def _no(_: JSON) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Verbs:
-    """Changes that a user can make to a workload that exists, by `muster hold` and its like (`workloads.verbs`).
+    """Changes that a user can make to an existing workload by `muster hold` and similar commands (`workloads.verbs`).
 
-    The functions get the workload as it was read, and return merge patches.
+    The functions get the workload as read, and return merge patches.
     """
 
     stop: Path = ()
-    """The member that is true while the workload is held."""
+    """The field that is true while the workload is held."""
     commands: tuple[str, str] | None = None
-    """The Commands that hold it and release it, if no member does."""
+    """Commands that hold and release the workload, if no field does."""
     count: Path = ()
-    """The member that is 0 while it is held, if neither a member nor a Command holds it."""
+    """The field that is 0 while the workload is held, if neither another field nor a Command holds it."""
     claims: Path = ()
-    """The member that is `Delete` if its volumes are deleted while `count` is 0."""
+    """The field that is `Delete` if the workload's volumes are deleted while `count` is 0."""
     held: Callable[[JSON], bool] = _no
-    """True if it is held by something else than `stop` and `count`."""
+    """True if the workload is held in another way than by `stop` and `count`."""
     stopped: Callable[[JSON], bool] = _no
-    """True if it is held and its pods have ended."""
+    """True if the workload is held and its pods have ended."""
     ended: Callable[[JSON], bool] = _no
-    """True if it has ended for good."""
+    """True if the workload has ended for good."""
     sizes: tuple[Path, ...] = ()
-    """The members with the number of pods of a world, which are fixed while it has some."""
+    """Fields with the number of pods of a world, which are fixed while the world has pods."""
     resized: Callable[[JSON, int, str], JSON] | None = None
-    """The patch for this number of pods, of this task or of the only one; ValueError has the reason if there is none.
+    """Function that returns the patch for this number of pods of this task (or the only one); raises ValueError with
+    the reason.
     """
     world_tasks: Callable[[JSON], Collection[str]] = _nothing
-    """The tasks whose pods know their number although they have no label of a framework."""
+    """Tasks whose pods know their number although they have no framework label."""
     scales: bool = False
-    """True if `resized` changes the number of worlds, or of members of an elastic one: no pod is created again."""
+    """True if `resized` changes the number of worlds, or of members of an elastic one, so that no pod is re-created."""
     classes: tuple[Path, ...] = ()
-    """The members with the PriorityClass; waiting pods of a kind without `count` follow by themselves."""
+    """Fields with the PriorityClass; without `count`, waiting pods of the kind follow a change by themselves."""
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Verb -> why the kind does not have it, and the way that works."""
+    """Maps a verb that the kind does not have to the reason and an alternative."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """One kind of workload, as admission, the controller and `muster shape` know it."""
+    """One kind of workload, as used by admission, the controller and `muster shape`."""
 
     resource: Resource[Any]
-    """Its place in the API server, and the type that reads it."""
+    """The kind in the API server, with the type that decodes it."""
     templates: tuple[Path, ...] = (TEMPLATE,)
-    """The paths of its pod templates."""
+    """Paths of the kind's pod templates."""
     labelled: bool = False
-    """True if admission copies its labels to its templates: users write it, and its pods run on any node."""
+    """True if admission copies the workload's labels to its templates: users write it, and its pods run on any node."""
     one_template: bool = False
-    """True if all of its pods are made from one template."""
+    """True if all pods of a workload are created from one template."""
     grouped: bool = False
-    """True if Kubernetes may create a native PodGroup for each of them, even without a request."""
+    """True if Kubernetes may create a native PodGroup for each workload, even without a request."""
     maker: bool = False
-    """True if it makes workloads on a schedule, and gets the messages about their gangs."""
+    """True if the kind creates workloads on a schedule, and gets the messages about their gangs."""
     names_gangs: bool = False
     """True if its workloads give their names to their gangs, because users write this kind."""
     remade_s: float = 0.0
-    """The longest time until its controller makes a pod again that was evicted."""
+    """Maximum time until its controller re-creates an evicted pod."""
     one_node_each: bool = False
-    """True if each of its pods belongs to a certain node, so no node must be chosen for it."""
+    """True if each pod belongs to a certain node, so that no node must be chosen."""
     ranks: Ranks | None = None
-    """The ranks of its pods; None if they have none or get them from another kind."""
+    """Description of the pods' ranks; None if they have none, or get them from another kind."""
     no_ranks: str = ""
-    """The reason for which its pods have no ranks, as the beginning of a sentence."""
+    """Reason why its pods have no ranks, as the beginning of a sentence."""
     gang: GangRules | None = None
-    """The rules for the gang of its pods, or of its parts; None if only the pods' own labels count."""
+    """Rules for the gang of its pods or parts; None if only the pods' own labels count."""
     world: FrameworkWorld | None = None
     """Pods that form one world of a framework; None if the world is the pods of one controller."""
     admission: Admission = Admission()
-    """Its special admission."""
+    """Special admission of the kind."""
     samples: Samples | None = None
-    """The pods of such a manifest, as its controller makes them. None: none are shown."""
+    """Function for the pods of such a manifest, as its controller creates them. None if no pods are shown."""
     verbs: Verbs | None = None
-    """Changes that its user can make later; None for a kind whose objects others make."""
+    """Changes that a user can make later; None for a kind that other objects create."""
 
 
 def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path = ()) -> Verbs:
     """Return the verbs of a kind with `spec.replicas`, whose pods follow these templates.
 
-    `claims` is the member that has a policy for the volumes of a StatefulSet, if any.
+    `claims` is the field with a policy for the volumes of a StatefulSet, if there is one.
     """
     return Verbs(
         claims=(*claims, "persistentVolumeClaimRetentionPolicy", "whenScaled") if claims else (),
@@ -226,17 +234,17 @@ def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path 
 
 
 def again(why: str) -> str:
-    """Return why a kind does not support a verb, with the alternative for fields that cannot change."""
+    """Return why a kind does not support a verb, and the alternative for fields that cannot change."""
     return f"{why}: delete it, and create it again with the other value; it loses its place in its queue"
 
 
 def dotted(place: Place) -> str:
-    """Return the path of a place in a document, as messages have it."""
+    """Return the path of a place in a document, as shown in messages."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
 def pod_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Yield the templates at these paths, with their places. The API server refuses values of another shape."""
+    """Yield the templates at these paths, with their places. The API server refuses templates of another shape."""
     for path in paths:
         yield from _below(workload, path, ())
 

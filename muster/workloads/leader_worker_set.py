@@ -1,4 +1,4 @@
-"""LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a separate world."""
+"""LeaderWorkerSets, whose pods belong to StatefulSets; each group of a leader and its workers is a world."""
 
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -34,21 +34,21 @@ _TEMPLATES = (("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "lead
 
 
 class LeaderWorkerSetAdapter(Adapter):
-    """A group of a LeaderWorkerSet: its leader is rank 0, its workers follow. Each group is a separate world.
+    """Adapter of a group of a LeaderWorkerSet, whose leader has rank 0, and whose workers follow.
 
-    The template is the StatefulSet's; all other data is read from the pod itself.
+    Each group is a separate world. The template is the StatefulSet's; all other data are read from the pod itself.
     """
 
     def __init__(self, stateful_set: StatefulSet, pod: ObjectMeta, subdomain: str) -> None:
         self._pod = pod
         self._name = pod.labels.get(LWS_NAME, "")
         self._subdomain = subdomain or stateful_set.spec.service_name or self._name
-        # Without a UID: neither the pod nor its StatefulSet has it in all cases.
+        # without a UID, which neither the pod nor its StatefulSet has in all cases
         owner = Owner(_RESOURCE.api_version, _RESOURCE.kind, self._name, stateful_set.metadata.namespace)
         super().__init__(owner, stateful_set.spec.template, stateful_set.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """Refuse a pod if LeaderWorkerSet's own webhook has not written its place on it."""
+        """Refuse a pod if LeaderWorkerSet's own webhook has not written its position to it."""
         result = []
         if not self.size():
             message = f"must be set by the LeaderWorkerSet controller for {names.FRAMEWORK}"
@@ -63,7 +63,7 @@ class LeaderWorkerSetAdapter(Adapter):
         return [*result, *PODS.exceeded(f"metadata.annotations[{LWS_SIZE}]", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the index in the group: the leader has 0."""
+        """Return the index in the group, which is 0 for the leader."""
         return label(LWS_WORKER)
 
     def size(self) -> int:
@@ -71,7 +71,7 @@ class LeaderWorkerSetAdapter(Adapter):
         return whole_number(self._pod.annotations.get(LWS_SIZE)) or 0
 
     def subdomain(self) -> str:
-        """Return the pod's subdomain, else its StatefulSet's Service, else the LeaderWorkerSet's name."""
+        """Return the pod's subdomain, otherwise its StatefulSet's Service, otherwise the LeaderWorkerSet's name."""
         return self._subdomain
 
     def endpoints(self) -> Endpoints:
@@ -83,7 +83,7 @@ class LeaderWorkerSetAdapter(Adapter):
 
 
 def place_of_pod(labels: JSON, ordinal: str) -> dict[str, str]:
-    """Return the labels that LeaderWorkerSet's webhook writes on a pod of a StatefulSet with these template labels.
+    """Return the labels that LeaderWorkerSet's webhook writes to a pod of a StatefulSet with these template labels.
 
     The ordinal of a leader is its group's index. The ordinal of a worker is its own index; its template has the
     group's.
@@ -98,13 +98,13 @@ def _adapter(stateful_set: StatefulSet, pod: PodContext) -> LeaderWorkerSetAdapt
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Return one gang for leader and workers of a group: they belong to two StatefulSets."""
+    """Return the name of one gang for leader and workers of a group, which belong to two StatefulSets."""
     labels = pod.labels
     return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
 
 
 def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]:
-    """Refuse settings by which workers are created later than their leader: LeaderReady and an exclusive topology."""
+    """Yield errors for settings that create workers later than their leader: LeaderReady and exclusive topology."""
     spec, annotations = mapping(workload.get("spec")), mapping(mapping(workload.get("metadata")).get("annotations"))
     policy, size = spec.get("startupPolicy"), mapping(spec.get("leaderWorkerTemplate")).get("size", 1)
     if names.FRAMEWORK not in together.values() or size == 1:
@@ -128,7 +128,7 @@ def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]
 
 
 def _samples(workload: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the leader of the first group, and a worker if workers have a template of their own; or all."""
+    """Yield the leader of the first group, and a worker if workers have a separate template; or all pods."""
     spec = mapping(workload.get("spec"))
     template = mapping(spec.get("leaderWorkerTemplate"))
     size = count(template, "size")
@@ -153,8 +153,8 @@ LEADER_WORKER_SET = WorkloadKind(
     templates=_TEMPLATES,
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, recommended_as="a LeaderWorkerSet"),
-    gang=GangRules(),  # without a framework a StatefulSet of it is a gang, with labels and annotations of the set
-    # A group without pods has been scaled away, or is about to be created again.
+    gang=GangRules(),  # without a framework, each StatefulSet of the set is a gang, with labels of the set
+    # a group without pods has been scaled away, or will be created again
     world=FrameworkWorld(_world, GangRules(wants_none=lambda _workload: True)),
     admission=Admission(mistakes=_mistakes),
     samples=_samples,

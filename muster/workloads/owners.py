@@ -1,4 +1,4 @@
-"""The workload of a gang, as people call it: `TrainJob fit`, never the PodGroup's own name."""
+"""The workload of a gang under the name that users know, such as `TrainJob fit`, never the PodGroup's name."""
 
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above
@@ -30,7 +30,7 @@ def job_workload(job: Job) -> OwnerReference:
 
 
 def as_kubectl_takes(workload: OwnerReference) -> str:
-    """Return a workload as `kubectl get` takes it: job.batch/longrun."""
+    """Return a workload in the form for `kubectl get`, such as job.batch/longrun."""
     group = workload.api_version.rpartition("/")[0]
     return f"{workload.kind.lower()}{f'.{group}' if group else ''}/{workload.name}"
 

@@ -1,4 +1,4 @@
-"""Pods without an owner: rank, size and leader are in their annotations."""
+"""Pods without an owner, whose rank, size and leader are in their annotations."""
 
 from muster.api import limits, names
 from muster.api.fields import FieldError
@@ -26,7 +26,7 @@ class BarePodAdapter(Adapter):
         super().__init__(owner, pod.document, {})
 
     def errors(self) -> list[FieldError]:
-        """Refuse rank, size and leader that do not fit together; a single pod needs none of them."""
+        """Refuse rank, size and leader that contradict each other; a single pod needs none of them."""
         rank, size = self._given(names.RANK), self._given(names.SIZE)
         result = []
         for key, text, least in ((names.RANK, rank, 0), (names.SIZE, size, 1)):
@@ -47,11 +47,11 @@ class BarePodAdapter(Adapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the annotation with the rank, else 0."""
+        """Return the annotation with the rank, or 0."""
         return annotation(names.RANK) if self._given(names.RANK) is not None else "0"
 
     def size(self) -> int:
-        """Return the number in the annotation, else 1."""
+        """Return the number in the annotation, or 1."""
         return whole_number(self._given(names.SIZE)) or 1
 
     def subdomain(self) -> str:
@@ -59,13 +59,13 @@ class BarePodAdapter(Adapter):
         return self._spec.subdomain
 
     def endpoints(self) -> Endpoints:
-        """Return the leader, and empty names for the others."""
+        """Return the leader's host name, and empty names for other pods."""
         leader = self._given(names.LEADER) or self._own or "127.0.0.1"
         return (leader, *[""] * (self.size() - 1))
 
     @property
     def _own(self) -> str | None:
-        """The pod's own host name, if it is the leader and has one in DNS."""
+        """Return the pod's own host name if it is the leader and has a DNS name, otherwise None."""
         if self._given(names.RANK) not in {None, "0"} or not (self._spec.hostname and self._spec.subdomain):
             return None
         return f"{self._spec.hostname}.{self._spec.subdomain}"

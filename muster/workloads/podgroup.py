@@ -1,6 +1,6 @@
-"""The PodGroup of pods of other owners than Volcano Jobs.
+"""The PodGroup of pods that do not belong to a Volcano Job.
 
-Batch Jobs, StatefulSets, ReplicaSets, DaemonSets, or none.
+Their owners are batch Jobs, StatefulSets, ReplicaSets, DaemonSets, or none.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,8 @@ from muster.workloads.table import MAKERS, gang_of, gang_rules, group_name, is_i
 
 _GROUP_ANNOTATIONS = (*names.GANG_KEYS, names.ELASTIC, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = names.GANG_TOPOLOGY_KEYS
-"""Taken from the owner only: the pods of a gang may be of several kinds, and theirs are about their own kind."""
+"""Annotations taken only from the owner: a gang may have pods of several kinds, whose annotations concern only their
+kind."""
 _OWNER_PREFIX = "volcano.sh/"
 _TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
@@ -31,7 +32,7 @@ _COMPUTED = ("minMember", "queue", "priorityClassName", "minResources", "network
 
 
 def group_to_make(pod: Pod) -> str | None:
-    """Return the name of the PodGroup that the controller makes for this pod; None if it makes none."""
+    """Return the name of the PodGroup that the controller creates for this pod; None if it creates none."""
     meta = pod.metadata
     if not is_musters(pod.spec.scheduler_name) or pod.finished or meta.deletion_timestamp or job_of(meta):
         return None
@@ -40,7 +41,7 @@ def group_to_make(pod: Pod) -> str | None:
 
 
 def inherited(owner: Object, above: Object | None) -> Object:
-    """Return the owner, completed with missing labels and annotations from its own owner."""
+    """Return the owner with missing labels and annotations added from its own owner."""
     if above is None:
         return owner
     metadata = structs.replace(
@@ -52,7 +53,7 @@ def inherited(owner: Object, above: Object | None) -> Object:
 
 
 def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended: int = 0) -> PodGroup:
-    """Return the PodGroup of this pod and its siblings; `owner` is their controller, if it can be read.
+    """Return the PodGroup of this pod and its siblings; `owner` is their controller, if readable.
 
     `world` is the workload of a gang with pods of several controllers. Admission moves a group in the default queue to
     the namespace's queue. `ended` pods have succeeded and still exist.
@@ -67,14 +68,14 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         annotations |= copied(source.annotations, _GROUP_ANNOTATIONS) | copied(source.labels, (names.SCALE_UP,))
     rules = gang_rules(pod.metadata.controller)
-    if owner and rules and rules.level and (level := rules.level(owner)):  # it has no native PodGroup
+    if owner and rules and rules.level and (level := rules.level(owner)):  # the pod has no native PodGroup
         annotations[names.TOPOLOGY_REQUIRED] = level
     if is_independent(pod, owner):
         annotations[names.INDEPENDENT] = "true"
     top = world or owner
     annotations |= workload_note(top.metadata, MAKERS) if top else {}
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
-    # For a pod with a controller, the annotation is from its template, which any user may write.
+    # For a pod with a controller, the annotation comes from its template, which any user may write.
     annotations |= copied(owner.metadata.annotations if owner else own, (names.CREATED_BY,))
     name, labels = group_name(pod.metadata), copied(pod.metadata.labels, (*COPIED_LABELS, names.KUEUE_GROUP))
     spec = PodGroupSpec(
@@ -86,18 +87,21 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
     )
     meta = ObjectMeta(name=name, namespace=pod.metadata.namespace, labels=labels, annotations=annotations)
     of = _reference(world) if world else pod.metadata.controller or _reference(pod)
-    # Only its kind's controller is sure to have the right to the owner's finalizers, which some clusters require.
+    # Only the owner's own controller certainly has the right to the owner's finalizers, which some clusters require.
     owner_reference = None if plain_group(pod.metadata) else structs.replace(of, block_owner_deletion=False)
     return new_group(meta, spec, pod.spec.scheduler_name, owner_reference)
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
-    """Return the PodGroup with the queue of the existing one: a gang moves only if its pods name another queue."""
+    """Return the PodGroup with the existing one's queue, because a gang moves only if its pods name another queue."""
     return structs.replace(wanted, spec=structs.replace(wanted.spec, queue=existing.spec.queue))
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
-    """Return the merge patch that brings a PodGroup up to date; empty if nothing has changed. Its pool stays."""
+    """Return the merge patch that brings a PodGroup up to date; empty if nothing has changed.
+
+    The PodGroup's pool does not change.
+    """
     patch = spec_changes(existing, wanted, _COMPUTED)
     for name in ("labels", "annotations"):
         old, new = getattr(existing.metadata, name), getattr(wanted.metadata, name)
@@ -117,7 +121,7 @@ def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
 
 
 def queue_of(pod: Pod, owner: Object | None) -> str:
-    """Return the queue to which the owner or the pod was moved, else that which the pod or its owner names; else ""."""
+    """Return the queue to which owner or pod was moved, otherwise the queue that the pod or its owner names, or ""."""
     metas = (pod.metadata, owner.metadata) if owner else (pod.metadata,)
     for meta in reversed(metas):
         if moved := meta.annotations.get(names.MOVED_TO):
@@ -130,6 +134,6 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
 
 
 def _reference(workload: Object) -> OwnerReference:
-    """Return the reference to a workload, or to a pod without owner, whose kind may be missing."""
+    """Return the reference to a workload, or to a pod without an owner, whose kind may be missing."""
     meta, api_version, kind = workload.metadata, workload.api_version or "v1", workload.kind or "Pod"
     return OwnerReference(api_version=api_version, kind=kind, name=meta.name, uid=meta.uid, controller=True)

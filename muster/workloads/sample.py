@@ -1,7 +1,7 @@
 """Sample pods: the first pods of a manifest, before any object exists.
 
-The modules of the kinds create them from these parts, in the same way as the kinds' controllers. Rank 0 represents all
-pods of its shape, so there is one pod for each pod template.
+The modules of the kinds create the pods from these parts, in the same way as the kinds' controllers. Rank 0 represents
+all pods of its shape, so there is one pod for each pod template.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,28 +19,28 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SamplePod:
-    """A pod before admission, and its owner if that is an object that the manifest does not contain."""
+    """A pod before admission, with its owner if the manifest does not contain the owner."""
 
     pod: JSON
     about: str
     owner: JSON | None = None
     always: bool = False
-    """True if it is shown even if admission does not change it."""
+    """True if the pod is shown even if admission does not change it."""
 
 
 def uid_of(name: str) -> str:
-    """Return a stand-in for the UID of an object that does not exist yet."""
+    """Return a substitute for the UID of an object that does not exist yet."""
     return f"uid-of-{name}"
 
 
 def name_of(document: Mapping[str, Any]) -> str:
-    """Return the name of an object, or the beginning of a generated one."""
+    """Return the name of an object, or the prefix of a generated name."""
     metadata = document["metadata"]
     return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
 def part_of(owner: JSON, resource: Resource[Any], name: str, spec: Mapping[str, Any]) -> JSON:
-    """Return an object between the workload and its pods, as the workload's controller makes it."""
+    """Return an object between the workload and its pods, as created by the workload's controller."""
     uid = owner["metadata"].get("uid")
     metadata = {"name": name, "ownerReferences": [_reference(owner)], "uid": f"{uid}-{name}" if uid else uid_of(name)}
     if owner["metadata"].get("namespace"):
@@ -68,12 +68,12 @@ def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], pl
 
 
 def mapping(value: Any) -> JSON:
-    """Return a map, empty if there is none; msgspec.ValidationError for any other value."""
+    """Return a map, empty if it is missing; raises msgspec.ValidationError for any other value."""
     return msgspec.convert(value or {}, JSON)
 
 
 def count(spec: Mapping[str, Any], key: str) -> int:
-    """Return a number of pods or of their makers, 1 if it is left out; msgspec.ValidationError for any other value."""
+    """Return a number of pods or of their creators, 1 if left out; raises msgspec.ValidationError for other values."""
     value = spec.get(key)
     return 1 if value is None else msgspec.convert(value, Annotated[int, msgspec.Meta(ge=0)])
 

@@ -1,6 +1,6 @@
-"""The table of workload kinds, and functions that use it.
+"""The table of workload kinds, and functions that use the table.
 
-The adapter of a pod, and the gang of other pods than Volcano's.
+The functions find the adapter of a pod, and the gang of pods that do not belong to a Volcano Job.
 
 The gang of a framework is its world: all ranks start together.
 """
@@ -40,13 +40,13 @@ KINDS: tuple[WorkloadKind, ...] = (
     VOLCANO_JOB,
     TRAIN_JOB,
 )
-"""Every kind, behind the kind that it makes, if it makes one. Messages name them in this order."""
+"""Every kind; a kind that creates another one comes after it. Messages name them in this order."""
 
 TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
-"""Kinds whose pods each belong to a certain node, so that the planner need not find one."""
+"""Kinds whose pods each belong to a certain node, so that the planner need not find a node."""
 
 MAKERS = frozenset(kind.resource.kind for kind in KINDS if kind.maker)
-"""Kinds that make workloads on a schedule."""
+"""Kinds that create workloads on a schedule."""
 
 INDEXES = tuple(dict.fromkeys(kind.ranks.index for kind in KINDS if kind.ranks and kind.ranks.index))
 """Labels in which controllers write the index of a pod."""
@@ -64,7 +64,7 @@ CONTROLLERS: Mapping[tuple[str, str], Resource[Any]] = {
     for kind in KINDS
     if kind.ranks and kind.ranks.controller
 }
-"""API version and kind → a controller of pods with ranks, which admission reads with such a pod."""
+"""Maps an API version and a kind to a controller of pods with ranks, which admission reads with such a pod."""
 _NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_ranks}
 _RECOMMENDED = [kind.ranks.recommended_as for kind in KINDS if kind.ranks and kind.ranks.recommended_as]
 _ADVICE = f"; use {', '.join(_RECOMMENDED[:-1])} or {_RECOMMENDED[-1]}"
@@ -73,12 +73,12 @@ _PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a
 
 
 def kind_of(api_version: str, kind: str) -> WorkloadKind | None:
-    """Return the row of a kind; None for one that Muster does not know."""
+    """Return the row of a kind; None for a kind that Muster does not know."""
     return _BY_NAME.get((api_version, kind))
 
 
 def kind_in(manifest: Mapping[str, Any]) -> WorkloadKind | None:
-    """Return the row of a manifest's kind; None for one that Muster does not know."""
+    """Return the row of a manifest's kind; None for a kind that Muster does not know."""
     return kind_of(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
 
 
@@ -121,7 +121,7 @@ def why_no_ranks(kind: str) -> str:
 
 def adapter_for(owner: Object | None, pod: PodContext = _NO_POD) -> Adapter:
     """Return the adapter for a pod, or for any pod of the owner; `owner` is of the kind that `source_of` names."""
-    for kind in reversed(KINDS):  # a kind that creates another kind is listed after it, and is checked first here
+    for kind in reversed(KINDS):  # a kind that creates another kind comes after it, and is checked first here
         if kind.ranks is None:
             continue
         controller = kind.ranks.controller
@@ -133,7 +133,7 @@ def adapter_for(owner: Object | None, pod: PodContext = _NO_POD) -> Adapter:
 
 
 def gang_of(pod: Pod) -> str | None:
-    """Return the name of the pod's gang, in the pod's namespace; None if it has none.
+    """Return the name of the pod's gang, in the pod's namespace; None if it has no gang.
 
     The gang is the PodGroup that the pod names in labels or annotations, else its native PodGroup, unless another
     scheduler places the pod.
@@ -145,7 +145,7 @@ def gang_of(pod: Pod) -> str | None:
 
 
 def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | None:
-    """Return the name of the gang that a pod's `spec.schedulingGroup` refers to; None if it refers to none.
+    """Return the name of the gang in a pod's `spec.schedulingGroup`; None if the field is not set.
 
     Some controllers give a PodGroup to each of their workloads (`WorkloadKind.grouped`), even if a workload requests
     none; for these, Muster's own rules determine the gang. If a workload requests one, admission has marked its
@@ -160,9 +160,9 @@ def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | 
 
 
 def slot_of(meta: ObjectMeta) -> Slot | None:
-    """Return the slot of a pod: by Volcano's task and index, Muster's note, or the index that its controller gave it.
+    """Return the slot of a pod: by Volcano's task and index, Muster's annotation, or its controller's index.
 
-    None if it has none of these, or its rank exceeds the limit; the planner then gives it the first free rank.
+    Returns None without any of these, or if the rank exceeds the limit; the planner then assigns the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
     if task := task_of(meta):
@@ -189,7 +189,7 @@ def _slot(pod_set: str, index: str | None) -> Slot | None:
 
 
 def makes_all_alike(group: ObjectMeta) -> bool:
-    """Return True if all pods of a PodGroup are made from one template: its owner is a controller of such pods."""
+    """Return True if all pods of a PodGroup are created from one template, by a controller of such pods."""
     rows = (row_of(each) for each in group.owner_references)
     return any(kind is not None and kind.one_template for kind in rows)
 
@@ -198,7 +198,7 @@ _WORLDS = [(kind, kind.world) for kind in KINDS if kind.world]
 
 
 def group_name(meta: ObjectMeta) -> str:
-    """Return the name of the PodGroup that all pods of a pod's world, of its owner, or of its group in Kueue share."""
+    """Return the name of the PodGroup shared by all pods of a pod's world, of its owner, or of its Kueue group."""
     for _, world in _worlds_of(meta):
         return world
     if plain := plain_group(meta):
@@ -207,9 +207,9 @@ def group_name(meta: ObjectMeta) -> str:
 
 
 def plain_group(meta: ObjectMeta) -> str:
-    """Return the name of the group that plain pods form by Kueue's label; "" for other pods, or without their number.
+    """Return the name of the group that plain pods form by Kueue's label; "" for other pods, or without a number.
 
-    Kueue makes a Workload of this name, so it is a DNS name in lower case.
+    Kueue creates a Workload of this name, so it is a DNS name in lower case.
     """
     name = meta.labels.get(names.KUEUE_GROUP, "")
     known = meta.controller is None and whole_number(meta.annotations.get(names.KUEUE_TOTAL), PODS.value)
@@ -217,7 +217,7 @@ def plain_group(meta: ObjectMeta) -> str:
 
 
 def holds_min_resources(group: ObjectMeta) -> bool:
-    """Return True for a PodGroup of a user or another tool: its queue holds its minResources for it.
+    """Return True for a PodGroup of a user or another tool, whose queue reserves its minResources.
 
     A PodGroup that Muster creates requests no more than its pods do.
     """
@@ -228,7 +228,7 @@ def holds_min_resources(group: ObjectMeta) -> bool:
 
 
 def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
-    """Return kind and name of the workload of the pod's world; None if the world consists of one controller's pods."""
+    """Return kind and name of the workload of the pod's world; None if the world is the pods of one controller."""
     for kind, _ in _worlds_of(meta):
         return kind.resource, meta.labels[kind.ranks.name_label] if kind.ranks else ""
     return None
@@ -237,7 +237,8 @@ def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
 def world_size(pod: Pod, owner: Object | None) -> int | None:
     """Return the number of ranks in the world of a pod, as in its environment; None for a pod without a framework.
 
-    `owner` is the pod's controller. None also if pods of its kind have no ranks, or it could not be read.
+    `owner` is the pod's controller. Also returns None if pods of the owner's kind have no ranks, or the owner could not
+    be read.
     """
     ref = pod.metadata.controller
     source = CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None
@@ -256,14 +257,14 @@ def is_independent(pod: Pod, owner: Object | None) -> bool:
 
 
 def min_member(pod: Pod, owner: Object | None, ended: int = 0) -> int:
-    """Return how many pods must start together: as annotated, a framework's world, by `spec.scheduling`, or 1.
+    """Return the number of pods that must start together: annotation, framework's world, `spec.scheduling`, or 1.
 
     Never more than exist at a time: the owner may have been scaled down, or have its JobSet's annotation. Never more
     than the pods that can still start plus the `ended` ones, which have succeeded and still exist. `owner` is the pod's
     controller, if it can be read.
     """
     rules = gang_rules(pod.metadata.controller)
-    alone = world_of(pod.metadata) is None  # else the members of other owners are left, too
+    alone = world_of(pod.metadata) is None  # otherwise the members of other owners are left too
     left = rules.left(owner) if owner and rules and rules.left and alone else None
     least = _min_member(pod, owner, rules)
     return least if left is None else max(1, min(least, left + ended))
@@ -286,7 +287,7 @@ def _min_member(pod: Pod, owner: Object | None, rules: GangRules | None) -> int:
 
 
 def _asked(pod: Pod, owner: Object | None) -> int:
-    """Return the minimum by the owner's own fields, such as a batch Job's `spec.scheduling`; 1 if there are none."""
+    """Return the minimum in the owner's own fields, such as a batch Job's `spec.scheduling`; 1 without such a field."""
     rules = gang_rules(pod.metadata.controller)
     return min(rules.minimum(owner) or 1, PODS.value) if owner and rules and rules.minimum else 1
 

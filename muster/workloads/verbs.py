@@ -1,7 +1,7 @@
 """Outcomes of `muster cancel`, `hold`, `release`, `move`, `priority` and `resize`, for each kind and state. Pure.
 
-The row of a kind has the members that change (`kind.Verbs`). An outcome has the steps to take, in order, and a sentence
-about the workload; or the reason why there are none, with the way that works.
+The row of a kind has the fields to change (`kind.Verbs`). An outcome has the steps to take, in order, and a sentence
+about the workload; or the reason why there are none, with an alternative.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ from muster.workloads.table import KINDS
 
 Verb = Literal["cancel", "hold", "release", "move", "priority", "resize"]
 Condition = Literal["waiting", "running", "evicted", "suspended", "ended"]
-"""Evicted: it waits again, as all of its pods were evicted."""
+"""State of a workload; evicted: it waits again because all its pods were evicted."""
 
 _OPERATOR = "other objects create its pods"
 POD_GROUP = WorkloadKind(
@@ -36,15 +36,15 @@ POD_GROUP = WorkloadKind(
 )
 """A PodGroup that a user or an operator creates for its own pods."""
 ACTED_ON = (*(kind for kind in KINDS if kind.verbs), POD_GROUP)
-"""The kinds that have verbs."""
+"""Kinds that have verbs."""
 
 
 class Step(NamedTuple):
-    """One request, or `stopped`: to wait until the pods of a held workload have ended."""
+    """One request, or `stopped`: a wait until the pods of a held workload have ended."""
 
     does: Literal["delete", "patch", "command", "gangs", "stopped"]
     value: Any = None
-    """The merge patch, of the workload or of its PodGroups, or the action of a Command."""
+    """The merge patch for the workload or its PodGroups, or the action of a Command."""
 
 
 class Outcome(NamedTuple):
@@ -66,7 +66,7 @@ class VerbRequest(NamedTuple):
 
 
 def outcome(kind: WorkloadKind, workload: JSON, condition: Condition, request: VerbRequest) -> Outcome:
-    """Return what a verb does to a workload of this kind, in this state."""
+    """Return the effect of a verb on a workload of this kind in this state."""
     verbs = kind.verbs or Verbs()
     if why := verbs.instead.get(request.verb):
         return Outcome(why, refused=True)
@@ -84,7 +84,7 @@ def changed(workload: JSON, steps: Iterable[Step]) -> JSON:
 
 
 def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condition:
-    """Return the state of a workload, whose gangs are in this state if it neither has ended nor is held."""
+    """Return the state of a workload, whose gangs are in the given state if it has not ended and is not held."""
     verbs = kind.verbs or Verbs()
     if verbs.ended(workload):
         return "ended"
@@ -92,7 +92,7 @@ def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condit
 
 
 def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
-    """Return True if the workload wants no pods for now."""
+    """Return True if the workload wants no pods at present."""
     verbs = kind.verbs or Verbs()
     if verbs.stop:
         return value_at(workload, verbs.stop) is True
@@ -100,7 +100,7 @@ def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
 
 
 def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[Place, Any, Any]]:
-    """Yield each place where an edit changes the size of a world that has pods, with the numbers before and after."""
+    """Yield each place where an edit changes the size of a world with pods, with the numbers before and after."""
     verbs = kind.verbs or Verbs()
     if verbs.scales or verbs.ended(dict(old)) or not is_world(kind, old) or is_held(kind, old) or is_held(kind, new):
         return
@@ -110,14 +110,14 @@ def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any
 
 
 def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
-    """Return True if each pod of the workload knows their number, so that another number takes a new start of all."""
+    """Return True if each pod of the workload knows their number, so that a change restarts all pods."""
     nodes = [node for _, node in with_templates(workload, kind.templates)]
     elastic = any(names.ELASTIC in mapping(value_at(each, ("metadata", "annotations"))) for each in nodes)
     return bool(kind.verbs and kind.verbs.world_tasks(dict(workload))) or (any(map(_labelled, nodes)) and not elastic)
 
 
 class _Given(NamedTuple):
-    """The workload that a verb is about."""
+    """The workload to which a verb is applied."""
 
     kind: WorkloadKind
     verbs: Verbs
@@ -133,9 +133,9 @@ class _Given(NamedTuple):
         return self.condition == "suspended"
 
     def switched(self, replicas: int | None = None, *, held: bool) -> Step:
-        """Return the request that holds or releases it, with these replicas, else as many as there were.
+        """Return the request that holds or releases the workload, with these replicas or the previous number.
 
-        ValueError for a release without a number of replicas, and if its volumes would be deleted.
+        Raises ValueError for a release without a number of replicas, and if the workload's volumes would be deleted.
         """
         if self.verbs.commands:
             return Step("command", self.verbs.commands[0 if held else 1])
@@ -152,7 +152,7 @@ class _Given(NamedTuple):
         return Step("patch", {**note, **_at(self.verbs.count, value=0 if held else wanted)})
 
     def restarted(self, patch: JSON) -> tuple[Step, ...]:
-        """Return the steps that hold it, change it, and release it once its pods have ended."""
+        """Return the steps that hold the workload, change it, and release it once its pods have ended."""
         if self.verbs.commands:
             change = (Step("stopped"), Step("patch", patch))
             return self.switched(held=True), *change, self.switched(held=False)
@@ -247,7 +247,7 @@ def _pod_count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
 
 
 def _values(workload: Mapping[str, Any], path: Path, tasks: Collection[str]) -> dict[Place, Any]:
-    """Return the value of a member, or of each of these tasks and of those with a framework, by its place."""
+    """Return the value of a field by its place, or of the field in each of these tasks and framework tasks."""
     return {
         (*place, path[-1]): node.get(path[-1])
         for place, node in pod_templates(workload, [path[:-1]])
@@ -256,11 +256,11 @@ def _values(workload: Mapping[str, Any], path: Path, tasks: Collection[str]) -> 
 
 
 def _at(path: tuple[str, ...], *, value: Any) -> JSON:
-    """Return the patch of one member."""
+    """Return the patch of one field."""
     return {path[0]: _at(path[1:], value=value)} if path else value
 
 
 def _merged(one: JSON, other: JSON) -> JSON:
-    """Return both patches as one; the second counts where both have a value."""
+    """Return two patches as one; the second one takes precedence."""
     both = {key: _merged(one[key], other[key]) for key in one.keys() & other.keys() if isinstance(one[key], dict)}
     return {**one, **other, **both}

@@ -1,4 +1,4 @@
-"""Volcano Jobs: the tasks with a framework form one world, in the order of the tasks. TrainJobs become Jobs."""
+"""Volcano Jobs, whose tasks with a framework form one world, in the order of the tasks. TrainJobs become Jobs."""
 
 from collections.abc import Iterator
 from itertools import takewhile
@@ -24,7 +24,7 @@ from muster.workloads.sample import JSON, SamplePod, name_of, uid_of
 
 
 class VolcanoJobAdapter(Adapter):
-    """A Volcano Job, seen from one of its tasks. Ranks count on from task to task; plugin `svc` gives the names."""
+    """Adapter of a Volcano Job for one of its tasks. Ranks continue from task to task; plugin `svc` names the pods."""
 
     def __init__(self, job: Job, task: str) -> None:
         self._job = job
@@ -49,7 +49,7 @@ class VolcanoJobAdapter(Adapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the index in the task; a literal in tasks after the first."""
+        """Return the index in the task; a literal in tasks after the first one."""
         before = sum(task.replicas for task in takewhile(lambda each: each is not self._task, self._tasks))
         own = whole_number(pod.annotations.get(names.TASK_INDEX)) if pod else None
         return annotation(names.TASK_INDEX) if not before or own is None else str(before + own)
@@ -59,7 +59,7 @@ class VolcanoJobAdapter(Adapter):
         return sum(task.replicas for task in self._tasks)
 
     def subdomain(self) -> str:
-        """Return the template's, else the Service that `svc` makes."""
+        """Return the template's subdomain, otherwise the Service that plugin `svc` creates."""
         return subdomain(self._job, self._task)
 
     def endpoints(self) -> Endpoints:
@@ -74,9 +74,9 @@ def _shaped(task: TaskSpec) -> bool:
 
 
 def _samples(document: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
-    """Yield the first pod of each task, or all pods, complete but for the pin or gate of its gang.
+    """Yield the first pod of each task, or all pods, complete except for the pin or gate of its gang.
 
-    PluginError if a plugin of the Job is not installed.
+    Raises PluginError if a plugin of the Job is not installed.
     """
     metadata = {"uid": uid_of(name_of(document)), **document["metadata"]}
     job = msgspec.convert({**document, "metadata": metadata}, Job)
@@ -99,7 +99,7 @@ def _phase(job: JSON) -> str:
 
 
 def _resized(job: JSON, size: int, task: str) -> JSON:
-    """Return the patch for this number of a task's pods; a minimum of all pods stays a minimum of all pods."""
+    """Return the patch for this number of a task's pods; if all pods were the minimum, they stay the minimum."""
     spec = mapping(job.get("spec"))
     tasks = [dict(each) for each in spec.get("tasks") or []]
     called = [str(each.get("name")) for each in tasks]
@@ -137,7 +137,7 @@ VOLCANO_JOB = WorkloadKind(
         instead={"move": again("a Volcano Job stays in the queue that admitted it")},
     ),
 )
-"""Admission and the controller do far more for Volcano Jobs than for other kinds; muster.volcano has that part."""
+"""Row of Volcano Jobs, for which admission and the controller do much more than for other kinds; see muster.volcano."""
 
 TRAIN_JOB = WorkloadKind(
     TRAIN_JOBS,
@@ -155,4 +155,5 @@ TRAIN_JOB = WorkloadKind(
         },
     ),
 )
-"""It becomes a Volcano Job, or a JobSet: then it has the gang itself, and its pods belong to batch Jobs."""
+"""Row of TrainJobs, which become a Volcano Job or a JobSet: then the TrainJob has the gang, and batch Jobs have its
+pods."""

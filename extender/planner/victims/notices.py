@@ -148,7 +148,7 @@ def pending_notice_text(pods: Iterable[PodRecord]) -> str:
 
 
 def latest_end(notices: Sequence[Notice]) -> float:
-    """Return the end of the last of these notices, in seconds since the epoch; 0 without notices."""
+    """Return the latest end of these notices, in seconds since the epoch; 0 without notices."""
     return max((readable_time(each.evict_at) or 0.0 for each in notices), default=0.0)
 
 

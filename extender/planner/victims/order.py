@@ -1,9 +1,9 @@
-"""The order of victims: the cheapest disruption first.
+"""Order of victims: the cheapest disruption comes first.
 
-Spares come first, as no pod is evicted for them. Within a queue the order is: lower priority, pods above a minimum
-before whole gangs, revocable gangs. Then the least lost work decides (pods times the time since the gang's last
-checkpoint or its start), then the smallest and the youngest gang. Among queues, the one furthest above its fair share
-gives up the next unit.
+Spare slots come first, because no pod is evicted for them. Within a queue, lower priorities come first, then pods above
+a minimum before whole gangs, then revocable gangs. Next, the least lost work decides (pods times the time since the
+gang's last checkpoint or start), then the smallest and the youngest gang. Among queues, the queue that exceeds its fair
+share most gives up the next unit.
 """
 
 import heapq
@@ -52,7 +52,7 @@ def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
 
 
 def across_queues(session: Session, units: list[EvictableUnit]) -> list[EvictableUnit]:
-    """Return the evictable units of several queues, each from the queue that is then furthest above its share."""
+    """Return the evictable units of several queues; each next unit is from the queue that exceeds its share most."""
     ordered = by_cost(units, session.now)
     first = {unit.gang.queue: unit.gang for unit in reversed(ordered)}
     if len(first) < 2:  # noqa: PLR2004 - a single queue needs no comparison
@@ -72,7 +72,7 @@ def across_queues(session: Session, units: list[EvictableUnit]) -> list[Evictabl
 def _furthest_first(
     units: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
 ) -> list[EvictableUnit]:
-    """Return the units; each is the next one of the queue then furthest above its share."""
+    """Return the units in order; each is the next unit of the queue that then exceeds its share most."""
     queues: dict[str, list[EvictableUnit]] = {}
     for unit in units:
         queues.setdefault(unit.gang.queue, []).append(unit)
@@ -88,7 +88,7 @@ def _furthest_first(
 
 
 def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, EvictableUnit | None], float] | None:
-    """Return a function to a queue's use of its fair share without the units so far; None if no plugin knows shares."""
+    """Return a function for a queue's used fraction of its fair share without the units so far; None without shares."""
     left: dict[str, Amounts] = {}
     fair: dict[str, Amounts] = {}
     for queue in queues:

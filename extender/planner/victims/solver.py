@@ -1,9 +1,9 @@
-"""Search for the victims of one gang: by amounts, then proved on a statement with all predicates.
+"""Search for the victims of one gang: by resources, then verified on a statement with all predicates.
 
-1. The shortest prefix of evictable units that is enough by amounts, and the needed units in it (`capacity`).
-2. A trial: evict the units, ask the queues, place the gang with all predicates. Usually this succeeds.
-3. If rules between pods or a full queue are in the way: try longer prefixes, then leave out needless units.
-4. Plugins judge the scenario. If they refuse it, the search starts again without the refused unit.
+1. The shortest prefix of evictable units that suffices by resources, and the necessary units in it (`capacity`).
+2. A trial: evict the units, call the queues' hooks, and place the gang with all predicates. Usually the trial succeeds.
+3. If rules between pods or a full queue prevent the placement: try longer prefixes, then leave out unnecessary units.
+4. Plugins judge the scenario. If the plugins refuse the scenario, the search starts again without the refused unit.
 
 Failed trials are undone.
 """
@@ -22,7 +22,7 @@ from extender.planner.victims.units import EvictableUnit
 ROUNDS = 8
 """Maximum number of searches for one gang, each without the units that plugins have refused so far."""
 TRIALS = 32
-"""Maximum number of trials of a search for leaving out units, where amounts alone do not decide."""
+"""Maximum number of trials in a search that leaves out units, if resources alone do not decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +31,22 @@ class Search:
 
     session: Session
     statement: Statement
-    """Empty before the search; the solution afterwards."""
+    """Empty before the search; contains the solution afterwards."""
     ask: Ask
     requested: Amounts
-    """Amounts of the gang's minimum before any trial, int64 of shape (resources,)."""
+    """Requests of the gang's minimum before any trial, int64 of shape (resources,)."""
     needs: list[Need]
     place: Callable[[Sequence[EvictableUnit]], Sequence[EvictableUnit] | None]
-    """Function that places the gang (and moved units) on the statement without these units. It returns the units that
-    have to go, None if the gang does not fit."""
+    """Function that places the gang (and moved units) on the statement without these units. The function returns the
+    units that must be evicted, or None if the gang does not fit."""
     agreed: Callable[[Scenario], bool]
-    """Function that asks plugins to judge a scenario."""
+    """Function that lets plugins judge a scenario."""
     moved: bool = False
     """True if the units get new slots within the scenario."""
 
 
 def solve(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the needed units, in their order; empty if none is needed, None if no eviction helps."""
+    """Return the necessary units, in their order; empty if none is necessary, None if no eviction helps."""
     for _ in range(ROUNDS):
         kept = _fitting(search, units)
         if not kept:
@@ -81,7 +81,7 @@ def _fitting(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] 
 
 
 def _fewer(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Leave out needless units by trials, in halves, the most expensive first."""
+    """Leave out unnecessary units by trials, in halves, the most expensive first."""
     kept, blocks, left = list(units), [(0, len(units))], TRIALS
     while blocks and left:
         low, high = blocks.pop()
@@ -99,7 +99,7 @@ def _fewer(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | 
 
 
 def trial(search: Search, units: Sequence[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Try to place the gang without these units; return the units that must be evicted, None if it does not fit."""
+    """Try to place the gang without these units; return the units to evict, or None if the gang does not fit."""
     search.statement.discard()
     for unit in units:
         search.statement.evict(unit.gang, unit.pods)
@@ -115,7 +115,7 @@ def trial(search: Search, units: Sequence[EvictableUnit]) -> list[EvictableUnit]
 
 
 def scenario_of(search: Search, units: Sequence[EvictableUnit]) -> Scenario:
-    """Return the scenario in which these units are evicted; a trial has evicted them."""
+    """Return the scenario in which these units are evicted; a trial has evicted them already."""
     snapshot = search.session.snapshot
     lost = search.session.claims.lost_with([(unit.gang.queue, unit.pods) for unit in units])
     chunks = tuple(
@@ -126,7 +126,7 @@ def scenario_of(search: Search, units: Sequence[EvictableUnit]) -> Scenario:
 
 
 def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
-    """Return the first unit at which plugins refuse the scenario; None if they agree to all of it."""
+    """Return the first unit at which plugins refuse the scenario; None if they accept all of it."""
     scenario = scenario_of(search, kept)
 
     def agreed(number: int) -> bool:

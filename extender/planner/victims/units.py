@@ -1,10 +1,10 @@
-"""Evictable units of gangs: pods above the minimum, one by one (or by sub-group), and the whole rest.
+"""Evictable units of gangs: pods above the minimum one by one or by sub-group, then all remaining pods together.
 
-PodDisruptionBudgets count as in the Eviction API: pods with several budgets are not evicted.
+PodDisruptionBudgets are counted like in the Eviction API: pods with several budgets are not evicted.
 
-Spare slots that a running gang gives up for another are units without pods, so no pod is evicted for them. Lent slots
-are not units: their borrower is evicted only for the lender. A gang that is evicted as a whole also loses its spare
-slots, so they come before its rest.
+Spare slots that a running gang gives up for another gang are units without pods: no pod is evicted for them. Lent slots
+are not units: a borrower is evicted only for the lender. A gang that is evicted as a whole also loses its spare slots,
+so these come before its last unit.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class DisruptionBudgets:
         return True
 
     def count(self, pods: Iterable[PodRecord]) -> None:
-        """Count decided evictions, allowed or not."""
+        """Count decided evictions, whether a budget allows them or not."""
         for pod in pods:
             self._left.subtract(self._of(pod))
 
@@ -70,22 +70,22 @@ class EvictableUnit:
     gang: GangView
     pods: tuple[PodRecord, ...]
     rest: bool
-    """True for the rest of a gang, whose pods above the minimum must be evicted as well."""
+    """True for the last unit of a gang, before which the gang's pods above the minimum must be evicted."""
     columns: Amounts
     """Columns of the pods' nodes, int64; pods on unknown nodes are left out."""
     rows: Amounts
-    """Amounts of these pods, int64 of shape (columns, resources)."""
+    """Resources of these pods, int64 of shape (columns, resources)."""
     spares: SpareRunOfClass | None = None
-    """Spare slots on one node that the gang gives up, instead of pods."""
+    """Spare slots on one node that the gang gives up instead of pods."""
 
     @property
     def amounts(self) -> Amounts:
-        """Sum of the amounts, int64 of shape (resources,)."""
+        """Sum of the pods' resources, int64 of shape (resources,)."""
         total: Amounts = self.rows.sum(axis=0)
         return total
 
     def charged(self, snapshot: Snapshot) -> Amounts:
-        """Return what their queue is charged for them, int64 of shape (resources,); see `Snapshot.chargeable`."""
+        """Return the resources that the queue is charged for the pods, int64 of shape (resources,)."""
         total: Amounts = np.minimum(self.rows, snapshot.chargeable[:, self.columns].T).sum(axis=0)
         return total
 
@@ -93,7 +93,7 @@ class EvictableUnit:
 def units_of(
     snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset(), *, anyway: bool = False
 ) -> list[EvictableUnit]:
-    """Return a gang's evictable units, the rest last; none during an active placement.
+    """Return a gang's evictable units, all remaining pods last; none during an active placement.
 
     If any members may be evicted, members on the nodes in `useful` come first. Each independent pod is a unit, without
     a rest. With `anyway` the gang's marks and its own budget do not count.
@@ -133,7 +133,7 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
             found.append(pods)
         else:
             counts[name] += len(pods)
-            needed.add(name)  # the pod set's other units have the same size
+            needed.add(name)  # other units of the pod set have the same size
     return found
 
 
@@ -168,7 +168,7 @@ class Catalogue:
     def units_of_gang(
         self, session: Session, gang: GangView, useful: Mask | None = None, *, anyway: bool = False
     ) -> list[EvictableUnit]:
-        """Return the units of a gang; if any members may be evicted, those on `useful` nodes come first."""
+        """Return the units of a gang; if any members may be evicted, units on `useful` nodes come first."""
         if anyway:
             return units_of(session.snapshot, gang, session.ask(gang).units, anyway=True)
         units = self._usual(session, gang)
@@ -197,7 +197,7 @@ class Catalogue:
 
 
 def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
-    """Return the units, in order, that budgets allow one after the other; a gang's rest only with its other units."""
+    """Return the units, in order, that budgets allow one after another; a gang's last unit needs all its others."""
     if not budgets:
         return units
     kept, held = [], set()
@@ -210,7 +210,7 @@ def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[Ev
 
 
 def spare_units(session: Session, gang: GangView) -> list[EvictableUnit]:
-    """Return a unit per node with spare slots that a gang could give up; none during an active placement."""
+    """Return one unit for each node with spare slots that a gang could give up; none during an active placement."""
     if gang.active or not gang.preemptable:
         return []
     found = []
@@ -231,7 +231,7 @@ def unused_spares(session: Session, gang: GangView) -> Iterator[tuple[NodeSpares
 
 
 def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
-    """Decide KeepSpares for gangs that give up spare slots, with the slots left after this cycle's decisions so far."""
+    """Decide KeepSpares for gangs that give up spare slots, with the slots left after this cycle's decisions."""
     given: dict[str, tuple[GangView, list[NodeSpares]]] = {}
     for unit in units:
         if unit.spares is not None:

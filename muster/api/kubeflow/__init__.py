@@ -1,4 +1,4 @@
 """Kubeflow Trainer's objects, and the JobSet that they embed: TrainJob (`trainer`), its runtimes and their patches.
 
-Imports only `muster.api.kubernetes`, `muster.api.volcano` and the modules of `muster.api` itself.
+The package imports only `muster.api.kubernetes`, `muster.api.volcano` and the modules of `muster.api` itself.
 """

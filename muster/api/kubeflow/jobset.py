@@ -1,4 +1,4 @@
-"""jobset.x-k8s.io/v1alpha2: JobSet, as far as runtimes embed it and TrainJobs become one."""
+"""jobset.x-k8s.io/v1alpha2: JobSet, as far as runtimes embed it and TrainJobs become JobSets."""
 
 from typing import Annotated, Literal
 
@@ -27,7 +27,7 @@ class ReplicatedJob(Wire):
     """Jobs of one template: one pod set of the workload."""
 
     name: str
-    """Part of the names of its Jobs and pods."""
+    """Name of the replicated job, which is a part of the names of its Jobs and pods."""
     template: JobTemplate
     """The template of its Jobs; `parallelism` is the number of pods."""
     group_name: str = "default"
@@ -53,7 +53,7 @@ class SuccessPolicy(Wire):
     """Condition on which the workload is complete."""
 
     operator: Literal["All", "Any"]
-    """All: every one of the target jobs must succeed; Any: one is enough."""
+    """All: every target job must succeed; Any: one success suffices."""
     target_replicated_jobs: list[str] = field(default_factory=list)
     """The replicated jobs that count; all if left out."""
 
@@ -66,29 +66,29 @@ class FailurePolicyRule(Wire):
     action: FailurePolicyAction
     """The action."""
     on_job_failure_reasons: list[str] = field(default_factory=list)
-    """Reasons of the Job's failure that this rule is for; all if left out."""
+    """Reasons of the Job's failure to which the rule applies; all if left out."""
     on_job_failure_message_patterns: list[str] = field(default_factory=list)
     """Regular expressions for the Job's message; all if left out."""
     target_replicated_jobs: list[str] = field(default_factory=list)
-    """The replicated jobs that the rule is for; all if left out."""
+    """Replicated jobs to which the rule applies; all if left out."""
 
 
 class FailurePolicy(Wire):
     """Restarts of the set after a failure, and their limit."""
 
     max_restarts: int = 0
-    """Restarts of the whole set before it has failed."""
+    """Number of restarts of the whole set before it has failed."""
     restart_strategy: JobSetRestartStrategy = "Recreate"
     """Way in which the set starts again."""
     rules: list[FailurePolicyRule] = field(default_factory=list)
-    """The first rule that matches decides; the set is restarted if none does."""
+    """The first matching rule decides; without a matching rule, the set is restarted."""
 
 
 class StartupPolicy(Wire):
     """Order in which replicated jobs start; `dependsOn` is its newer form."""
 
     startup_policy_order: Literal["AnyOrder", "InOrder"]
-    """InOrder: each one when all Jobs of the one before are ready."""
+    """InOrder: each replicated job starts when all Jobs of the previous one are ready."""
 
 
 class Coordinator(Wire):
@@ -97,9 +97,9 @@ class Coordinator(Wire):
     replicated_job: str
     """Replicated job of the coordinator."""
     job_index: int = 0
-    """Index of its Job."""
+    """Index of the coordinator's Job."""
     pod_index: int = 0
-    """Its completion index."""
+    """Completion index of the coordinator's pod."""
 
 
 class ClaimTemplate(Wire):
@@ -115,7 +115,7 @@ class RetentionPolicy(Wire):
     """Retention of claims."""
 
     when_deleted: Literal["Delete", "Retain"] = "Delete"
-    """Delete, or left out: claims are deleted with the set; Retain: they stay."""
+    """Delete, or left out: claims are deleted with the set; Retain: claims stay."""
 
 
 class VolumeClaimPolicy(Wire):
@@ -153,20 +153,20 @@ class JobSetSpec(Wire):
 
 
 class ReplicatedJobStatus(Wire):
-    """Jobs of one replicated job, counted by state. Zeros are written too: the schema requires them."""
+    """Jobs of one replicated job, counted by state. Zeros are written too, because the schema requires them."""
 
     name: Annotated[str, Meta(min_length=1, max_length=253)]
-    """The replicated job."""
+    """Name of the replicated job."""
     ready: scheduling.NonNegative
-    """Jobs all of whose pods are ready or have succeeded."""
+    """Number of Jobs all of whose pods are ready or have succeeded."""
     succeeded: scheduling.NonNegative
-    """Jobs that succeeded."""
+    """Number of Jobs that have succeeded."""
     failed: scheduling.NonNegative
-    """Jobs that failed."""
+    """Number of Jobs that have failed."""
     active: scheduling.NonNegative
-    """Jobs with pods that are pending or running."""
+    """Number of Jobs with pods that are pending or running."""
     suspended: scheduling.NonNegative
-    """Jobs that are suspended."""
+    """Number of Jobs that are suspended."""
 
 
 class JobSetStatus(Wire):
@@ -175,13 +175,13 @@ class JobSetStatus(Wire):
     conditions: list[Condition] = field(default_factory=list)
     """Completed, Failed, Suspended and others."""
     replicated_jobs_status: list[ReplicatedJobStatus] = field(default_factory=list)
-    """Each replicated job."""
+    """Status of each replicated job."""
     restarts: int = 0
-    """Restarts of the whole set so far."""
+    """Number of restarts of the whole set so far."""
 
 
 class JobSet(Object):
-    """A set of Jobs; its CRD is not Muster's."""
+    """A set of Jobs; Muster does not install its CRD."""
 
     spec: JobSetSpec = field(default_factory=JobSetSpec)
     """Desired state."""

@@ -1,4 +1,4 @@
-"""Changes that a TrainJob makes to its runtime's template, by manager: a small part of a JobSet."""
+"""Changes by a TrainJob to its runtime's template, listed by manager; each is a small part of a JobSet."""
 
 from typing import Annotated
 
@@ -25,7 +25,7 @@ class ContainerPatch(Wire):
 
 
 class PodSpecPatch(Wire):
-    """Changes to a pod's spec. Constraints on nodes may change while the job is suspended; the rest is fixed."""
+    """Changes to a pod's spec. Constraints on nodes may change while the job is suspended; other fields are fixed."""
 
     service_account_name: Annotated[str, Meta(max_length=253)] | None = None
     """The service account of the pods."""
@@ -38,7 +38,7 @@ class PodSpecPatch(Wire):
     image_pull_secrets: Annotated[list[meta.LocalReference], Meta(max_length=64)] = field(default_factory=list)
     """Secrets to pull images with."""
     security_context: meta.PodSecurityContext | None = None
-    """Replaces members of the pod's securityContext."""
+    """Seconds that a pod has to end."""
     termination_grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
     """Seconds that a pod may take to end."""
     node_selector: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""trainer.kubeflow.org/v1alpha1: TrainJob, and the labels of the runtimes that it refers to."""
+"""trainer.kubeflow.org/v1alpha1: TrainJob, and the labels of the runtimes to which it refers."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ VERSION = "v1alpha1"
 CONTROLLER = f"{GROUP}/trainjob-controller"
 
 # Labels of runtimes.
-ANCESTOR = f"{GROUP}/trainjob-ancestor-step"  # on a Job template: which step of the TrainJob it is
+ANCESTOR = f"{GROUP}/trainjob-ancestor-step"  # on a Job template: the step of the TrainJob
 RUNTIME_FRAMEWORK = f"{GROUP}/framework"
 SUPPORT = f"{GROUP}/support"
 DEPRECATED = "deprecated"
@@ -95,7 +95,7 @@ class TrainJobSpec(Wire):
     suspend: bool = False
     """Delete the pods, and create them again when this is false."""
     active_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
-    """Seconds after its start until the job has failed."""
+    """Seconds from the start after which the job has failed."""
     managed_by: Annotated[str, Meta(max_length=253)] | None = None
     """Controller of the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
     pod_template_overrides: list[JSON] = field(default_factory=list)
@@ -121,7 +121,7 @@ class TrainerStatus(Wire):
     """Progress that the training reports."""
 
     progress_percentage: Annotated[int, Meta(ge=0, le=100)] | None = None
-    """Percentage that is done."""
+    """Completed percentage."""
     estimated_remaining_seconds: NonNegative | None = None
     """Estimated seconds until the end."""
     metrics: Annotated[list[Metric], Meta(max_length=256)] = field(default_factory=list)
@@ -136,15 +136,15 @@ class TrainJobStatus(Wire):
     conditions: Annotated[list[Condition], Meta(max_length=8)] = field(default_factory=list)
     """Suspended, Complete, Failed, Waiting or Blocked; none while the job starts or runs."""
     jobs_status: Annotated[list[jobset.ReplicatedJobStatus], Meta(max_length=100)] = field(default_factory=list)
-    """Each replicated job."""
+    """Status of each replicated job."""
     trainer_status: TrainerStatus | None = None
     """Progress that the training reports."""
     runtime_digest: Annotated[str, Meta(max_length=128)] = ""
-    """Digest of the runtime that the TrainJob runs with, which its ConfigMap `<name>-runtime-snapshot` holds."""
+    """Digest of the runtime with which the TrainJob runs, and which the ConfigMap `<name>-runtime-snapshot` stores."""
 
 
 class TrainJob(Object, kw_only=True):
-    """A training job: a few lines that refer to a runtime."""
+    """A training job: a few fields that refer to a runtime."""
 
     spec: TrainJobSpec
     """Desired state."""
@@ -158,11 +158,11 @@ class TrainJob(Object, kw_only=True):
 
     @property
     def blocked(self) -> str:
-        """Why something cannot be created for it; "" if everything can."""
+        """Reason why an object of the TrainJob cannot be created; "" if every object can."""
         held = (each for each in self.status.conditions if (each.type, each.status) == ("Blocked", "True"))
         return next((each.message for each in held), "")
 
 
 JOB_FAILURES = "jobset failed due to one or more job failures: "
-"""Beginning of the message of a TrainJob whose Job has failed, as a JobSet has it."""
+"""Beginning of the message of a TrainJob whose Job has failed, the same as for a JobSet."""
 TRAIN_JOBS = Resource(GROUP, VERSION, "trainjobs", "TrainJob", TrainJob)

@@ -1,4 +1,4 @@
-"""trainer.kubeflow.org/v1alpha1: TrainingRuntime and ClusterTrainingRuntime, which TrainJobs refer to."""
+"""trainer.kubeflow.org/v1alpha1: TrainingRuntime and ClusterTrainingRuntime, to which TrainJobs refer."""
 
 from typing import Annotated, Literal
 
@@ -11,18 +11,18 @@ from muster.api.volcano.scheduling import NonNegative
 
 
 class EnvTarget(Wire):
-    """Containers beside the trainer's that get the same variables."""
+    """Containers besides the trainer's that get the same variables."""
 
     job_name: Annotated[str, Meta(min_length=1, max_length=253)]
-    """The replicated job."""
+    """Name of the replicated job."""
     container_names: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=63)]], Meta(min_length=1, max_length=8)
     ]
-    """Its containers or init containers."""
+    """Names of its containers or init containers."""
 
 
 class EnvInjection(Wire):
-    """Further containers that get the trainer's variables."""
+    """Additional containers that get the trainer's variables."""
 
     targets: Annotated[list[EnvTarget], Meta(max_length=16)] = field(default_factory=list)
     """The containers."""
@@ -32,11 +32,11 @@ class ElasticPolicy(Wire):
     """Torch with a varying number of nodes: members may join and leave."""
 
     min_nodes: Annotated[int, Meta(ge=1)] | None = None
-    """Nodes that training needs at least."""
+    """Minimum number of nodes for the training."""
     max_nodes: Annotated[int, Meta(ge=1)] | None = None
-    """Nodes that training can use."""
+    """Maximum number of nodes that the training can use."""
     max_restarts: NonNegative | None = None
-    """Restarts of the workers before the training has failed."""
+    """Number of restarts of the workers before the training has failed."""
 
 
 class TorchPolicy(Wire):
@@ -45,9 +45,9 @@ class TorchPolicy(Wire):
     num_proc_per_node: IntOrString | None = None
     """Processes in each pod if the TrainJob does not set it: a number, `auto`, `cpu` or `gpu`."""
     elastic_policy: ElasticPolicy | None = None
-    """Bounds of a number of nodes that varies."""
+    """Bounds of a varying number of nodes."""
     env_injection: EnvInjection | None = None
-    """Containers beside the trainer's that get the same variables."""
+    """Containers besides the trainer's that get the same variables."""
 
 
 class MPIPolicy(Wire):
@@ -72,14 +72,14 @@ class XGBoostPolicy(Wire):
 
 
 class FluxPolicy(Wire):
-    """The training runs under Flux; Muster stores it, and refuses to run it."""
+    """The training runs under Flux; Muster stores this policy, but refuses to run it."""
 
     num_proc_per_node: Annotated[int, Meta(ge=1)] = 1
     """Processes on each node."""
 
 
 class MLPolicy(Wire):
-    """Number of nodes, and the framework that sets them up."""
+    """Number of nodes, and the framework with its settings."""
 
     num_nodes: int | None = None
     """Number of nodes if the TrainJob does not set it; 1 by default."""
@@ -103,19 +103,19 @@ class CoschedulingPolicy(Wire):
 
 
 class VolcanoTopology(Wire):
-    """Required nearness of the pods in the network."""
+    """Required proximity of the pods in the network."""
 
     mode: Literal["hard", "soft"] = "hard"
-    """hard: wait until it can be met; soft: as near as possible."""
+    """hard: wait until the requirement can be met; soft: as close as possible."""
     highest_tier_allowed: NonNegative = 1
-    """Highest network level the pods may span; 1 is the lowest."""
+    """Highest network level that the pods may span; 1 is the lowest."""
 
 
 class VolcanoPolicy(Wire):
     """A PodGroup of Volcano's API, which is also Muster's."""
 
     network_topology: VolcanoTopology | None = None
-    """Required nearness of the pods in the network."""
+    """Required proximity of the pods in the network."""
 
 
 class PodGroupPolicy(Wire):
@@ -131,7 +131,7 @@ class JobSetTemplate(Wire):
     """The JobSet that a TrainJob becomes."""
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
-    """Its labels and annotations."""
+    """Labels and annotations of the JobSet."""
     spec: jobset.JobSetSpec = field(default_factory=jobset.JobSetSpec)
     """Spec of the JobSet."""
 
@@ -140,25 +140,25 @@ class TrainingRuntimeSpec(Wire):
     """spec of both kinds of runtimes."""
 
     ml_policy: MLPolicy | None = None
-    """Number of nodes, and the framework that sets them up."""
+    """Number of nodes, and the framework with its settings."""
     pod_group_policy: PodGroupPolicy | None = None
     """Let the pods start together or not at all."""
     template: JobSetTemplate = field(default_factory=JobSetTemplate)
-    """Settings of its TrainJobs."""
+    """Settings of the runtime's TrainJobs."""
 
 
 class TrainingRuntime(Object):
     """A runtime for the TrainJobs of its namespace."""
 
     spec: TrainingRuntimeSpec = field(default_factory=TrainingRuntimeSpec)
-    """Settings of its TrainJobs."""
+    """Settings of the runtime's TrainJobs."""
 
 
 class ClusterTrainingRuntime(Object):
     """A runtime for all TrainJobs."""
 
     spec: TrainingRuntimeSpec = field(default_factory=TrainingRuntimeSpec)
-    """Settings of its TrainJobs."""
+    """Settings of the runtime's TrainJobs."""
 
 
 TRAINING_RUNTIMES = Resource(trainer.GROUP, trainer.VERSION, "trainingruntimes", "TrainingRuntime", TrainingRuntime)

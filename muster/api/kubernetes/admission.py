@@ -1,4 +1,4 @@
-"""admission.k8s.io/v1: AdmissionReview, with the object raw until the handler of its kind decodes it."""
+"""admission.k8s.io/v1: AdmissionReview, whose object stays raw until the handler of its kind decodes it."""
 
 from msgspec import Raw, field
 
@@ -14,22 +14,22 @@ class GroupVersionKind(Wire):
 
 
 class UserInfo(Wire):
-    """The user of a request, as the API server has authenticated them."""
+    """The user of a request, as authenticated by the API server."""
 
     username: str = ""
     uid: str = ""
     groups: list[str] = field(default_factory=list)
     extra: dict[str, list[str]] = field(default_factory=dict)
-    """Further attributes of the credential, e.g. its scopes, which an authorizer may use."""
+    """Additional attributes of the credential, such as its scopes, which an authorizer may use."""
 
 
 def shared_name(username: str) -> str:
-    """Return the name that a user's share counts for: one for all accounts of a namespace, which its editors make."""
+    """Return the name under which a user's share is counted: one name for all service accounts of a namespace."""
     return username.rpartition(":")[0] if username.startswith("system:serviceaccount:") else username
 
 
 class AdmissionRequest(Wire):
-    """One request; `namespace` is authoritative, the object's own may be empty."""
+    """One request; `namespace` is authoritative, because the object's own may be empty."""
 
     uid: str
     kind: GroupVersionKind = field(default_factory=GroupVersionKind)
@@ -51,7 +51,7 @@ class StatusCause(Wire):
 
 
 class StatusDetails(Wire):
-    """The refused object and all causes; kubectl prints `The <kind> "<name>" is invalid` and one line each."""
+    """The refused object and all causes; kubectl prints `The <kind> "<name>" is invalid` and one line per cause."""
 
     name: str = ""
     group: str = ""
@@ -60,7 +60,7 @@ class StatusDetails(Wire):
 
 
 class ReviewStatus(Wire):
-    """The status that the user reads of a refusal."""
+    """The status of a refusal, which the user reads."""
 
     message: str = ""
     reason: str = ""

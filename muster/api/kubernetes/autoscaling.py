@@ -1,6 +1,7 @@
-"""autoscaling.x-k8s.io/v1: ProvisioningRequest, by which a gang asks cluster-autoscaler for nodes as a whole.
+"""autoscaling.x-k8s.io/v1: ProvisioningRequest, by which a gang requests all its nodes from cluster-autoscaler.
 
-The kind is cluster-autoscaler's, which brings its CustomResourceDefinition; Muster only uses it where it is installed.
+The kind belongs to cluster-autoscaler, which brings its CustomResourceDefinition; Muster uses it only where it is
+installed.
 """
 
 from msgspec import field
@@ -10,14 +11,14 @@ from muster.api.kubernetes.meta import LocalReference, Object, ReportedCondition
 
 
 class ProvisioningPodSet(Wire):
-    """Pods of one shape, by a PodTemplate in the same namespace."""
+    """Pods of one shape, given by a PodTemplate in the same namespace."""
 
     pod_template_ref: LocalReference
     count: int
 
 
 class ProvisioningRequestSpec(Wire):
-    """spec; it cannot be changed."""
+    """spec of a ProvisioningRequest, which cannot be changed."""
 
     pod_sets: list[ProvisioningPodSet] = field(default_factory=list)
     provisioning_class_name: str = ""

@@ -1,6 +1,7 @@
 """Scheduling constraints in the spec of a pod: tolerations, affinities, spreading and gates of core/v1.
 
-kube-scheduler reads all of it, and Muster's planner models it, so that a plan holds when kube-scheduler checks it.
+kube-scheduler reads all of these fields, and Muster's planner models them, so that its plans pass kube-scheduler's
+checks.
 """
 
 from collections.abc import Mapping
@@ -29,13 +30,13 @@ class NodeSelectorTerm(Wire):
 
 
 class NodeSelector(Wire):
-    """Alternatives: one term must match."""
+    """Alternatives, of which one term must match."""
 
     node_selector_terms: list[NodeSelectorTerm] = field(default_factory=list)
 
 
 class PreferredSchedulingTerm(Wire):
-    """A wish about nodes, with its weight (1-100)."""
+    """A preference for nodes, with its weight (1-100)."""
 
     weight: int
     preference: NodeSelectorTerm
@@ -51,7 +52,7 @@ class NodeAffinity(Wire):
 
 
 def conditions_of(selector: Mapping[str, str], affinity: NodeAffinity | None) -> int:
-    """Return the number of conditions about nodes: labels of the selector, expressions of all terms."""
+    """Return the number of conditions on nodes: labels of the selector, and expressions of all terms."""
     terms = [] if affinity is None else [wish.preference for wish in affinity.preferred]
     if affinity is not None and affinity.required is not None:
         terms += affinity.required.node_selector_terms
@@ -70,14 +71,14 @@ class PodAffinityTerm(Wire):
 
 
 class WeightedPodAffinityTerm(Wire):
-    """A wish about neighbours, with its weight (1-100)."""
+    """A preference about other pods, with its weight (1-100)."""
 
     weight: int
     pod_affinity_term: PodAffinityTerm
 
 
 class PodAffinity(Wire):
-    """Pods that this one must or should be near to, or away from."""
+    """Pods that this pod must or should be near to, or away from."""
 
     required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[WeightedPodAffinityTerm] = field(
@@ -94,7 +95,7 @@ class Affinity(Wire):
 
 
 class SchedulingGate(Wire):
-    """A gate: the pod is not scheduled while any is left."""
+    """A gate, which prevents scheduling of the pod until it is removed."""
 
     name: str
 

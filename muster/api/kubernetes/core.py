@@ -1,4 +1,4 @@
-"""Kubernetes' own objects that Muster reads, trimmed to the fields that have an effect; most are of core/v1.
+"""Kubernetes' own objects that Muster reads, reduced to the relevant fields; most are in core/v1.
 
 Scheduling constraints of pods are in `constraints`, volumes in `storage`, StatefulSets in `apps`.
 """
@@ -13,9 +13,9 @@ from muster.api.kubernetes import constraints, devices, meta
 from muster.api.kubernetes.scheduling import JobScheduling, PodSchedulingGroup
 
 Quantities = dict[str, str | int | float]
-"""Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
+"""Maps a resource to its quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
 DEFAULT_GRACE_S = 30.0
-"""Kubernetes' default for the grace period of a pod."""
+"""Kubernetes' default grace period of a pod."""
 
 
 class ResourceRequirements(Wire):
@@ -58,7 +58,7 @@ class Container(Wire):
 
 
 class ContainerStateWaiting(Wire):
-    """The reason why a container does not run yet, or not again."""
+    """The reason why a container does not run yet or no longer runs."""
 
     reason: str = ""
     message: str = ""
@@ -86,14 +86,14 @@ class ContainerStatus(Wire):
     ready: bool = False
     restart_count: int = 0
     resources: ResourceRequirements | None = None
-    """Resources that it has now, while a resize may be pending."""
+    """Present resources of the container, while a resize may be pending."""
     allocated_resources: Quantities = field(default_factory=dict)
-    """Resources that kubelet has allocated to it."""
+    """Resources that kubelet has allocated to the container."""
     state: ContainerState = field(default_factory=ContainerState)
 
 
 class PodResourceClaim(Wire):
-    """Devices of a pod under its own name for them: a claim, or one that is made for the pod from a template."""
+    """Devices of a pod under the pod's own name for them: a claim, or a claim that is created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -129,14 +129,14 @@ class PodSpec(Wire):
 
 
 class PodResourceClaimStatus(Wire):
-    """The claim that was made for a pod; none if it needs none."""
+    """The claim that was created for a pod; none if the pod needs none."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodExtendedResourceClaimStatus(Wire):
-    """The claim that kube-scheduler made for a pod's extended resources."""
+    """The claim that kube-scheduler created for a pod's extended resources."""
 
     resource_claim_name: str = ""
 
@@ -152,7 +152,7 @@ class PodStatus(Wire):
     init_container_statuses: list[ContainerStatus] = field(default_factory=list)
     start_time: str | None = None
     resources: ResourceRequirements | None = None
-    """Resources of the whole pod now, if they are given for the pod and not for each container."""
+    """Present resources of the whole pod, if they are set for the pod and not for each container."""
     allocated_resources: Quantities = field(default_factory=dict)
     """Resources that kubelet has allocated to the whole pod."""
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
@@ -171,12 +171,12 @@ class Pod(meta.Object):
 
     @property
     def finished(self) -> bool:
-        """True if it has succeeded or failed, and holds no resources any more."""
+        """True if the pod has succeeded or failed, and holds no resources any more."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
     def deciding_statuses(self) -> list[ContainerStatus]:
-        """Statuses of the containers whose ends decide about the pod's phase: all but sidecars, as in Kubernetes."""
+        """Statuses of the containers whose ends decide the pod's phase: all but sidecars, as in Kubernetes."""
         sidecars = {each.name for each in self.spec.init_containers if each.restart_policy == "Always"}
         init = [status for status in self.status.init_container_statuses if status.name not in sidecars]
         return [*init, *self.status.container_statuses]
@@ -213,24 +213,24 @@ class NodeStatus(Wire):
 
 
 class Node(meta.Object):
-    """A node: where the planner places pods."""
+    """A node, on which the planner places pods."""
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
 
 
 class Namespace(meta.Object):
-    """A namespace; its labels can opt in to Muster."""
+    """A namespace, whose labels can opt in to Muster."""
 
     @property
     def queue(self) -> str:
-        """The queue that it gives to its pods; empty without one, or if it opts out."""
+        """The queue of the namespace's pods; empty without one, or if the namespace opts out."""
         labels = self.metadata.labels
         return "" if names.opted_out(labels) else labels.get(names.QUEUE, "")
 
 
 class PriorityClass(meta.Object):
-    """A scheduling.k8s.io/v1 PriorityClass, by which gangs are ordered."""
+    """A scheduling.k8s.io/v1 PriorityClass, which orders gangs."""
 
     value: int = 0
     global_default: bool = False
@@ -248,7 +248,7 @@ class LeaseSpec(Wire):
 
 
 class Lease(meta.Object):
-    """A Lease, whose holder leads."""
+    """A Lease, whose holder is the leader."""
 
     spec: LeaseSpec = field(default_factory=LeaseSpec)
 

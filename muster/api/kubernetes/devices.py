@@ -1,4 +1,4 @@
-"""Devices that drivers publish and pods claim: resource.k8s.io/v1, trimmed to what decides on nodes of pods."""
+"""Devices that drivers publish and pods claim (resource.k8s.io/v1), reduced to the fields that decide on nodes."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ DEVICE_CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 ALL = "All"
 """The allocation mode in which a request gets every device that matches."""
 MOST_PODS = 256
-"""Pods that may use one claim at a time, by the API's own limit."""
+"""Maximum number of pods that may use one claim at the same time, as in the API."""
 NO_SCHEDULE = frozenset({"NoSchedule", "NoExecute"})
-"""Effects of device taints that keep requests without a toleration away."""
+"""Effects of device taints that exclude requests without a toleration."""
 
 
 class DeviceAttribute(Wire):
-    """One attribute of a device: exactly one of these is set."""
+    """One attribute of a device; exactly one field is set."""
 
     text: str | None = field(default=None, name="string")
     number: int | None = field(default=None, name="int")
@@ -28,7 +28,7 @@ class DeviceAttribute(Wire):
 
 
 class DeviceCapacity(Wire):
-    """An amount that a device has."""
+    """A capacity of a device."""
 
     value: str | int | float = "0"
 
@@ -42,14 +42,14 @@ class DeviceTaint(Wire):
 
 
 class Device(Wire):
-    """One device of a pool; names without a domain are of the driver's."""
+    """One device of a pool; a name without a domain belongs to the driver's domain."""
 
     name: str = ""
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
     capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
     taints: list[DeviceTaint] = field(default_factory=list)
     consumes_counters: list[Any] = field(default_factory=list)
-    """Not empty: a part of something larger, which it shares with other devices."""
+    """Not empty for a part of a larger device, which it shares with other devices."""
     allow_multiple_allocations: bool = False
     node_name: str = ""
     node_selector: NodeSelector | None = None
@@ -89,7 +89,7 @@ class DeviceTaintSelector(Wire):
 
 
 class DeviceTaintRuleSpec(Wire):
-    """One taint, and the devices that have it; without a selector these are none."""
+    """One taint and the devices that have it; without a selector, no device has it."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = field(default_factory=DeviceTaint)
@@ -137,11 +137,11 @@ class ExactDeviceRequest(Wire):
     admin_access: bool | None = None
     tolerations: list[Toleration] = field(default_factory=list)
     capacity: dict[str, Any] | None = None
-    """Set if the request is for a part of a device's capacity, not for a whole device."""
+    """Set if the request is for a part of a device's capacity instead of a whole device."""
 
 
 class DeviceRequest(Wire):
-    """One request of a claim: one kind of device, or the first of some alternatives that is available."""
+    """One request of a claim: one kind of device, or the first available one of some alternatives."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -149,7 +149,7 @@ class DeviceRequest(Wire):
 
 
 class DeviceConstraint(Wire):
-    """An attribute that the devices of the named requests (of all, if none is named) must have in common."""
+    """An attribute that the devices of the named requests (of all requests if none is named) must share."""
 
     requests: list[str] = field(default_factory=list)
     match_attribute: str = ""
@@ -164,7 +164,7 @@ class DeviceClaim(Wire):
 
 
 class UsedClaim(Wire):
-    """An entry of a pod's `resourceClaims` that a container uses, or one request of it."""
+    """An entry of a pod's `resourceClaims` that a container uses, or one request of the entry."""
 
     name: str = ""
     request: str = ""
@@ -223,7 +223,7 @@ class ResourceClaim(Object):
 
 
 class ResourceClaimTemplateSpec(Wire):
-    """The claim that is made for each pod."""
+    """The claim that is created for each pod."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: ResourceClaimSpec = field(default_factory=ResourceClaimSpec)

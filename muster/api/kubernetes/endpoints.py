@@ -7,7 +7,7 @@ from typing import overload
 
 @dataclass(frozen=True)
 class NumberedNames(Sequence[str]):
-    """The names `<prefix><number><suffix>`, for `size` numbers from `start` on."""
+    """The names `<prefix><number><suffix>`, for `size` numbers beginning with `start`."""
 
     prefix: str
     suffix: str
@@ -19,7 +19,7 @@ class NumberedNames(Sequence[str]):
 
     @property
     def characters(self) -> int:
-        """The total length of all names, without generating them."""
+        """The total length of all names, computed without generating them."""
         end = self.start + self.size
         digits, low, length = 0, 0, 1
         while low < end:
@@ -41,7 +41,7 @@ class NumberedNames(Sequence[str]):
 
 @dataclass(frozen=True)
 class Joined(Sequence[str]):
-    """Several sequences, one after the other."""
+    """Several sequences, one after another."""
 
     parts: tuple["Endpoints", ...]
 
@@ -65,4 +65,4 @@ class Joined(Sequence[str]):
 
 
 Endpoints = NumberedNames | Joined | tuple[str, ...]
-"""A sequence of host names; equal to others with the same parameters."""
+"""A sequence of host names; equal to other sequences with the same parameters."""

@@ -1,4 +1,4 @@
-"""The extender's wire types (kube-scheduler extender/v1): PascalCase keys, no json tags in the Go types."""
+"""The extender's wire types (kube-scheduler extender/v1), with PascalCase keys as the Go types have no json tags."""
 
 from msgspec import Struct, field
 
@@ -6,18 +6,18 @@ from muster.api.kubernetes.core import Pod
 
 
 class ExtenderWire(Struct, rename="pascal", omit_defaults=False, kw_only=True, gc=False):
-    """Base: keys exactly as Go writes them."""
+    """Base type with keys exactly as Go writes them."""
 
 
 class ExtenderArgs(ExtenderWire):
-    """Arguments of filter and prioritize; names only, as nodeCacheCapable is set."""
+    """Arguments of filter and prioritize, with only the nodes' names because nodeCacheCapable is set."""
 
     pod: Pod
     node_names: list[str] | None = None
 
 
 class ExtenderFilterResult(ExtenderWire):
-    """Nodes that pass. A non-empty error means "try again", an empty list means "rejected"."""
+    """Nodes that pass the filter. A non-empty error means "try again"; an empty list of nodes means "rejected"."""
 
     node_names: list[str] = field(default_factory=list)
     failed_nodes: dict[str, str] = field(default_factory=dict)
@@ -26,14 +26,14 @@ class ExtenderFilterResult(ExtenderWire):
 
 
 class HostPriority(ExtenderWire):
-    """Score of one node, 0-10."""
+    """Score of one node, from 0 to 10."""
 
     host: str
     score: int
 
 
 class MetaPod(ExtenderWire):
-    """A pod by its UID only."""
+    """A pod with only its UID."""
 
     uid: str = field(name="UID")
 
@@ -46,7 +46,7 @@ class MetaVictims(ExtenderWire):
 
 
 class ExtenderPreemptionArgs(ExtenderWire):
-    """Candidate nodes of a preemption with their victims, in the meta form, as nodeCacheCapable is set."""
+    """Candidate nodes of a preemption with their victims, in the meta form because nodeCacheCapable is set."""
 
     pod: Pod
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
@@ -68,6 +68,6 @@ class ExtenderBindingArgs(ExtenderWire):
 
 
 class ExtenderBindingResult(ExtenderWire):
-    """Empty error: bound."""
+    """Result of a bind call; an empty error means that the pod is bound."""
 
     error: str = ""

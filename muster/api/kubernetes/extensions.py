@@ -1,4 +1,4 @@
-"""Kinds that extend the API server, CRDs and configurations of webhooks, and Secrets with the data of certificates."""
+"""Kinds that extend the API server: CRDs, webhook configurations, and Secrets with certificates."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class DefinitionSpec(Wire):
 
 
 class DefinitionStatus(Wire):
-    """`status` of a CRD, which is empty for a moment after its creation; `Established` means that it is served."""
+    """`status` of a CRD, empty for a moment after its creation; `Established` means that the kind is served."""
 
     conditions: list[ReportedCondition] | None = None
 
@@ -39,7 +39,7 @@ class CustomResourceDefinition(Object):
         return any(one.type == "Established" and one.status == "True" for one in self.status.conditions or ())
 
     def served(self, preferred: str) -> str | None:
-        """Return the version to use: the preferred one if it is served, else the last that is; None if none is."""
+        """Return the version to use: the preferred one if it is served, else the last served one; None without any."""
         versions = [version.name for version in self.spec.versions if version.served] if self.established else []
         if preferred in versions:
             return preferred
@@ -57,7 +57,7 @@ DEFINITIONS = Resource(
 
 
 class CertificateSecret(Object):
-    """A Secret with its decoded data, which is left out when it is printed."""
+    """A Secret with its decoded data, which is not printed."""
 
     data: dict[str, bytes] | None = None
 
@@ -69,10 +69,10 @@ class CertificateSecret(Object):
 
 
 class WebhookClientConfig(Wire):
-    """Address at which an API server calls a webhook, and the authorities that it trusts there."""
+    """Address at which an API server calls a webhook, and the authorities that it trusts for this address."""
 
     url: str = ""
-    """Empty where it is behind a Service."""
+    """URL of the webhook; empty if the webhook is behind a Service."""
     ca_bundle: bytes | None = None
     """PEM."""
 

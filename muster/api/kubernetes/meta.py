@@ -8,7 +8,7 @@ from msgspec import Meta, field
 from muster.api.base import Resource, Wire
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-"""RFC 3339 text."""
+"""A time as RFC 3339 text."""
 
 Duration = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)$"})
@@ -28,13 +28,13 @@ class OwnerReference(Wire):
     uid: str
     """UID of the object."""
     controller: bool = False
-    """True if it manages the object."""
+    """True if the owner manages the object."""
     block_owner_deletion: bool = False
     """True if foreground deletion of the owner waits for this object."""
 
     @classmethod
     def to(cls, kind: Resource[Any], meta: "ObjectMeta", **how: bool) -> "OwnerReference":
-        """Return the reference to an object of this kind; `how` are the last two fields."""
+        """Return the reference to an object of this kind; `how` has the last two fields."""
         return cls(api_version=kind.api_version, kind=kind.kind, name=meta.name, uid=meta.uid, **how)
 
 
@@ -62,7 +62,7 @@ class ObjectMeta(Wire):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object, if any."""
+        """The owner that manages this object; None without one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
@@ -74,20 +74,20 @@ class LabelSelectorRequirement(Wire):
     operator: str
     """In, NotIn, Exists or DoesNotExist."""
     values: list[str] = field(default_factory=list)
-    """For In and NotIn."""
+    """Values for In and NotIn."""
 
 
 class LabelSelector(Wire):
     """A label selector; all parts must match."""
 
     match_labels: dict[str, str] = field(default_factory=dict)
-    """Labels with these values."""
+    """Labels and their required values."""
     match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
     """Expressions that must all hold."""
 
 
 class Object(Wire):
-    """Any object, when only its metadata matters; also the base of the kinds."""
+    """Any object of which only the metadata matters; also the base of all kinds."""
 
     api_version: str = ""
     kind: str = ""
@@ -109,15 +109,15 @@ class TemplateMeta(Wire):
     annotations: dict[str, str] = field(default_factory=dict)
     """Annotations."""
     name: str = ""
-    """Name; only claims need one."""
+    """Name of the object; only claims need a name."""
     namespace: str = ""
-    """Must be empty or the workload's."""
+    """Namespace; must be empty or the workload's."""
     finalizers: list[str] = field(default_factory=list)
     """Finalizers."""
 
 
 class Condition(Wire):
-    """One condition of an object. All members but the generation are required."""
+    """One condition of an object. All fields except the generation are required."""
 
     type: str
     """Name of the condition."""
@@ -126,9 +126,9 @@ class Condition(Wire):
     last_transition_time: Time
     """Time since which the status holds."""
     reason: str
-    """Reason, in one word."""
+    """Reason, as one word."""
     message: str
-    """Reason, in a sentence."""
+    """Reason, as a sentence."""
     observed_generation: int | None = None
     """Generation of the spec that was observed."""
 
@@ -144,7 +144,7 @@ class ReportedCondition(Wire):
 
 
 class ListMeta(Wire):
-    """metadata of a list: the token of its next page, and the version to watch from."""
+    """metadata of a list: the token of its next page, and the version from which to watch."""
 
     resource_version: str = ""
     continue_: str = field(default="", name="continue")
@@ -167,12 +167,12 @@ def format_time(seconds: float, *, micros: bool = False) -> str:
 
 
 def parse_time(text: str | None) -> float | None:
-    """Return RFC 3339 as seconds since the epoch; None stays None. ValueError for anything else."""
+    """Return RFC 3339 as seconds since the epoch; None stays None. Raises ValueError for any other text."""
     return None if not text else datetime.fromisoformat(text).timestamp()
 
 
 def readable_time(text: str | None) -> float | None:
-    """As `parse_time`, but None for a time that cannot be read, for objects that any user may write."""
+    """Return a time like `parse_time`, but None for unreadable text, because any user may write some objects."""
     try:
         return parse_time(text)
     except (ValueError, OverflowError):
@@ -199,4 +199,4 @@ SecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "Se
 PodSecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "PodSecurityContext"})]
 
 IntOrString = Annotated[int | str, Meta(extra_json_schema={"x-muster-schema": "IntOrString"})]
-"""A number, or a text that represents a number or a name."""
+"""A number, or a text that stands for a number or a name."""

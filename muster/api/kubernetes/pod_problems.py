@@ -14,14 +14,14 @@ from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, read
 STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons for which every container waits for a while, which are not problems."""
 DISRUPTED = "DisruptionTarget"
-"""The condition of a pod that is evicted or deleted otherwise; it is set before the deletion."""
+"""The condition of a pod that is evicted or otherwise deleted; it is set before the deletion."""
 _SIGNALS = {128 + each: each.name for each in Signals}
-"""Exit code of a process that a signal ended → the signal."""
+"""Maps the exit code of a process that a signal ended to the signal's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodProblem:
-    """The problem of one pod: kubelet's reason and message; `container` is empty for one of the whole pod."""
+    """Problem of one pod, as kubelet's reason and message; `container` is empty if it concerns the whole pod."""
 
     reason: str
     message: str = ""
@@ -29,7 +29,7 @@ class PodProblem:
 
     @property
     def brief(self) -> str:
-        """Container and reason: `container main: ErrImagePull`."""
+        """Container and reason, such as `container main: ErrImagePull`."""
         return f"container {self.container}: {self.reason}" if self.container else self.reason
 
     @property
@@ -40,7 +40,7 @@ class PodProblem:
 
 
 def problem(pod: Pod) -> PodProblem | None:
-    """Return the problem of a pod; None if it runs, starts, ended by itself, or is being deleted.
+    """Return the problem of a pod; None if the pod runs, starts, ended by itself, or is being deleted.
 
     The pod's own reason comes first: kubelet refused it (`OutOfcpu`, `SysctlForbidden`, …) or ended it (`Evicted`, …).
     Otherwise it is the problem of the first waiting container, in start order.
@@ -63,7 +63,7 @@ def problem(pod: Pod) -> PodProblem | None:
 def failure(pod: Pod) -> PodProblem | None:
     """Return how a failed pod ended; None for other pods.
 
-    It is the pod's own reason, else its eviction, else the exit code of its first container that failed.
+    The result is the pod's own reason, otherwise its eviction, otherwise the exit code of its first failed container.
     """
     status = pod.status
     if status.phase != "Failed":
@@ -79,15 +79,15 @@ def failure(pod: Pod) -> PodProblem | None:
 
 
 def _exit(ended: ContainerStateTerminated) -> str:
-    """Return the exit code with its reason: `exit code 137 (OOMKilled)`, `exit code 139 (SIGSEGV)`."""
+    """Return the exit code with its reason, such as `exit code 137 (OOMKilled)` or `exit code 139 (SIGSEGV)`."""
     reason = ended.reason if ended.reason not in {"", "Error"} else _SIGNALS.get(ended.exit_code, "")
     return f"exit code {ended.exit_code}{f' ({reason})' if reason else ''}"
 
 
 def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
-    """Return the pod that failed first, and how: in a few words, and with its node and the number of others.
+    """Return the pod that failed first and the failure, in a few words and as a sentence with its node.
 
-    None if none has failed. Later failures are often consequences of the first one.
+    Returns None if no pod has failed. Later failures are often consequences of the first one.
     """
     failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=_ended)
     if not failed:
@@ -98,7 +98,7 @@ def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
 
 
 def _ended(pod: Pod) -> tuple[str, str]:
-    """Return when the first of a pod's containers failed, and its name; a pod whose containers never ran comes last."""
+    """Return the time when a pod's first container failed, and the pod's name; pods that never ran come last."""
     ends = (each.state.terminated for each in pod.deciding_statuses)
     return min((each.finished_at or "" for each in ends if each and each.exit_code), default="~"), pod.metadata.name
 
@@ -131,13 +131,13 @@ def refused(pod: Pod) -> bool:
 
 
 def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
-    """Return the pods that have a problem, in the order of their failures, with the problem."""
+    """Return the pods that have a problem with their problem, in the order of the failures."""
     found = [(pod, problem(pod)) for pod in sorted(pods, key=_ended)]
     return [(pod, what) for pod, what in found if what]
 
 
 def sentence(pods: Iterable[Pod]) -> tuple[str, str] | None:
-    """Return reason and sentence about the first pod with a problem, and the number of others; None without one."""
+    """Return reason and sentence about the first pod with a problem, with the number of others; None without one."""
     found = problems(pods)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Limits that others set: ResourceQuotas of a namespace, and PodDisruptionBudgets."""
+"""Limits that other components set: ResourceQuotas of a namespace, and PodDisruptionBudgets."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from muster.api.kubernetes import core, meta
 
 
 class ResourceQuotaSpec(Wire):
-    """Limits by name, and the pods that they cover if not all."""
+    """Limits by name, and the pods that they cover if not all pods."""
 
     hard: core.Quantities = field(default_factory=dict)
     scopes: list[str] = field(default_factory=list)
@@ -17,21 +17,21 @@ class ResourceQuotaSpec(Wire):
 
 
 class ResourceQuotaStatus(Wire):
-    """The limits that hold, and the amounts that count against them now."""
+    """The active limits, and the present usage."""
 
     hard: core.Quantities = field(default_factory=dict)
     used: core.Quantities = field(default_factory=dict)
 
 
 class ResourceQuota(meta.Object):
-    """One quota; a namespace may have several, which all hold."""
+    """One quota; a namespace may have several, all of which apply."""
 
     spec: ResourceQuotaSpec = field(default_factory=ResourceQuotaSpec)
     status: ResourceQuotaStatus = field(default_factory=ResourceQuotaStatus)
 
     @property
     def scoped(self) -> bool:
-        """True if it covers some pods only."""
+        """True if the quota covers only some pods."""
         return bool(self.spec.scopes or self.spec.scope_selector)
 
 
@@ -42,13 +42,13 @@ class PodDisruptionBudgetSpec(Wire):
     """The pods of a budget."""
 
     selector: meta.LabelSelector | None = None
-    """Null means no pod, and empty every pod of the namespace."""
+    """Null selects no pod; an empty selector selects every pod of the namespace."""
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
 
 
 class PodDisruptionBudgetStatus(Wire):
-    """Counts of the disruption controller."""
+    """Counts that the disruption controller writes."""
 
     disruptions_allowed: int = 0
     observed_generation: int = 0
@@ -62,12 +62,12 @@ class PodDisruptionBudget(meta.Object):
 
     @property
     def keeps_pods(self) -> bool:
-        """True unless its spec allows at any time that all its pods are evicted."""
+        """False if the spec always allows the eviction of all pods, otherwise True."""
         return self.spec.min_available not in {0, "0%"} and self.spec.max_unavailable != "100%"
 
     @property
     def allowed(self) -> int:
-        """Pods that may be evicted now; 0 until the disruption controller has seen the current spec."""
+        """Number of pods that may be evicted now; 0 until the disruption controller has seen the current spec."""
         counted = self.status.observed_generation >= self.metadata.generation
         return max(0, self.status.disruptions_allowed) if counted else 0
 

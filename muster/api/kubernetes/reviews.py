@@ -20,7 +20,7 @@ class ResourceAttributes(Wire):
 
 
 class SubjectAccessReviewSpec(Wire):
-    """The user and the action; a question about its sender names no user."""
+    """The user and the action; a question about the sender itself names no user."""
 
     resource_attributes: ResourceAttributes
     user: str = ""
@@ -30,7 +30,7 @@ class SubjectAccessReviewSpec(Wire):
 
 
 def may(user: UserInfo, action: ResourceAttributes) -> SubjectAccessReviewSpec:
-    """Return the question whether a user, with all that an authorizer may go by, has the right to an action."""
+    """Return the question if a user, with all attributes that an authorizer may use, has the right to an action."""
     return SubjectAccessReviewSpec(
         user=user.username, resource_attributes=action, groups=user.groups, uid=user.uid, extra=user.extra
     )

@@ -1,7 +1,7 @@
-"""Kubernetes' own gangs: PodGroup and Workload of scheduling.k8s.io/v1beta1, and what points to them.
+"""Kubernetes' own gangs: PodGroup and Workload of scheduling.k8s.io/v1beta1, and the fields that refer to them.
 
-Served since Kubernetes 1.37 behind the feature gate GenericWorkload; groups of groups only as v1alpha3, behind
-CompositePodGroup. Trimmed to the fields that have an effect.
+They are served since Kubernetes 1.37 behind the feature gate GenericWorkload; groups of groups only as v1alpha3, behind
+CompositePodGroup. The types are reduced to the fields that have an effect.
 """
 
 from typing import Any
@@ -12,56 +12,56 @@ from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Condition, Object
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
-"""Condition of a PodGroup: its pods have had nodes, as many as it needs. Once True it stays so."""
+"""Condition of a PodGroup: enough of its pods have had nodes. Once True, the condition stays True."""
 UNSCHEDULABLE = "Unschedulable"
 """Reason of that condition while the PodGroup waits for free capacity."""
 SCHEDULED = "Scheduled"
-"""Reason of that condition once the PodGroup has had its nodes; kube-scheduler's word for it."""
+"""Reason of that condition once the PodGroup has had its nodes, as kube-scheduler names it."""
 DISRUPTION_TARGET = "DisruptionTarget"
-"""Condition of a PodGroup whose pods are about to be evicted for others."""
+"""Condition of a PodGroup whose pods will be evicted for other pods."""
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
-"""Reason of that condition."""
+"""Reason of the condition DisruptionTarget."""
 
 
 class Policy(Wire):
-    """The policy `basic`, or a mode of disruption: its presence is its only content."""
+    """The policy `basic`, or a disruption mode; its presence is its only content."""
 
 
 class GangPolicy(Wire):
     """The policy `gang` of a group of pods."""
 
     min_count: int = 0
-    """Pods that must start together; the one field of a PodGroup's spec that may change."""
+    """Number of pods that must start together; the only field of a PodGroup's spec that may change."""
 
 
 class SchedulingPolicy(Wire):
-    """Scheduling policy of a group's pods: exactly one of the two is set."""
+    """Scheduling policy of a group's pods; exactly one of both is set."""
 
     basic: Policy | None = None
     gang: GangPolicy | None = None
 
 
 class TopologyConstraint(Wire):
-    """All pods of the group go to nodes that have one and the same value of a label."""
+    """All pods of the group run on nodes with the same value of a label."""
 
     key: str = ""
 
 
 class SchedulingConstraints(Wire):
-    """Required nearness of the pods of a group; the API allows one constraint so far."""
+    """Required proximity of the pods of a group; the API allows one constraint so far."""
 
     topology: list[TopologyConstraint] = field(default_factory=list)
 
 
 class DisruptionMode(Wire):
-    """Disruption mode of a running group's pods: each alone or all together. Exactly one is set."""
+    """Disruption mode of a running group's pods: each alone or all together. Exactly one mode is set."""
 
     single: Policy | None = None
     all: Policy | None = None
 
 
 class GroupResourceClaim(Wire):
-    """A claim that pods of the group share, which name it alike in their own spec."""
+    """A claim that pods of the group share, which use the same name for it in their own spec."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -69,7 +69,7 @@ class GroupResourceClaim(Wire):
 
 
 class WorkloadReference(Wire):
-    """The Workload of which a PodGroup was made."""
+    """The Workload from which a PodGroup was created."""
 
     workload_name: str = ""
 
@@ -78,7 +78,7 @@ class NativePodGroupSpec(Wire):
     """spec of a native PodGroup."""
 
     parent_composite_pod_group_name: str | None = None
-    """The group of groups that it is in (gate CompositePodGroup)."""
+    """The group of groups to which this group belongs (gate CompositePodGroup)."""
     workload_ref: WorkloadReference | None = None
     scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     scheduling_constraints: SchedulingConstraints | None = None
@@ -90,21 +90,21 @@ class NativePodGroupSpec(Wire):
 
 
 class GroupResourceClaimStatus(Wire):
-    """The claim that was made for a group from a template."""
+    """The claim that was created for a group from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class NativePodGroupStatus(Wire):
-    """status of a native PodGroup, which its scheduler and the controller of claims write."""
+    """status of a native PodGroup, written by its scheduler and the controller of claims."""
 
     conditions: list[Condition] = field(default_factory=list)
     resource_claim_statuses: list[GroupResourceClaimStatus] = field(default_factory=list)
 
 
 class NativePodGroup(Object):
-    """A PodGroup of Kubernetes itself; pods point to it with `spec.schedulingGroup.podGroupName`."""
+    """A PodGroup of Kubernetes itself; pods refer to it with `spec.schedulingGroup.podGroupName`."""
 
     spec: NativePodGroupSpec = field(default_factory=NativePodGroupSpec)
     status: NativePodGroupStatus = field(default_factory=NativePodGroupStatus)
@@ -117,7 +117,7 @@ class CompositeGangPolicy(Wire):
 
 
 class CompositeSchedulingPolicy(Wire):
-    """Scheduling policy of a composite group's groups: exactly one of the two is set."""
+    """Scheduling policy of a composite group's groups; exactly one of both is set."""
 
     basic: Policy | None = None
     gang: CompositeGangPolicy | None = None
@@ -166,24 +166,24 @@ class WorkloadSpec(Wire):
     """spec of a Workload; templates of composite groups stay plain JSON."""
 
     pod_group_templates: list[PodGroupTemplate] | None = None
-    """null if there are templates of composite groups."""
+    """Null if there are templates of composite groups."""
     composite_pod_group_templates: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Workload(Object):
-    """The shape of a workload's groups, of which its controller makes PodGroups."""
+    """The shape of a workload's groups, from which its controller creates PodGroups."""
 
     spec: WorkloadSpec = field(default_factory=WorkloadSpec)
 
 
 class PodSchedulingGroup(Wire):
-    """The native PodGroup of a pod. Immutable, so it can be trusted."""
+    """The native PodGroup of a pod. The field is immutable, so it can be trusted."""
 
     pod_group_name: str | None = None
 
 
 class JobScheduling(Wire):
-    """`spec.scheduling` of a batch/v1 Job (gate WorkloadWithJob); without a policy the Job is `basic`."""
+    """`spec.scheduling` of a batch/v1 Job (gate WorkloadWithJob); without a policy, the Job is `basic`."""
 
     scheduling_policy: SchedulingPolicy | None = None
     scheduling_constraints: SchedulingConstraints | None = None

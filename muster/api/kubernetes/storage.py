@@ -1,4 +1,4 @@
-"""Claims, volumes and storage classes, trimmed to what decides on nodes of pods."""
+"""Claims, volumes and storage classes, reduced to the fields that decide on the nodes of pods."""
 
 from msgspec import field
 
@@ -10,13 +10,13 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """Annotation of a claim that is being provisioned for this node."""
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""Annotation that named the storage class before there was a field."""
+"""Annotation that named the storage class before the field existed."""
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class PersistentVolumeClaimSpec(Wire):
-    """The requests of a claim, and the volume that it got."""
+    """The requests of a claim, and the volume bound to it."""
 
     access_modes: list[str] = field(default_factory=list)
     storage_class_name: str | None = None
@@ -37,12 +37,12 @@ class PersistentVolumeClaim(meta.Object):
 
     @property
     def bound(self) -> bool:
-        """True if the claim is bound to its volume for good."""
+        """True if the claim is permanently bound to its volume."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
 
     @property
     def storage_class(self) -> str:
-        """Name of its storage class; empty if it has none."""
+        """Name of the claim's storage class; empty if it has none."""
         return self.metadata.annotations.get(BETA_STORAGE_CLASS) or self.spec.storage_class_name or ""
 
 

@@ -2,5 +2,5 @@
 
 `node_faults` reads the faults of a Node.
 
-Imports only the other folders of `muster.api`.
+The package imports only the other folders of `muster.api`.
 """

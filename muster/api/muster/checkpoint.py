@@ -1,7 +1,8 @@
 """Checkpoint reports of a run, in annotations of its pods or PodGroup (`muster.dev/checkpoint`, `evict-ready`). Pure.
 
-A user who may write a pod can claim anything, so texts are read within limits. A time only counts for the gang itself,
-and must lie between its start and now. A false claim gains nothing: a gang that claims to have saved is evicted sooner.
+A user who may write a pod can claim anything, so texts are read within limits. A time counts only for the gang itself,
+and must be between the gang's start and now. A false claim has no advantage: a gang that claims to have saved is
+evicted sooner.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +17,12 @@ _KEYS = frozenset({names.EVICT_NOTICE, names.EVICT_AT, names.EVICT_READY, names.
 
 
 class Checkpoint(Struct, frozen=True, gc=False):
-    """A checkpoint that a run reports to have saved."""
+    """A checkpoint that a run reports as saved."""
 
     at: float
-    """Time of its end, in seconds since the epoch."""
+    """Time when the checkpoint was complete, in seconds since the epoch."""
     step: int | None = None
-    """Its number, as counted by the run; None if not reported."""
+    """Number of the checkpoint, as counted by the run; None if not reported."""
 
     @property
     def text(self) -> str:
@@ -37,14 +38,14 @@ class NoticeAnswer(Struct, frozen=True, gc=False):
     evict_at: str = ""
     """The notice that Muster has written; empty without one."""
     ready: bool = False
-    """True if it has nothing left to save."""
+    """True if the pod or gang has nothing left to save."""
     checkpoint: Checkpoint | None = None
 
 
 def checkpoint_of(text: str | None) -> Checkpoint | None:
     """Return the checkpoint in a text like `step=1200,at=2026-11-26T05:00:00Z`; None if the text is invalid.
 
-    The step may be missing. Other parts make the text invalid, so that they can be defined later.
+    The step may be missing. Other parts make the text invalid, so that later versions can define them.
     """
     if not text or len(text) > CHECKPOINT_CHARS.value:
         return None

@@ -3,8 +3,7 @@
 It contains the scheduler configuration, the timing, the rules for suspect nodes, and the memory that the process keeps
 between cycles (extender.planner.memory).
 
-It is a ConfigMap, not part of a Queue or Lease, so that only users who may read the chart's own configuration can read
-it.
+It is a ConfigMap, not part of a Queue or Lease, so that only users who may read the chart's configuration can read it.
 """
 
 import hashlib
@@ -22,7 +21,7 @@ NAME: Final = "muster-planner"
 AVOIDED: Final = "avoided.json"
 """Key of the nodes that gangs avoid, which an extender stores for its successor (extender.publish)."""
 TIMING: Final = "timing.json"
-"""Key of the times and limits that cycles depend on."""
+"""Key of the times and limits for cycles."""
 MEMORY: Final = "memory.json"
 """Key of the short-term memory of the planner's process."""
 _TEXT, _SEEN, _REFUSED, _SUSPECTS = "config.yaml", "seen", "refused", "suspects.json"
@@ -32,7 +31,7 @@ class Suspects(Struct, frozen=True):
     """Rules that make a node suspect (docs/faults.md): the complete list, including changes by settings."""
 
     conditions: tuple[str, ...] = ()
-    """Each as type=status."""
+    """Conditions, each as type=status."""
     taints: tuple[str, ...] = ()
     """Their keys."""
 
@@ -44,7 +43,7 @@ class PublishedConfig(Object):
 
     @property
     def text(self) -> str | None:
-        """The active file, empty for the defaults; None if none was published yet."""
+        """The active file, empty for the defaults; None if no file has been published yet."""
         return (self.data or {}).get(_TEXT)
 
     @property
@@ -57,7 +56,7 @@ class PublishedConfig(Object):
             return None
 
     def answer_to(self, text: str) -> str | None:
-        """Return the reason why the extender refused this file, "" if it uses it, None if it has not seen it yet."""
+        """Return the reason why the extender refused this file; "" if it uses the file, None if it has not seen it."""
         data = self.data or {}
         return data.get(_REFUSED, "") if data.get(_SEEN) == digest(text) else None
 

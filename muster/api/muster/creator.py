@@ -20,7 +20,7 @@ _DIGITS: Final = 16
 
 
 def written(user: str) -> str:
-    """Return the annotation's value for a user: the name, or for very long names the beginning and a digest."""
+    """Return the annotation's value for a user: the name, or the beginning and a digest of a very long name."""
     if len(user) <= MOST_CHARS:
         return user
     return f"{user[:_KEPT]}~{sha256(user.encode()).hexdigest()[:_DIGITS]}"
@@ -33,7 +33,7 @@ def creator_of(annotations: Mapping[str, str]) -> str:
 
 
 def counted_user(namespace: str, annotations: Mapping[str, str]) -> str:
-    """Return the user for whose limits an object counts: its creator, or the accounts of its namespace if unknown.
+    """Return the user for whose limits an object counts: its creator, or the namespace's accounts if unknown.
 
     All accounts of a namespace are one user, because its editors create them: otherwise each would have separate
     limits.
@@ -42,7 +42,7 @@ def counted_user(namespace: str, annotations: Mapping[str, str]) -> str:
 
 
 def passed_on(annotations: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations of a derived object: the `given` ones, with the creator of the original object."""
+    """Return the annotations of a derived object: the `given` ones and the creator of the original object."""
     creator = creator_of(annotations)
     own = {key: value for key, value in given.items() if key != names.CREATED_BY}
     return {**own, names.CREATED_BY: creator} if creator else own

@@ -1,6 +1,6 @@
 """Gangs on the wire: their names, the gates of their pods, and the pin of a pod to a node.
 
-Pure functions that the webhook, the controller and the extender evaluate alike.
+Pure functions that the webhook, the controller and the extender evaluate in the same way.
 """
 
 from collections.abc import Container
@@ -22,14 +22,14 @@ _NOTED_PARTS = 3
 
 
 class Slot(NamedTuple):
-    """A slot of a gang, for one pod: a pod set, and a rank in it, counted from 0."""
+    """A slot of a gang, for one pod: a pod set, and a rank in the set, counted from 0."""
 
     pod_set: str
     rank: int
 
 
 def named_gang(meta: ObjectMeta) -> str | None:
-    """Return the name of the PodGroup that a pod or template names in its metadata; None if it names none."""
+    """Return the name of the PodGroup in the metadata of a pod or template; None without a name."""
     return (
         meta.annotations.get(names.GROUP_NAME)
         or meta.labels.get(names.GANG)
@@ -39,9 +39,9 @@ def named_gang(meta: ObjectMeta) -> str | None:
 
 
 def native_gang(name: str) -> str:
-    """Return the name of the gang of the native PodGroup of this name, and of its Placement.
+    """Return the name of the gang (and its Placement) of the native PodGroup with this name.
 
-    It differs from the name for a Volcano PodGroup of the same name.
+    It differs from the name of a Volcano PodGroup's gang.
     """
     gang = f"{_NATIVE}{name}"
     if len(gang) <= _MOST_NAME_CHARS:
@@ -56,7 +56,7 @@ def group_name_for_owner(uid: str) -> str:
 
 
 def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
-    """Return the annotation of a PodGroup with the workload that made the gang's owner: a ReplicaSet's Deployment.
+    """Return the annotation of a PodGroup with the workload that created the gang's owner: a ReplicaSet's Deployment.
 
     Events about the gang are also sent there. `makers` are kinds without this annotation, because owners such as
     CronJobs and JobFlows observe their workloads themselves.
@@ -78,7 +78,8 @@ def workload_above(group: ObjectMeta) -> OwnerReference | None:
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:
     """Return the tasks that a PodGroup does not count yet, because they wait for others (`dependsOn`).
 
-    They get no planned placement; their pods are placed as they arrive. A task leaves the list when it has started.
+    These tasks get no planned placement; their pods are placed when they arrive. A task is removed from the list when
+    it has started.
     """
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 
@@ -110,7 +111,7 @@ def pinned_affinity(affinity: dict[str, Any] | None, node: str) -> dict[str, Any
     result = deepcopy(affinity) if affinity else {}
     node_affinity = result.setdefault("nodeAffinity", {})
     required = node_affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
-    # A term without any expression matches no node, and must still match none with the pin.
+    # A term without any expression matches no node, and must not match a node because of the pin.
     terms = [term for term in required.get("nodeSelectorTerms", []) if term]
     if required.get("nodeSelectorTerms") and not terms:
         return result

@@ -37,7 +37,7 @@ _PHASES: Final[dict[str, PodGroupPhase]] = {phase: phase for phase in get_args(P
 MARKS: Final = frozenset(
     {names.PLACEMENT, names.LATER_TASKS, names.INDEPENDENT, names.WORKLOAD, names.NATIVE_GROUP, names.INDIVISIBLE}
 )
-"""Annotations that Muster writes on PodGroups and gangs; on a native PodGroup users may have written them, so they are
+"""Annotations that Muster writes on PodGroups and gangs; on native PodGroups, where users may write them, they are
 ignored."""
 
 
@@ -60,7 +60,7 @@ def reference(group: PodGroup) -> OwnerReference:
 
 
 def subject(group: PodGroup) -> Object:
-    """Return the object that Events about a gang are for."""
+    """Return the object for Events about a gang."""
     if not is_native(group):
         return group
     metadata = replace(group.metadata, name=native_name(group))
@@ -105,7 +105,7 @@ def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
 def binds_parts(composite: scheduling.CompositePodGroupSpec) -> bool:
     """Return True if the parts of a composite group must start, end or be placed together.
 
-    For kube-scheduler as well, a group that needs a single part is equivalent to a basic one.
+    For kube-scheduler too, a group that needs a single part is equivalent to a basic group.
     """
     policy, constraints, mode = composite.scheduling_policy, composite.scheduling_constraints, composite.disruption_mode
     alone = policy.gang.min_group_count <= 1 if policy.gang is not None else policy.basic is not None
@@ -163,7 +163,8 @@ def counted_in(native: scheduling.NativePodGroup) -> str:
 def held_queue(native: scheduling.NativePodGroup) -> str:
     """Return the queue in which a gang has its nodes; empty if it has none.
 
-    No admission checks the labels of native groups, so a label that is written meanwhile counts at the next start.
+    Admission does not check the labels of native groups, so a label that is written in the meantime applies from the
+    next start.
     """
     reason, data = _phase_of(native)
     return data.get("queue", "") if reason in {"Running", "Unknown"} else ""
@@ -172,9 +173,9 @@ def held_queue(native: scheduling.NativePodGroup) -> str:
 def conditions_of(
     status: PodGroupStatus, known: Sequence[Condition], now: float, *, pool: str = DEFAULT_POOL, queue: str = ""
 ) -> list[Condition]:
-    """Return the conditions of a native PodGroup for this status; `known` are the current ones, `now` is in seconds.
+    """Return the conditions of a native PodGroup for this status; `known` has the present ones, `now` is in seconds.
 
-    Other conditions are kept. PodGroupInitiallyScheduled, once True, stays True, as the API requires.
+    Other conditions are kept unchanged. PodGroupInitiallyScheduled, once True, stays True, as the API requires.
     """
     before = {each.type: each for each in known}
     moment = format_time(now)

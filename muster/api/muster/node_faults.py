@@ -1,4 +1,4 @@
-"""Node faults that other programs report, as interpreted by the rules of a cluster. Pure.
+"""Node faults that other programs report, interpreted by a cluster's rules. Pure.
 
 Muster does not detect faults itself. It reads conditions and taints that node-problem-detector, NVSentinel, the node
 monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of each). A *suspect* node may keep its
@@ -22,10 +22,10 @@ CONDITIONS: Final = (
     *("FrequentUnregisterNetDevice=True", "CorruptDockerOverlay2=True"),
     # health-checker-*.json
     *("KubeletUnhealthy=True", "ContainerRuntimeUnhealthy=True"),
-    # NVSentinel, from DCGM: docs/INTEGRATIONS.md; True is set for fatal findings alone
+    # NVSentinel, from DCGM: docs/INTEGRATIONS.md; True is set only for fatal findings
     *("GpuMemWatch=True", "GpuPcieWatch=True", "GpuInforomWatch=True", "GpuSmWatch=True", "GpuNvlinkWatch=True"),
     *("GpuMcuWatch=True", "GpuPmuWatch=True", "GpuDriverWatch=True", "GpuThermalWatch=True", "GpuPowerWatch=True"),
-    # NVSentinel, from the system's log and of NVSwitches
+    # NVSentinel, from the system's log and NVSwitches
     *("SysLogsXIDError=True", "SysLogsSXIDError=True", "SysLogsGPUFallenOff=True"),
     *("NVSwitchFatalError=True", "NVSwitchDown=True"),
     # the node monitoring agent of EKS
@@ -39,7 +39,7 @@ TAINTS: Final = (
     # Kubernetes: the cloud's node controller, and an administrator
     *("node.cloudprovider.kubernetes.io/shutdown", OUT_OF_SERVICE),
 )
-"""Keys of the taints of a suspect node, of any value and effect."""
+"""Keys of the taints of a suspect node, with any value and effect."""
 
 
 class FaultRules(NamedTuple):
@@ -52,7 +52,7 @@ class FaultRules(NamedTuple):
 
     @property
     def published(self) -> Suspects:
-        """The same rules as text for users, in alphabetical order."""
+        """Return the rules as text for users, in alphabetical order."""
         return Suspects(tuple(sorted("=".join(pair) for pair in self.conditions)), tuple(sorted(self.taints)))
 
 
@@ -87,7 +87,7 @@ DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
 
 
 def rules_in(published: Mapping[str, Suspects], pool: str) -> FaultRules:
-    """Return the rules of a node pool from the rules that extenders publish; by default the built-in rules."""
+    """Return the rules of a node pool that extenders publish; by default, the built-in rules."""
     suspects = published.get(pool)
     return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 
@@ -104,7 +104,7 @@ def suspect(node: core.Node, rules: FaultRules) -> str:
 
 
 def fault_of(node: core.Node, rules: FaultRules) -> Fault | None:
-    """Return the fault of a node; None for a healthy node, and for one whose kubelet has not reported yet."""
+    """Return the fault of a node; None for a healthy node, or if its kubelet has not reported yet."""
     cause = suspect(node, rules)
     if cause:
         return Fault("suspect", cause, None)

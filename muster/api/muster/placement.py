@@ -20,12 +20,12 @@ _DEVICES = re.compile(r"[0-9]{1,4}(,[0-9]{1,4}){0,63}")
 
 
 class NodeRun(Wire):
-    """`count` consecutive ranks on one node; an empty node means that these ranks have none yet."""
+    """A number of consecutive ranks on one node; an empty node means that the ranks have no node yet."""
 
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
-    """Number of consecutive ranks there; 1 if left out."""
+    """Number of consecutive ranks on the node; 1 if left out."""
 
 
 class PodSetPlacement(Wire):
@@ -36,7 +36,7 @@ class PodSetPlacement(Wire):
     runs: list[NodeRun] = field(default_factory=list)
     """Nodes in rank order."""
     gpus: list[str] = field(default_factory=list)
-    """For pods that share GPUs: the devices of each rank on its node, such as "0" or "0,3"; empty for a rank without
+    """For pods that share GPUs, the devices of each rank on its node, such as "0" or "0,3"; empty for a rank without
     devices."""
     held: bool = False
     """The pods are created gated; their gates are removed when the pods that they follow have arrived."""
@@ -48,15 +48,15 @@ class Victim(Wire):
     name: str
     """Name of the pod."""
     namespace: str = ""
-    """Its namespace; the placement's if left out."""
+    """Namespace of the pod; the placement's if left out."""
     uid: str = ""
-    """Its UID: a later pod of the same name stays."""
+    """UID of the pod; a later pod with the same name is not evicted."""
     gang: str = ""
     """Name of its PodGroup."""
 
 
 class NodeSpares(Wire):
-    """Spare slots on a node, for members that the gang may lose."""
+    """Spare slots on a node for members that the gang may lose."""
 
     pod_set: str = ""
     """The pod set whose members fit there."""
@@ -67,10 +67,10 @@ class NodeSpares(Wire):
 
 
 class BorrowedSpares(Wire):
-    """Spare slots of another gang, on which this gang runs until that one needs them."""
+    """Spare slots of another gang, on which this gang runs until the other gang needs them."""
 
     lender: str = ""
-    """UID of the PodGroup that keeps them."""
+    """UID of the PodGroup that keeps the spare slots."""
     pod_set: str = ""
     """The pod set of the lender whose members fit there."""
     node: str = ""
@@ -80,12 +80,12 @@ class BorrowedSpares(Wire):
 
 
 class Notice(Wire):
-    """Notice to a gang before pods of it are evicted for the placement. It is never changed."""
+    """Notice to a gang before its pods are evicted for the placement. A notice is never changed."""
 
     gang: str = ""
-    """Name of its PodGroup."""
+    """Name of the notified PodGroup."""
     namespace: str = ""
-    """Its namespace; the placement's if left out."""
+    """Namespace of the PodGroup; the placement's if left out."""
     told_at: str = ""
     """Time since when a checkpoint of the gang counts as its answer (RFC 3339)."""
     evict_at: str = ""
@@ -93,7 +93,7 @@ class Notice(Wire):
 
 
 class PlacementSpec(Wire):
-    """The decision. Every write that carries it out names the epoch."""
+    """The decision. Spec of a placement; every write that carries it out names its epoch."""
 
     pod_group_uid: str = field(default="", name="podGroupUID")
     """UID of the PodGroup of the placement."""
@@ -115,7 +115,8 @@ class PlacementSpec(Wire):
     victims_why: Reason | None = None
     """The same reason as data: a code with parameters."""
     notices: list[Notice] = field(default_factory=list)
-    """Gangs of victims that get a notice before their eviction. Other victims are evicted last, together with these."""
+    """Gangs of victims that get a notice before their eviction. Other victims are evicted last, together with the
+    notified ones."""
 
 
 class AvoidedNode(Wire):
@@ -126,20 +127,20 @@ class AvoidedNode(Wire):
     until: str = ""
     """Time until which placements of this gang avoid the node (RFC 3339)."""
     cause: str = ""
-    """Description of the member that failed there; empty if the node refused a member."""
+    """Description of the member that failed on the node; empty if the node refused a member."""
     failures: NonNegative = 0
-    """Number of successive failures there; each one lengthens the time for which the node is avoided."""
+    """Number of successive failures on the node; each one lengthens the time for which the node is avoided."""
     failed_at: str = ""
     """Time when the last failure was counted (RFC 3339); older pods no longer count."""
 
 
 class StartedWith(Wire):
-    """The minimum that a gang started with, or has reached since."""
+    """The minimum with which a gang started, or which it has reached since."""
 
     min_member: NonNegative = 0
-    """Pods in all."""
+    """Total number of pods."""
     min_task_member: dict[str, int] = field(default_factory=dict)
-    """Pods of each pod set."""
+    """Number of pods of each pod set."""
 
 
 class PlacementStatus(Wire):
@@ -148,28 +149,27 @@ class PlacementStatus(Wire):
     phase: PlacementPhase = "Planned"
     """Planned, Binding, Bound, Abandoned or Reserved.
 
-    Reserved: the gang waits, and gangs that would delay it do not get its nodes.
+    Reserved: the gang waits, and other gangs that would delay it do not get its nodes.
     """
     bound: NonNegative = 0
-    """Pods that are bound."""
+    """Number of pods that are bound."""
     planned: NonNegative = 0
-    """Pods that have a node in the plan."""
+    """Number of pods that have a node in the plan."""
     started: bool = False
     """True once enough members have started together; after that, members are placed as they arrive, until the last one
     has ended."""
     started_at: str = ""
-    """Time of this start, rounded up to the next full second (RFC 3339)."""
+    """Time of the start, rounded up to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None
-    """Minimum that the gang must keep to continue. If the minimum is raised later, it counts once it has been
-    reached."""
+    """Minimum that the gang must keep to continue. A later, higher minimum applies once the gang has reached it."""
     message: str = ""
-    """Reason why it was abandoned or waits."""
+    """Reason why the placement was abandoned or waits."""
     why: Reason | None = None
-    """The same reason as data: a code with parameters."""
+    """The reason as data: a code with parameters."""
     expected_at: str = ""
     """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
     reserved_at: str = ""
-    """Time since when nodes are reserved for the gang (RFC 3339); other queues obey the reservation for a limited
+    """Time since when nodes are reserved for the gang (RFC 3339); other queues respect the reservation for a limited
     time."""
     avoided: list[AvoidedNode] = field(default_factory=list)
     """Nodes that the next placements avoid for a while; nodes where members failed stay listed for another day."""
@@ -187,7 +187,7 @@ class PlacementStatus(Wire):
 
 
 class Placement(Object):
-    """The placement of one gang. It has the name of the gang's PodGroup, which owns it."""
+    """The placement of one gang. The placement has the name of the gang's PodGroup, which owns it."""
 
     spec: PlacementSpec = field(default_factory=PlacementSpec)
     """The decision."""
@@ -221,7 +221,7 @@ def _pod_set(placement: Placement, name: str) -> PodSetPlacement:
 
 
 def node_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """Return the node of the member with this rank in `pod_set`; None if it has none (yet)."""
+    """Return the node of the member with this rank in `pod_set`; None if it has no node yet."""
     for run in _pod_set(placement, pod_set).runs:
         if rank < run.count:
             return run.node or None
@@ -235,12 +235,12 @@ def node_of_slot(placement: Placement, slot: Slot | None) -> str | None:
 
 
 def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """Return the node that a member is created pinned to; None if it has none, or is held until others have arrived."""
+    """Return the node to which a new member is pinned; None if it has none, or waits until others have arrived."""
     return None if _pod_set(placement, pod_set).held else node_of(placement, pod_set, rank)
 
 
 def devices_of_text(text: str) -> tuple[int, ...]:
-    """Return numbers of devices, written "0,3" in annotations and placements; empty for malformed text."""
+    """Return numbers of devices, which are written as "0,3" in annotations and placements; empty for malformed text."""
     return tuple(int(part) for part in text.split(",")) if _DEVICES.fullmatch(text) else ()
 
 
@@ -291,7 +291,7 @@ def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
 
 
 def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
-    """Yield ranks (below the limit) and node of each run that has a node."""
+    """Yield the ranks (below the limit) and the node of each run that has a node."""
     first = 0
     for run in runs:
         ranks = range(min(first, PODS.value), min(first + run.count, PODS.value))
@@ -301,7 +301,7 @@ def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
 
 
 def nodes_of(runs: list[NodeRun], ranks: Collection[int]) -> dict[int, str]:
-    """Return the nodes of these ranks, without ranks that have none, in one walk over the runs."""
+    """Return the nodes of these ranks, except ranks without a node, in one pass over the runs."""
     wanted, found = sorted(ranks), dict[int, str]()
     place = 0
     for held, node in ranks_of(runs):

@@ -1,8 +1,8 @@
-"""Placements in an annotation of the PodGroup, the short form for a gang of one pod.
+"""Placements in an annotation of the PodGroup, the short form for a gang with one pod.
 
-Most gangs have one pod, and each write costs the API server more than planning costs Muster. So the annotation replaces
-the `Placement`, in the same write as the resulting phase, as long as nothing else must be stored. Reserved capacity,
-victims, or an abandoned placement need an object.
+Most gangs have one pod, and each write costs the API server more time than planning costs Muster. Therefore the
+annotation replaces the `Placement`, and is written together with the resulting phase, if no other data must be stored.
+Reserved capacity, victims and abandoned placements need an object.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 
 class PlacementContent(Wire):
-    """Content of a placement, as an object or as a note."""
+    """Content of a placement, stored as an object or as an annotation."""
 
     spec: PlacementSpec = field(default_factory=PlacementSpec)
     status: PlacementStatus = field(default_factory=PlacementStatus)
@@ -45,7 +45,7 @@ _DECODER = msgspec.json.Decoder(PlacementContent)
 def noted(group: PodGroup) -> Placement | None:
     """Return the placement in the PodGroup's annotation; None if there is none, or it cannot be read.
 
-    Its kind, UID and version are the PodGroup's, because changes are written there.
+    Its kind, UID and version are those of the PodGroup, because changes are written to the PodGroup.
     """
     text = group.metadata.annotations.get(names.PLACEMENT)
     if not text:
@@ -70,7 +70,7 @@ def noted(group: PodGroup) -> Placement | None:
 
 
 def current(group: PodGroup, placement: Placement | None) -> Placement | None:
-    """Return the later of a gang's Placement and its annotation; ignore another PodGroup of the same name."""
+    """Return the later of a gang's Placement and its annotation; ignore those of another PodGroup of that name."""
     known = [each for each in (placement, noted(group)) if each and each.spec.pod_group_uid == group.metadata.uid]
     return max(known, key=lambda each: each.spec.epoch, default=None)
 

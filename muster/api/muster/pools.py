@@ -13,7 +13,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 
 DEFAULT_POOL: Final = ""
 LONGEST_NAME: Final = 40
-"""Maximum length of a pool's name, which is part of the names of its Deployment, Lease and pods."""
+"""Maximum length of a pool's name, which is a part of the names of its Deployment, Lease and pods."""
 PREFIX: Final = f"{names.SCHEDULER}-"
 """Prefix of the schedulers of all pools except the default one."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -62,7 +62,7 @@ def selector_of(pool: str) -> str:
 
 
 def lease_of(pool: str) -> str:
-    """Return the name of the Lease by which one kube-scheduler of the pool leads."""
+    """Return the name of the Lease by which the pool's kube-schedulers elect their leader."""
     return f"{names.SCHEDULER_LEASE}-{pool}" if pool else names.SCHEDULER_LEASE
 
 

@@ -1,7 +1,8 @@
 """Queue position and expected start of a waiting gang, rounded as in its status.
 
-Both change whenever another gang moves, and each change costs a write of a PodGroup. So positions are exact up to ten,
-and then rounded to tens and hundreds. If one start moves a hundred gangs, only twenty writes change.
+Both change whenever another gang moves, and each change costs a write of a PodGroup. Therefore positions are exact up
+to ten, and then rounded to tens and hundreds. If one start moves a hundred gangs, only about twenty of them need a
+write.
 """
 
 from math import ceil
@@ -14,7 +15,7 @@ MINUTE_S = 60
 
 
 def rough_place(place: int) -> int:
-    """Return the first position of the range that contains a position: 7 for 7, 21 for 24, 101 for 150; 0 stays 0."""
+    """Return the first position of the range with this position: 7 for 7, 21 for 24, 101 for 150; 0 stays 0."""
     return 0 if place < 1 else (place - 1) // _step(place) * _step(place) + 1
 
 
@@ -26,11 +27,11 @@ def place_text(place: int, waiting: int = 0) -> str:
 
 
 def rough_start(moment: str) -> str | None:
-    """Return an expected start (RFC 3339) as the end of its minute; None if it is empty or cannot be read."""
+    """Return an expected start (RFC 3339) as the end of its minute; None if it is empty or unreadable."""
     seconds = readable_time(moment)
     try:
         return None if seconds is None else format_time(ceil(seconds / MINUTE_S) * MINUTE_S)
-    except ValueError:  # a minute before or after all that the calendar has
+    except ValueError:  # a minute before or after the range of the calendar
         return None
 
 

@@ -1,7 +1,8 @@
-"""Reasons as data: a code with parameters. Code reads these; users get the sentence from the table of codes.
+"""Reasons as data: a code with parameters.
 
-A sentence is entered into the table where it is defined (`Sentence`, `constant`, `worded`). A reason is stored next to
-its message, and `stored` only accepts it if it still produces that message.
+Programs read the code and the parameters; users get the sentence from the table of codes. A sentence is added to the
+table where it is defined (`Sentence`, `constant`, `worded`). A reason is stored next to its message, and `stored`
+accepts it only if it still produces this message.
 """
 
 from collections.abc import Callable
@@ -14,23 +15,23 @@ from msgspec.structs import replace
 
 P = ParamSpec("P")
 _SENTENCES: dict[str, Callable[..., str]] = {}
-"""Code → the function that builds the sentence from the parameters."""
+"""Maps a code to the function that builds the sentence from the parameters."""
 
 
 class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """A reason; `str` returns its sentence."""
+    """A reason, whose `str` is its sentence."""
 
     code: str = ""
-    """Name of the reason, which stays the same from version to version."""
+    """Name of the reason, which does not change from version to version."""
     params: dict[str, Any] = field(default_factory=dict)
-    """Counts, names and amounts in the sentence, and nested reasons."""
+    """Counts, names and quantities in the sentence, and nested reasons."""
 
     def __str__(self) -> str:
         """Return the sentence, without a full stop."""
         return self._sentence
 
     @cached_property
-    def _sentence(self) -> str:  # many gangs wait for one reason, and each cycle compares the texts
+    def _sentence(self) -> str:  # many gangs wait for the same reason, and each cycle compares the sentences
         return _SENTENCES[self.code](**self.params)
 
     def __bool__(self) -> bool:
@@ -38,12 +39,12 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return bool(self.code)
 
     def __hash__(self) -> int:
-        """Return the hash of the code: parameters may be lists."""
+        """Return the hash of the code, because parameters may be lists."""
         return hash(self.code)
 
     @property
     def data(self) -> "Reason | None":
-        """Return the data that is stored with the message; None without a reason, or for a quotation."""
+        """Return the data to store with the message; None without a reason, or for a quotation."""
         return self if self.code not in {"", quoted.code} else None
 
     def given(self, **params: Any) -> "Reason":
@@ -51,12 +52,12 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return replace(self, params={**self.params, **params})
 
     def also(self, more: "Reason") -> "Reason":
-        """Return the reason with another one added, unless that is empty."""
+        """Return the reason with another reason appended, unless the other is empty."""
         return _also(self, more) if more else self
 
 
 class Sentence:
-    """A text with placeholders, which creates a reason from their values."""
+    """A text with placeholders, which creates reasons from their values."""
 
     def __init__(self, code: str, text: str) -> None:
         self.code, self.text = code, text
@@ -68,7 +69,7 @@ class Sentence:
 
 
 def constant(code: str, text: str) -> Reason:
-    """Enter a text without parameters."""
+    """Add a text without parameters to the table."""
     _enter(code, lambda: text)
     return Reason(code=code)
 
@@ -114,7 +115,7 @@ def reason_of(words: Reason | str) -> Reason:
 def stored(data: Reason | None, message: str) -> Reason:
     """Return the reason stored with a message; a quotation if there is none, or if it does not match the message.
 
-    Another version, which does not know or interprets the data differently, may have written the message.
+    Another version, which does not know the data or interprets them differently, may have written the message.
     """
     if data is not None:
         try:
@@ -122,12 +123,12 @@ def stored(data: Reason | None, message: str) -> Reason:
             if str(found) == message:
                 return found
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-            pass  # these are not the parameters of the code, as this version knows it
+            pass  # this version expects other parameters for the code
     return reason_of(message)
 
 
 def _nested(data: Reason) -> Reason:
-    """Return a reason that was read, with the reasons among its parameters."""
+    """Return a decoded reason, with the reasons among its parameters."""
     return data.given(
         **{
             name: _nested(convert(each, Reason)) if isinstance(each, dict) else each

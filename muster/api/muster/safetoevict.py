@@ -1,4 +1,4 @@
-"""Annotations that allow or forbid autoscalers to move a pod: always cluster-autoscaler's together with Karpenter's.
+"""Annotations that allow or forbid autoscalers to move a pod, for cluster-autoscaler and Karpenter together.
 
 Muster marks its values on the pod (`muster.dev/safe-to-evict`), so that they can follow changes of the queue.
 """
@@ -19,6 +19,6 @@ def annotations_for(value: str) -> dict[str, str | None]:
 
 
 def recorded_value(annotations: Mapping[str, str]) -> str:
-    """Return a pod's value; not a value of Muster's if its annotations do not agree."""
+    """Return a pod's value; not one of Muster's values if the pod's annotations differ from each other."""
     value, held = annotations.get(names.PODS_SAFE_TO_EVICT, ""), annotations.get(names.DO_NOT_DISRUPT)
     return value if held == annotations_for(value)[names.DO_NOT_DISRUPT] else f"{value}, {names.DO_NOT_DISRUPT}={held}"

@@ -1,6 +1,6 @@
 """The state of a gang, computed from facts by one function for all users; a table gives the PodGroup's phase. Pure.
 
-The planner takes the facts from its known members. All other code reads them from the gang's objects.
+The planner gets the facts from its known members. All other code gets the facts from the gang's objects.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ State = Literal[
 """Degraded: fewer members run than the gang needs. Deleted: deleted before its end. Gone: all its objects are
 deleted."""
 Members = Literal["", "whole", "short", "over"]
-"""Too few members have nodes; enough members have nodes; too few again; all have ended."""
+"""Too few members have nodes; enough members have nodes; too few have nodes again; all have ended."""
 
 WAITING = frozenset({"Waiting", "Reserved"})
 """States of gangs that wait for their start."""
@@ -44,25 +44,25 @@ _MEMBERS: Mapping[PodGroupPhase, Members] = {"Running": "whole", "Unknown": "sho
 
 
 class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """The facts that determine the state of a gang."""
+    """Facts that determine the state of a gang."""
 
     members: Members = ""
     begun: bool = True
-    """False if no member has run yet, except failed ones that will be replaced; as far as known."""
+    """False if no member has run yet, except failed members that will be replaced; as far as known."""
     failed: bool = False
-    """Without success, once all members have ended."""
+    """True if all members have ended without success."""
     waits: bool = False
-    """There is a reason to wait."""
+    """True if the gang has a reason to wait."""
     suspended: bool = False
-    """Its owner wants no pods for now."""
+    """True if the gang's owner wants no pods for now."""
     placement: PlacementPhase | Literal[""] = ""
-    """Empty without a Placement; taken from the PodGroup if the user may not read Placements."""
+    """Phase of the Placement; empty without one. It is taken from the PodGroup if the user may not read Placements."""
 
 
 def stopped(phase: Phase, job: ObjectMeta) -> State | None:
     """Return the state of a Volcano Job in a phase in which its gang needs no nodes; None in another phase.
 
-    The Job of a TrainJob is only terminated because the TrainJob has failed.
+    The Job of a TrainJob is terminated only because the TrainJob has failed.
     """
     state, owner = STOPPED.get(phase), job.controller
     return "Failed" if state == "Terminated" and owner and owner.kind == TRAIN_JOBS.kind else state

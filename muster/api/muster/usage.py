@@ -11,22 +11,22 @@ import msgspec
 
 KEY: Final = "usage.json"
 MOST_CHARS: Final = 900_000
-"""Of the document; the API server takes ConfigMaps of 1 MiB."""
+"""Maximum length of the document; the API server accepts ConfigMaps of 1 MiB."""
 RESOURCES_KEPT: Final = 16
-"""Maximum number of a queue's counted resources in addition to its budgets' resources: users may invent any number of
+"""Maximum number of a queue's counted resources besides those of its budgets, because users may invent any number of
 names.
 """
 AHEAD_S: Final = 600.0
-"""Maximum accepted time in the future, in seconds; clocks differ less."""
+"""Maximum accepted time in the future, in seconds; clocks differ by less."""
 AGAIN_S: Final = 300.0
 """Maximum interval between publications."""
 Period = Literal["month", "week", "day"]
 PERIODS: Final[tuple[Period, ...]] = get_args(Period)
-"""Periods of budgets."""
+"""Periods to which budgets apply."""
 
 
 class UsagePeriod(NamedTuple):
-    """One period: its name, and when it begins and ends, in seconds since the epoch."""
+    """One period: its name, its beginning and its end, in seconds since the epoch."""
 
     name: str
     begin: float
@@ -34,7 +34,7 @@ class UsagePeriod(NamedTuple):
 
 
 def period_of(period: Period, now_s: float) -> UsagePeriod:
-    """Return the period of a moment in UTC: 2026-11, 2026-W48 (it begins on Monday, as in ISO 8601) or 2026-11-26."""
+    """Return the period of a time in UTC: 2026-11, 2026-W48 (which begins on Monday, as in ISO 8601) or 2026-11-26."""
     now = datetime.fromtimestamp(now_s, UTC)
     day = datetime(now.year, now.month, now.day, tzinfo=UTC)
     if period == "day":
@@ -62,32 +62,32 @@ class QueueUsage(msgspec.Struct, frozen=True):
     """Usage of one queue's gangs, without descendant queues."""
 
     month: str = ""
-    """In UTC, e.g. 2026-11."""
+    """Name of the month in UTC, e.g. 2026-11."""
     seconds: dict[str, float] = {}
-    """Resource → seconds for which one of its units was held in that month: a GPU, a core, a byte, a pod."""
+    """Maps a resource to the seconds for which one unit was held in this month: a GPU, a core, a byte, a pod."""
     week: PeriodUsage = _NOTHING
     day: PeriodUsage = _NOTHING
 
     def within(self, period: Period, name: str) -> Mapping[str, float]:
-        """Return the amounts held in the period of this name; empty if another period was counted."""
+        """Return the usage in the period of this name; empty if another period was counted."""
         if period == "month":
             return self.seconds if self.month == name else {}
         usage = self.week if period == "week" else self.day
         return usage.seconds if usage.name == name else {}
 
     def amounts(self) -> Iterator[float]:
-        """Yield all amounts."""
+        """Yield all numbers."""
         for each in (self.seconds, self.week.seconds, self.day.seconds):
             yield from each.values()
 
 
 class PublishedUsage(msgspec.Struct, frozen=True):
-    """The usage of all queues up to a moment, in seconds since the epoch."""
+    """The usage of all queues up to a time, in seconds since the epoch."""
 
     until: float
     queues: dict[str, QueueUsage] = {}
     periods: tuple[str, ...] = ("month",)
-    """The periods that are counted: a recorder of an earlier version knows months only."""
+    """Periods that are counted; a recorder of an earlier version counts only months."""
     left_out: tuple[str, ...] = ()
     """Queues whose usage is missing because the data would be too long; an empty name means all queues."""
 
@@ -96,13 +96,13 @@ _USAGE: Final = msgspec.json.Decoder(PublishedUsage)
 
 
 def silent_s(usage: PublishedUsage, now: float) -> float:
-    """Return for how long a due publication has been missing; 0 if none is missing."""
+    """Return the seconds since when a due publication has been missing; 0 if none is missing."""
     since = now - usage.until
     return since if since > 2 * AGAIN_S else 0.0
 
 
 def read_usage(data: Mapping[str, Any]) -> PublishedUsage:
-    """Return the usage in the data of a ConfigMap; ValueError has the reason if there is none."""
+    """Return the usage in the data of a ConfigMap; if there is none, raise ValueError with the reason."""
     text = data.get(KEY)
     if not isinstance(text, str):
         raise ValueError(f"it has no key {KEY}")  # noqa: TRY004 - the data is wrong, not an argument's type

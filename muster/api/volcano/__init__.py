@@ -2,5 +2,5 @@
 
 JobFlow and JobTemplate are in `flow`, CronJob in `cron`, HyperNode in `topology`.
 
-Imports only `muster.api.kubernetes` and the modules of `muster.api` itself.
+The package imports only `muster.api.kubernetes` and the modules of `muster.api` itself.
 """

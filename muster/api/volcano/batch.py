@@ -32,13 +32,13 @@ FINISHED: frozenset[Phase] = frozenset({"Completed", "Failed", "Terminated"})
 """Phases that a Job never leaves."""
 
 PodTemplate = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "PodTemplateSpec"})]
-"""A pod template exactly as the user wrote it; the CRD carries the API server's own schema for it."""
+"""A pod template exactly as the user wrote it; the CRD contains the API server's own schema for it."""
 
 ClaimSpec = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "PersistentVolumeClaimSpec"})]
 
 
 class LifecyclePolicy(Wire):
-    """An action on one of these events or this exit code, at once or after `timeout`."""
+    """An action for one of these events or this exit code, immediate or after `timeout`."""
 
     action: str = ""
     """Abort-, Restart-, Terminate-, Complete- or ResumeJob, RestartTask, RestartPod or RestartPartition."""
@@ -47,7 +47,7 @@ class LifecyclePolicy(Wire):
     events: list[EventName] = field(default_factory=list)
     """Several events of this policy."""
     exit_code: int | None = None
-    """Instead of events: the exit code of a container."""
+    """Exit code of a container, in place of events."""
     timeout: Duration | None = None
     """Time that the event must last before the action, e.g. `5m`; at once if unset."""
 
@@ -63,54 +63,54 @@ class DependsOn(Wire):
     name: list[str] = field(default_factory=list)
     """Tasks of the same job."""
     iteration: Literal["any", "all"] | None = None
-    """`all` of them must be ready (the default), or `any`."""
+    """`all` of these tasks must be ready (the default), or `any` of them."""
 
 
 class PartitionPolicy(Wire):
-    """A task cut into equal partitions that are placed and restarted together."""
+    """A division of a task into equal partitions that are placed and restarted together."""
 
     total_partitions: int = 0
-    """Number of partitions; times `partitionSize` it is `replicas`."""
+    """Number of partitions; multiplied by `partitionSize`, it equals `replicas`."""
     partition_size: int = 0
-    """Pods in each partition."""
+    """Number of pods in each partition."""
     min_partitions: NonNegative = 0
-    """Partitions that must start together; 0 means that the task's `minAvailable` decides."""
+    """Number of partitions that must start together; 0 means that the task's `minAvailable` decides."""
     network_topology: NetworkTopology | None = None
-    """Required nearness of the pods of one partition."""
+    """Required proximity of the pods of one partition."""
 
 
 class TaskSpec(Wire):
     """One task: pods of one shape."""
 
     name: Annotated[str, Meta(max_length=63, pattern="^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")] = ""
-    """Part of the pods' names; `default<position>` if left out."""
+    """Name of the task, a part of the pods' names; `default<position>` if left out."""
     replicas: NonNegative = 0
     """Number of pods."""
     min_available: NonNegative | None = None
-    """Pods of this task that the gang needs; all of them if left out."""
+    """Number of this task's pods that the gang needs; all of them if left out."""
     template: PodTemplate = field(default_factory=dict)
     """The pod template."""
     policies: list[LifecyclePolicy] = field(default_factory=list)
     """Actions on events of this task's pods, before the job's policies."""
     topology_policy: NumaPolicy = ""
-    """NUMA policy, handed to the pods as an annotation."""
+    """NUMA policy, passed to the pods as an annotation."""
     max_retry: Annotated[int, Meta(ge=-1)] = 0
     """Restarts of this task's containers before TaskFailed; 3 if left out or 0, -1 for no limit."""
     depends_on: DependsOn | None = None
     """Tasks that must be ready before the pods of this one are created."""
     partition_policy: PartitionPolicy | None = None
-    """Cuts the task into equal partitions."""
+    """Division of the task into equal partitions."""
 
 
 class VolumeSpec(Wire):
-    """A volume of every pod: a claim that exists, or one to create."""
+    """A volume of every pod: an existing claim, or a claim to create."""
 
     mount_path: Annotated[str, Meta(min_length=1, pattern="^[^:]+$")] = ""
-    """Mount path in all containers; without `:`."""
+    """Mount path in all containers, without `:`."""
     volume_claim_name: str = ""
-    """A claim that exists; a name is made up if only `volumeClaim` is set."""
+    """An existing claim; a name is generated if only `volumeClaim` is set."""
     volume_claim: ClaimSpec | None = None
-    """A claim to create; it is deleted with the job."""
+    """A claim to create, which is deleted with the job."""
 
 
 class JobSpec(Wire):
@@ -119,21 +119,21 @@ class JobSpec(Wire):
     scheduler_name: str = ""
     """Profile of Muster's kube-scheduler for pods whose template names none; `volcano` if left out."""
     min_available: NonNegative = 0
-    """Pods that must start together; the sum over the tasks if left out or 0."""
+    """Number of pods that must start together; the sum over the tasks if left out or 0."""
     volumes: list[VolumeSpec] = field(default_factory=list)
     """Claims that every pod mounts."""
     tasks: list[TaskSpec] = field(default_factory=list)
     """The pod sets of the job."""
     policies: list[LifecyclePolicy] = field(default_factory=list)
-    """Actions on events, for tasks without a policy of their own for the event."""
+    """Actions for events, for tasks without their own policy for the event."""
     plugins: dict[str, list[str]] = field(default_factory=dict)
     """Plugin name and its arguments, e.g. `svc: []`; they add environment, Services, keys."""
     running_estimate: Duration | None = None
-    """Stored; Muster does nothing with it."""
+    """Stored without effect."""
     queue: str = ""
     """The queue whose share the job uses; it must exist and be open."""
     max_retry: NonNegative = 0
-    """Restarts before the job is Failed."""
+    """Number of restarts before the job is Failed."""
     ttl_seconds_after_finished: NonNegative | None = None
     """Seconds after its end until the job is deleted; it is kept if unset."""
     priority_class_name: str = ""
@@ -141,19 +141,19 @@ class JobSpec(Wire):
     min_success: Annotated[int, Meta(ge=1)] | None = None
     """The job is completed as soon as this many pods succeeded."""
     network_topology: NetworkTopology | None = None
-    """Required nearness of all pods."""
+    """Required proximity of all pods."""
 
     def __post_init__(self) -> None:
-        """Name tasks without a name by their place in the list, as Volcano does.
+        """Name tasks without a name by their position in the list, as Volcano does.
 
-        These names are not stored: the list is compared as a whole with the manifest that is applied again.
+        These names are not stored, because the whole list is compared with the manifest when it is applied again.
         """
         for index, task in enumerate(self.tasks):
             task.name = task.name or f"default{index}"
 
 
 REFUSED = frozenset({"FailedCreate", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
-"""Reasons of a Job for which something cannot be created."""
+"""Reasons in the status of a Job for which an object cannot be created."""
 
 
 class JobState(Wire):
@@ -170,35 +170,35 @@ class JobState(Wire):
 
     @property
     def refusal(self) -> str:
-        """Why pods or other objects of a Job that has not started cannot be created; "" if they can."""
+        """Reason why pods or other objects of a Job that has not started cannot be created; "" without one."""
         return self.message if self.phase == "Pending" and self.reason in REFUSED else ""
 
 
 class TaskState(Wire):
-    """Pods of one task, counted by phase."""
+    """Numbers of one task's pods by phase."""
 
     phase: dict[str, int] = field(default_factory=dict)
-    """Pod phase and number of pods."""
+    """Number of pods in each phase."""
 
 
 class JobCondition(Wire):
-    """The latest time a Job entered this phase."""
+    """The last time at which a Job entered this phase."""
 
     status: Phase
     """The phase."""
     last_transition_time: Time | None = None
-    """Time when it was entered."""
+    """Time when the Job entered the phase."""
 
 
 class JobStatus(Wire):
-    """status of a Job; counters leave out pods that are being deleted, except `terminating`."""
+    """status of a Job; its counters exclude pods that are being deleted, except `terminating`."""
 
     state: JobState = field(default_factory=JobState)
     """Phase of the job, with time and reason."""
     min_available: NonNegative = 0
     """`minAvailable` of the spec that was last applied."""
     task_status_count: dict[str, TaskState] = field(default_factory=dict)
-    """Pods of each task, counted by phase."""
+    """Numbers of each task's pods by phase."""
     pending: NonNegative = 0
     """Pods that do not run yet."""
     running: NonNegative = 0
@@ -212,13 +212,13 @@ class JobStatus(Wire):
     unknown: NonNegative = 0
     """Pods whose state is unknown."""
     version: int = 0
-    """Increases when the pods are killed; events of older pods are ignored."""
+    """Number that grows when the pods are killed; events of older pods are ignored."""
     retry_count: int = 0
-    """Restarts so far."""
+    """Number of restarts so far."""
     running_duration: str | None = None
     """Time from creation to the end."""
     controlled_resources: dict[str, str] = field(default_factory=dict)
-    """Objects that plugins and volumes made for the job."""
+    """Objects that plugins and volumes created for the job."""
     conditions: list[JobCondition] = field(default_factory=list)
     """Time when each phase was last entered."""
 
@@ -248,7 +248,7 @@ def is_job(reference: OwnerReference | None) -> bool:
 
 
 class Command(Object):
-    """A request to a controller to act on the target. It has no spec."""
+    """A request to a controller to act on the target. The kind has no spec."""
 
     action: str = ""
     """The action, e.g. AbortJob, ResumeJob, OpenQueue, CloseQueue."""
@@ -264,16 +264,16 @@ COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command", Command
 
 
 def command_to(resource: Resource[Any], name: str, uid: str, action: str) -> dict[str, Any]:
-    """Return a Command to an object; one to an object in a namespace is deleted with it."""
+    """Return a Command to an object; a Command to a namespaced object is deleted with the object."""
     target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "uid": uid}
     owners = {"ownerReferences": [target]} if resource.namespaced else {}
     return {"metadata": {"generateName": f"{name}-{action.lower()}-", **owners}, "action": action, "target": target}
 
 
 RESUME_COUNTS = "resume-counts"
-"""ResumeJob uses up one of maxRetry."""
+"""Quirk: ResumeJob uses up one of maxRetry."""
 TTL_SPARES_ABORTED = "ttl-spares-aborted"
-"""ttlSecondsAfterFinished does not delete a Job that is Aborted."""
+"""Quirk: ttlSecondsAfterFinished does not delete an Aborted Job."""
 
 QUIRKS = (RESUME_COUNTS, TTL_SPARES_ABORTED)
 

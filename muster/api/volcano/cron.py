@@ -1,4 +1,7 @@
-"""CronJob (batch.volcano.sh/v1alpha1): Jobs that are made at times of a schedule. Not Kubernetes' own CronJob."""
+"""CronJob (batch.volcano.sh/v1alpha1), which creates Jobs at the times of a schedule.
+
+This is not Kubernetes' own CronJob.
+"""
 
 from typing import Annotated, Literal
 
@@ -10,7 +13,7 @@ from muster.api.volcano import batch, scheduling
 
 ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
 SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
-"""Annotation of a Job: the time of the schedule that it was made for."""
+"""Annotation of a Job: the scheduled time for which it was created."""
 
 
 class CronJobTemplate(Wire):
@@ -30,24 +33,24 @@ class CronJobSpec(Wire):
     time_zone: str | None = None
     """Time zone of the schedule by its name, e.g. `Europe/Berlin`; UTC if left out."""
     starting_deadline_seconds: Annotated[int, Meta(ge=0, le=2**62)] | None = None
-    """Seconds after a time of the schedule until which its Job may still be made; without limit if unset."""
+    """Seconds after a scheduled time until which its Job may still be created; no limit if unset."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
     """While an earlier Job runs: start the next one too (`Allow`), skip it (`Forbid`), or `Replace` the running Job."""
     suspend: bool = False
-    """No Jobs are made while this is true."""
+    """True if no Jobs are created for now."""
     job_template: CronJobTemplate = field(default_factory=CronJobTemplate)
     """The Jobs."""
     successful_jobs_history_limit: scheduling.NonNegative | None = None
-    """Completed Jobs that are kept; 3 if left out."""
+    """Number of completed Jobs to keep; 3 if left out."""
     failed_jobs_history_limit: scheduling.NonNegative | None = None
-    """Failed and terminated Jobs that are kept; 1 if left out."""
+    """Number of failed and terminated Jobs to keep; 1 if left out."""
 
 
 class ObjectReference(Wire):
     """An object."""
 
     api_version: str = ""
-    """Its group and version."""
+    """Group and version of the CronJob."""
     kind: str = ""
     """Its kind."""
     name: str = ""
@@ -62,9 +65,9 @@ class CronJobStatus(Wire):
     """status of a CronJob."""
 
     active: list[ObjectReference] = field(default_factory=list)
-    """Jobs of it that have not ended; of very many, the first by name."""
+    """Jobs of the CronJob that have not ended; of very many, the first ones by name."""
     last_schedule_time: Time | None = None
-    """The latest time of the schedule for which a Job was made."""
+    """The latest scheduled time for which a Job was created."""
     last_successful_time: Time | None = None
     """Time when the latest Job was completed."""
     message: str = ""
@@ -72,7 +75,7 @@ class CronJobStatus(Wire):
 
 
 class CronJob(Object):
-    """Jobs that are made at times of a schedule."""
+    """Creates Jobs at the times of a schedule."""
 
     spec: CronJobSpec = field(default_factory=CronJobSpec)
     """Desired state."""

@@ -14,9 +14,9 @@ Port = Annotated[int, Meta(ge=0, le=65535)]
 TaskName = Annotated[str, Meta(max_length=253)]
 
 MADE_OF = "volcano.sh/createdByJobTemplate"
-"""Label and annotation of a Job: namespace and name of its JobTemplate, with a dot between them."""
+"""Label and annotation of a Job: namespace and name of its JobTemplate, separated by a dot."""
 MADE_FOR = "volcano.sh/createdByJobFlow"
-"""Label and annotation of a Job: namespace and name of its JobFlow, with a dot between them."""
+"""Label and annotation of a Job: namespace and name of its JobFlow, separated by a dot."""
 
 
 class HttpHeader(Wire):
@@ -32,7 +32,7 @@ class HttpGet(Wire):
     """A request to the pods of a task; Muster's controller connects to no pods, so admission refuses it."""
 
     task_name: TaskName = ""
-    """A task of the Jobs that are waited for."""
+    """Task of the Jobs to wait for."""
     path: str = ""
     """Path of the URL."""
     port: Port = 0
@@ -45,84 +45,84 @@ class TcpSocket(Wire):
     """A connection to the pods of a task; Muster's controller connects to no pods, so admission refuses it."""
 
     task_name: TaskName = ""
-    """A task of the Jobs that are waited for."""
+    """Task of the Jobs to wait for."""
     port: Port = 0
     """Port of the pods."""
 
 
 class TaskStatus(Wire):
-    """A phase that a task must have reached, with as many pods as it needs."""
+    """A phase that a task must have reached with the number of pods that it needs."""
 
     task_name: TaskName = ""
-    """A task of the Jobs that are waited for."""
+    """Task of the Jobs to wait for."""
     phase: Annotated[str, Meta(max_length=63)] = ""
     """A phase of pods: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`."""
 
 
 class Probe(Wire):
-    """A condition that is enough for a target, instead of its end."""
+    """A condition that suffices for a target in place of its end."""
 
     http_get_list: list[HttpGet] = field(default_factory=list)
-    """Refused: Muster's controller connects to no pods."""
+    """Refused, because Muster's controller connects to no pods."""
     tcp_socket_list: list[TcpSocket] = field(default_factory=list)
-    """Refused: Muster's controller connects to no pods."""
+    """Refused, because Muster's controller connects to no pods."""
     task_status_list: list[TaskStatus] = field(default_factory=list)
-    """Phases of tasks; a target whose tasks have all reached theirs is not waited for any longer."""
+    """Phases of tasks; the wait for a target ends when all its tasks have reached their phases."""
 
 
 class FlowDependsOn(Wire):
-    """Steps that run before this one."""
+    """Steps that run before this step."""
 
     targets: list[str] = field(default_factory=list)
-    """Steps of the same JobFlow; their Jobs must be completed before this one is made."""
+    """Steps of the same JobFlow, whose Jobs must be completed before this step's Job is created."""
     probe: Probe | None = None
-    """A condition of these steps that suffices, instead of their end."""
+    """A condition of these steps that suffices in place of their end."""
 
 
 class TaskPatch(Wire):
-    """Changes of the task of this name, or a task more. Fields that are left out stay."""
+    """Changes to the task of this name, or an additional task. Omitted fields stay unchanged."""
 
     name: str = ""
     """The task."""
     replicas: scheduling.NonNegative | None = None
     """Number of pods."""
     min_available: scheduling.NonNegative | None = None
-    """Pods of this task that the gang needs."""
+    """Number of this task's pods that the gang needs."""
     template: batch.PodTemplate = field(default_factory=dict)
-    """Changes of the pod template, merged as `kubectl patch` does: containers, volumes and variables by their names."""
+    """Changes to the pod template, merged like `kubectl patch`: containers, volumes and variables by their names."""
     policies: list[batch.LifecyclePolicy] = field(default_factory=list)
-    """Instead of the task's policies."""
+    """Policies that replace the task's policies."""
     topology_policy: batch.NumaPolicy = ""
     """NUMA policy."""
     max_retry: Annotated[int, Meta(ge=-1)] = 0
-    """Restarts of this task's containers before TaskFailed."""
+    """Number of restarts of this task's containers before TaskFailed."""
     depends_on: batch.DependsOn | None = None
-    """Tasks that must be ready before."""
+    """Tasks that must be ready before this task."""
     partition_policy: batch.PartitionPolicy | None = None
-    """Cuts the task into equal partitions."""
+    """Division of the task into equal partitions."""
 
 
 class JobPatch(Wire):
-    """Changes of the spec of a JobTemplate. Fields that are left out stay."""
+    """Changes to the spec of a JobTemplate. Omitted fields stay unchanged."""
 
     scheduler_name: str = ""
     """Profile of Muster's kube-scheduler."""
     min_available: scheduling.NonNegative | None = None
     """Pods that must start together."""
     volumes: list[batch.VolumeSpec] = field(default_factory=list)
-    """Volumes more, or instead of those with the same mount path."""
+    """Additional volumes, which replace volumes with the same mount path."""
     tasks: list[TaskPatch] = field(default_factory=list)
-    """Changes of tasks, by name, and tasks more."""
+    """Changes to tasks by name, and additional tasks."""
     policies: list[batch.LifecyclePolicy] = field(default_factory=list)
-    """Instead of the Job's policies."""
+    """Policies that replace the Job's policies."""
     plugins: dict[str, list[str]] = field(default_factory=dict)
     """Additional plugins, and additional arguments of existing plugins."""
     running_estimate: Duration | None = None
-    """Stored; Muster does nothing with it."""
+    """Stored without effect."""
     queue: str = ""
     """The queue whose share the Job uses."""
     max_retry: scheduling.NonNegative | None = None
-    """Restarts before the Job is Failed."""
+    """Number of restarts before the Job is Failed."""
     ttl_seconds_after_finished: scheduling.NonNegative | None = None
     """Seconds after its end until the Job is deleted."""
     priority_class_name: str = ""
@@ -130,25 +130,25 @@ class JobPatch(Wire):
     min_success: Annotated[int, Meta(ge=1)] | None = None
     """The Job is completed as soon as this many pods succeeded."""
     network_topology: scheduling.NetworkTopology | None = None
-    """Required nearness of all pods."""
+    """Required proximity of all pods."""
 
 
 class FlowPatch(Wire):
-    """Changes of the JobTemplate, for this step only."""
+    """Changes to the JobTemplate for this step only."""
 
     job_spec: JobPatch | None = None
-    """Changes of its spec."""
+    """Changes to the JobTemplate's spec."""
 
 
 class Flow(Wire):
     """One step: a Job, created from the JobTemplate with the step's name."""
 
     name: Annotated[str, Meta(min_length=1)] = ""
-    """The JobTemplate, in the namespace of the JobFlow. The Job is `<JobFlow>-<name>`."""
+    """The JobTemplate, in the namespace of the JobFlow. The Job's name is `<JobFlow>-<name>`."""
     depends_on: FlowDependsOn | None = None
-    """Steps that run before it."""
+    """Steps that run before this step."""
     patch: FlowPatch | None = None
-    """Changes of the JobTemplate."""
+    """Changes to the JobTemplate."""
 
 
 class JobFlowSpec(Wire):
@@ -157,57 +157,57 @@ class JobFlowSpec(Wire):
     flows: list[Flow] = field(default_factory=list)
     """The steps."""
     job_retain_policy: RetainPolicy = ""
-    """`delete` has the Jobs deleted when all of them are completed; `retain`, or nothing, keeps them."""
+    """`delete`: the Jobs are deleted when all of them are completed; `retain` or unset: they are kept."""
 
 
 class FlowHistory(Wire):
     """A phase that a Job had."""
 
     start_timestamp: Time | None = None
-    """Time when it was seen first."""
+    """Time when the phase was first seen."""
     end_timestamp: Time | None = None
-    """Time when another one was seen."""
+    """Time when the next phase was seen."""
     state: batch.Phase = ""
     """The phase."""
 
 
 class FlowJobStatus(Wire):
-    """A Job of the JobFlow, kept when the Job is gone."""
+    """A Job of the JobFlow; the entry stays after the Job is gone."""
 
     name: str = ""
     """Name of the Job."""
     state: batch.Phase = ""
     """Its phase."""
     start_timestamp: Time | None = None
-    """Time of its creation."""
+    """Time of the Job's creation."""
     end_timestamp: Time | None = None
-    """Time of its end."""
+    """Time of the Job's end."""
     restart_count: scheduling.NonNegative = 0
     """Its restarts."""
     running_histories: list[FlowHistory] = field(default_factory=list)
-    """Its latest phases."""
+    """Latest phases of the Job."""
 
 
 class FlowCondition(Wire):
-    """A Job of the JobFlow that exists."""
+    """An existing Job of the JobFlow."""
 
     phase: batch.Phase = ""
     """Its phase."""
     create_time: Time | None = None
-    """Time of its creation."""
+    """Time of the Job's creation."""
     running_duration: str | None = None
-    """Time from its creation to its end."""
+    """Time from the Job's creation to its end."""
     task_status_count: dict[str, batch.TaskState] = field(default_factory=dict)
-    """Pods of each task, counted by phase."""
+    """Numbers of each task's pods by phase."""
 
 
 class FlowState(Wire):
     """Phase of a JobFlow."""
 
     phase: FlowPhase = ""
-    """Succeed: all Jobs are completed. Failed: one of them is failed or terminated, and no other one is made."""
+    """Succeed: all Jobs are completed. Failed: a Job is failed or terminated, and no further Job is created."""
     message: str = ""
-    """Reason why a Job that is due cannot be created; empty if there is none."""
+    """Reason why a due Job cannot be created; empty without one."""
 
 
 class JobFlowStatus(Wire):
@@ -226,7 +226,7 @@ class JobFlowStatus(Wire):
     un_know_jobs: list[str] = field(default_factory=list)
     """Jobs in other phases: restarting, aborting or aborted."""
     job_status_list: list[FlowJobStatus] = field(default_factory=list)
-    """Each Job that was made, with its latest phases."""
+    """Each created Job, with its latest phases."""
     conditions: dict[str, FlowCondition] = field(default_factory=dict)
     """Each Job that exists, with the counts of its pods."""
     state: FlowState = field(default_factory=FlowState)
@@ -234,7 +234,7 @@ class JobFlowStatus(Wire):
 
 
 class JobFlow(Object):
-    """Jobs that follow each other."""
+    """A sequence of dependent Jobs."""
 
     spec: JobFlowSpec = field(default_factory=JobFlowSpec)
     """Desired state."""
@@ -249,11 +249,11 @@ class JobTemplateStatus(Wire):
     """status of a JobTemplate."""
 
     job_depends_on_list: list[str] = field(default_factory=list)
-    """Existing Jobs that were created from it; of very many, the first by name."""
+    """Existing Jobs that were created from the JobTemplate; of very many, the first ones by name."""
 
 
 class JobTemplate(Object):
-    """The spec of Jobs that JobFlows make."""
+    """A template from which JobFlows create Jobs."""
 
     spec: batch.JobSpec = field(default_factory=batch.JobSpec)
     """spec of the Jobs."""

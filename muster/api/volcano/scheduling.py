@@ -1,4 +1,4 @@
-"""scheduling.volcano.sh/v1beta1: PodGroup (no status subresource: clients rely on it) and Queue."""
+"""scheduling.volcano.sh/v1beta1: PodGroup (without a status subresource, because clients rely on this) and Queue."""
 
 from typing import Annotated, Literal
 
@@ -16,12 +16,12 @@ NonNegative = Annotated[int, Meta(ge=0)]
 
 
 class NetworkTopology(Wire):
-    """Required nearness of pods in the network. At most one of the two `highest_tier` fields is set."""
+    """Required proximity of pods in the network. At most one of the two `highest_tier` fields is set."""
 
     mode: Literal["hard", "soft"] = "hard"
-    """hard, or left out: wait until it can be met; soft: as near as possible."""
+    """hard, or left out: wait until the requirement can be met; soft: as close as possible."""
     highest_tier_allowed: int | None = None
-    """Highest network level the pods may span; 1 is the lowest."""
+    """Highest network level that the pods may span; 1 is the lowest."""
     highest_tier_name: str | None = None
     """Name of that level, in place of its number."""
 
@@ -32,11 +32,11 @@ class SubGroupPolicy(Wire):
     name: str = ""
     """Name of the policy, for messages."""
     network_topology: NetworkTopology | None = None
-    """Required nearness of the pods of one sub-group."""
+    """Required proximity of the pods of one sub-group."""
     sub_group_size: Annotated[int, Meta(ge=1)] = 1
-    """Pods in one sub-group; 1 if left out."""
+    """Number of pods in one sub-group; 1 if left out."""
     min_sub_groups: NonNegative = 0
-    """Sub-groups that must start together; 0 if left out."""
+    """Number of sub-groups that must start together; 0 if left out."""
     label_selector: LabelSelector | None = None
     """The pods of this policy."""
     match_label_keys: list[str] = field(default_factory=list)
@@ -47,19 +47,19 @@ class PodGroupSpec(Wire):
     """spec of a gang."""
 
     min_member: NonNegative = 0
-    """Pods that must start together."""
+    """Number of pods that must start together."""
     min_task_member: dict[str, int] = field(default_factory=dict)
-    """Pods of each task that must start together; counts only if `minMember` is at least their sum."""
+    """Number of each task's pods that must start together; ignored if `minMember` is less than the sum."""
     queue: str = "default"
     """The queue whose share the gang uses."""
     priority_class_name: str = ""
-    """PriorityClass; of one queue, gangs with a higher value go first."""
+    """PriorityClass; in a queue, gangs with a higher value come first."""
     min_resources: Quantities | None = None
-    """Minimum resources of the gang; it enters the queue once they seem available. They count against the capability,
-    even the part that a running gang does not use.
+    """Minimum resources of the gang, which is admitted once they seem available. They count against the capability,
+    including the part that a running gang does not use.
     """
     network_topology: NetworkTopology | None = None
-    """Required nearness of all pods."""
+    """Required proximity of all pods."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)
     """Rules for parts of the gang."""
 
@@ -69,9 +69,9 @@ NO_ROOM = "NotEnoughResources"
 EVICTED = "Evicted"
 """Reason of the condition Unschedulable of a gang whose pods were evicted for another gang."""
 PLACED = "Placed"
-"""Reason of that condition, which is False then, of a gang that has waited and has its nodes planned."""
+"""Reason of the condition Unschedulable, with status False, of a gang that has waited and now has planned nodes."""
 TOO_FEW_PODS = "NotEnoughPods"
-"""Reason of that condition of a gang whose pods do not all exist yet, as at each of its starts for a moment."""
+"""Reason of the condition Unschedulable of a gang whose pods do not all exist yet, as for a moment at each start."""
 WORLD_ENDED = "WorldEnded"
 """Reason of that condition of an elastic world whose members have succeeded, so that no further member starts."""
 SUSPENDED = "Suspended"
@@ -94,14 +94,14 @@ class PodGroupCondition(Wire):
     message: str = ""
     """Reason, in a sentence."""
     why: Reason | None = None
-    """The same reason as data, as far as something reads it: a code with parameters."""
+    """The reason as data (a code with parameters), if any component reads it."""
 
 
 class PodGroupStatus(Wire):
-    """status of a gang; the scheduler side writes it."""
+    """status of a gang, written by the scheduler side."""
 
     phase: PodGroupPhase = ""
-    """Pending waits in its queue; Inqueue may create pods; Unknown has fewer members than its minimum."""
+    """Phase: Pending waits in its queue, Inqueue may create pods, and Unknown has fewer members than its minimum."""
     conditions: list[PodGroupCondition] = field(default_factory=list)
     """Reason why the gang waits, or that it is scheduled."""
     running: NonNegative = 0
@@ -111,11 +111,11 @@ class PodGroupStatus(Wire):
     failed: NonNegative = 0
     """Pods that failed."""
     ending: str = ""
-    """Reason for which its workload has failed; the controller writes it at the end."""
+    """Reason why the workload has failed; the controller writes it at the end."""
     place: NonNegative = 0
-    """Place among the gangs that wait in its queue, from 1: exact to 10, then the first of ten (21: 21 to 30), of a
-    hundred and so on. Absent if the gang does not wait, and until the first write after its wait begins. Written once
-    a minute at most."""
+    """Position among the gangs that wait in its queue, from 1: exact to 10, then the first position of ten (21: 21 to
+    30), of a hundred and so on. The field is absent if the gang does not wait, and until the first write after its wait
+    begins. The field is written at most once a minute."""
     expected_start: Time | None = None
     """Expected start, to the minute, if nodes are reserved for the gang and the time when they become free is known."""
 
@@ -134,7 +134,7 @@ class PodGroup(Object):
 
     @property
     def why_waiting(self) -> str:
-        """Reason why the gang waits, in a sentence; empty if it does not wait."""
+        """Reason why the gang waits, as a sentence; empty if it does not wait."""
         waits = self.status.true_condition("Unschedulable")
         return waits.message if waits else ""
 
@@ -146,7 +146,7 @@ class PodGroup(Object):
 
     @property
     def evicted(self) -> Reason:
-        """Reason why all its pods were evicted; empty if it was not, or waits for something else now."""
+        """Reason why all pods of the gang were evicted; empty if they were not, or if it waits for something else."""
         conditions = [each for each in self.status.conditions if each.reason == EVICTED]
         with_data = next((each for each in conditions if each.why), conditions[0] if conditions else None)
         return stored(with_data.why, with_data.message) if with_data else NOTHING
@@ -156,7 +156,7 @@ class Guarantee(Wire):
     """Resources that no other queue can take."""
 
     resource: Quantities = field(default_factory=dict)
-    """Kept for this queue, used or not."""
+    """Resources that are held for this queue, used or not."""
 
 
 class NodeGroupTerms(Wire):
@@ -192,27 +192,29 @@ class QueueSpec(Wire):
     """spec of a queue."""
 
     weight: Annotated[int, Meta(ge=0, le=65535)] = 1
-    """Share of the resources beyond all deserved amounts, relative to its siblings; 0 stands for 1."""
+    """Weight of the queue, relative to its siblings, in the division of resources beyond all deserved quantities; 0
+    stands for 1."""
     capability: Quantities = field(default_factory=dict)
-    """The most the queue may use; no limit for resources not named."""
+    """Maximum resources that the queue may use; resources without an entry have no limit."""
     deserved: Quantities = field(default_factory=dict)
-    """The queue's quota, which it gets before anything is shared by weight; more is lent and may be reclaimed."""
+    """The queue's quota, which it gets before other resources are divided by weight; usage above the quota may be
+    reclaimed."""
     guarantee: Guarantee = field(default_factory=Guarantee)
     """Resources that no other queue can take."""
     reclaimable: bool | None = None
-    """Let other queues reclaim what this queue borrowed; true if unset."""
+    """True or unset if other queues may reclaim what this queue uses above its quota."""
     parent: str = ""
     """The queue above; `root` if left out."""
     priority: int = 0
     """Queues with a higher value are served first and reclaimed from last."""
     dequeue_strategy: Literal["fifo", "traverse"] = "traverse"
-    """Stored; Muster does nothing with it."""
+    """Stored without effect."""
     type: str = ""
-    """Stored; Muster does nothing with it."""
+    """Stored without effect."""
     affinity: QueueAffinity | None = None
-    """Stored; Muster does nothing with it."""
+    """Stored without effect."""
     extend_clusters: list[Cluster] = field(default_factory=list)
-    """Stored; Muster does nothing with it."""
+    """Stored without effect."""
 
     def __post_init__(self) -> None:
         """Read a weight of 0 as the default, which Volcano's admission stores in its place."""
@@ -236,39 +238,40 @@ class QueueStatus(Wire):
     allocated: Quantities = field(default_factory=dict)
     """Requests of the queue's pods now."""
     pending: int = 0
-    """Gangs that wait for admission to the queue."""
+    """Number of gangs that wait for admission to the queue."""
     running: int = 0
-    """Gangs that run."""
+    """Number of gangs that run."""
     inqueue: int = 0
-    """Gangs whose pods may be created."""
+    """Number of gangs whose pods may be created."""
     completed: int = 0
-    """Gangs that completed."""
+    """Number of completed gangs."""
     unknown: int = 0
-    """Gangs that fell under their minimum."""
+    """Number of gangs that fell below their minimum."""
     reservation: VolcanoReservation | None = None
-    """Stored; Muster does nothing with it."""
+    """Stored without effect."""
     fair_share: Quantities = field(default_factory=dict)
-    """Fair share of the queue now, given the demand of all queues. The planner writes this and all that follows."""
+    """Present fair share of the queue, given the demand of all queues. The planner writes this field and all following
+    fields."""
     deserved: Quantities = field(default_factory=dict)
-    """Quota of the queue, by default the sum of those below it."""
+    """Quota of the queue; by default the sum of its children's quotas."""
     message: str = ""
-    """Reason why its first waiting gang waits."""
+    """Reason why the first waiting gang waits."""
     usage: Quantities = field(default_factory=dict)
     """Usage over time, if the plugin `proportion` has a half-life."""
     usage_time: Time | None = None
-    """Time of that usage."""
+    """Time of the usage."""
     waiting: NonNegative = 0
-    """Gangs that wait in the queue itself, for admission or for nodes."""
+    """Number of gangs that wait in the queue itself, for admission or for nodes."""
     spares: Quantities = field(default_factory=dict)
-    """Amounts of the spare slots of the queue's gangs; they count as used in addition to `allocated`."""
+    """Resources of the spare slots of the queue's gangs, which count as used in addition to `allocated`."""
     largest_node: Quantities = field(default_factory=dict)
-    """On the root queue: the largest amount of each resource on a single node; admission warns about pods that request
-    more.
+    """On the root queue, the largest quantity of each resource on a single node; admission warns about pods that
+    request more.
     """
 
 
 class Queue(Object):
-    """A queue: cluster-scoped, a node in the tree of fair shares."""
+    """A queue: a cluster-scoped node in the tree of fair shares."""
 
     spec: QueueSpec = field(default_factory=QueueSpec)
     """Desired state."""
@@ -277,7 +280,7 @@ class Queue(Object):
 
     @property
     def open(self) -> bool:
-        """True if new gangs may enter. A new queue has no state yet and is usable at once (volcano #3173)."""
+        """True if new gangs may enter the queue. A new queue has no state yet, but is usable (volcano #3173)."""
         return self.status.state in {"", "Open"}
 
 

@@ -1,7 +1,7 @@
 """Network topology: Volcano's HyperNode (topology.volcano.sh/v1alpha1) and Kueue's Topology.
 
-Patterns of users are RE2's, as in Go, which take time linear in the text. Python's own engine backtracks, so that a
-short pattern can keep it busy for years.
+Patterns of users use RE2's syntax and engine, as in Go, which take time linear in the text. Python's own engine
+backtracks, so a short pattern could keep it busy for years.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from muster.api.limits import MEMBERS, PATTERN_CHARS, PATTERN_STEPS, PATTERNS, S
 
 MemberType = Literal["Node", "HyperNode"]
 _MEMORY_BYTES: Final = 1 << 20
-"""Memory of the program of one pattern; a pattern that needs more has far more steps than the limit."""
+"""Memory for the program of one pattern; a pattern that needs more has far more steps than the limit."""
 
 
 class ExactMatch(Wire):
@@ -31,18 +31,18 @@ class RegexMatch(Wire):
     """Nodes by a pattern of their names."""
 
     pattern: str
-    """A regular expression in RE2 syntax, searched for anywhere in the name: `node-1` takes `node-10` as well."""
+    """A regular expression in RE2 syntax, searched for anywhere in the name: `node-1` also matches `node-10`."""
 
 
 class MemberSelector(Wire):
     """A selector of nodes or HyperNodes; exactly one of the three is set."""
 
     exact_match: ExactMatch | None = None
-    """One by name; the only selector for HyperNodes."""
+    """One member by name; the only selector for HyperNodes."""
     regex_match: RegexMatch | None = None
     """Nodes whose name matches."""
     label_match: LabelSelector | None = None
-    """Nodes with these labels; an empty selector takes no node."""
+    """Nodes with these labels; an empty selector matches no node."""
 
 
 class HyperNodeMember(Wire):
@@ -58,9 +58,9 @@ class HyperNodeSpec(Wire):
     """spec of a HyperNode."""
 
     tier: Annotated[int, Meta(ge=0)]
-    """Level in the network; the lower, the nearer its nodes are to each other."""
+    """Level in the network; nodes of a lower tier are closer to each other."""
     tier_name: str = ""
-    """Name of that level, which requests may use in place of the number."""
+    """Name of the level, which requests may use in place of the number."""
     members: list[HyperNodeMember] = field(default_factory=list)
     """Members: nodes, or HyperNodes of lower tiers."""
 
@@ -69,13 +69,13 @@ class HyperNodeStatus(Wire):
     """status of a HyperNode; the planner writes it."""
 
     conditions: list[Condition] = field(default_factory=list)
-    """`Valid`, with the errors, once there were any."""
+    """`Valid`, with the errors, once an error has occurred."""
     node_count: Annotated[int, Meta(ge=0)] = 0
-    """Direct members that exist: nodes, and HyperNodes as one each."""
+    """Number of direct members that exist: nodes, and HyperNodes counted as one each."""
 
 
 class HyperNode(Object):
-    """Nodes that are near to each other: a rack, a block, a switch."""
+    """Nodes that are close to each other: a rack, a block, a switch."""
 
     spec: HyperNodeSpec = field(default_factory=lambda: HyperNodeSpec(tier=0))
     """Desired state."""
@@ -87,7 +87,7 @@ class TopologyLevel(Wire):
     """One level of a Topology."""
 
     node_label: str
-    """Nodes with equal values under this label are in one domain."""
+    """Label whose equal values put nodes into one domain."""
 
 
 class TopologySpec(Wire):
@@ -98,27 +98,27 @@ class TopologySpec(Wire):
 
 
 class Topology(Object):
-    """Kueue's object for levels of node labels; Muster reads it where its CRD is installed."""
+    """Kueue's object for levels of node labels; Muster reads it if its CRD is installed."""
 
     spec: TopologySpec = field(default_factory=TopologySpec)
     """Its levels."""
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The label keys, outermost first."""
+        """Label keys of the levels, outermost first."""
         return tuple(level.node_label for level in self.spec.levels)
 
 
 HYPER_NODES = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", HyperNode, namespaced=False)
 TOPOLOGIES = Resource("kueue.x-k8s.io", "v1beta2", "topologies", "Topology", Topology, namespaced=False)
-"""Kueue serves it in other versions too, which are the same as far as Muster reads them."""
+"""Kueue serves this kind in other versions too, which do not differ in the fields that Muster reads."""
 
 
 PATH = "spec.members"
 
 
 def hyper_node_errors(hyper_node: HyperNode) -> Iterator[FieldError]:
-    """Yield everything that keeps a HyperNode from being a domain."""
+    """Yield every error that prevents a HyperNode from being a domain."""
     members = hyper_node.spec.members
     if not members:
         yield FieldError(PATH, "member must have at least one member", [])
@@ -178,21 +178,21 @@ def steps_of(pattern: str) -> int:
     """Return the number of steps of RE2's program for a pattern; PatternError if it is malformed or over a limit."""
     if len(pattern) > PATTERN_CHARS.value:
         raise PatternError(
-            f"it has {len(pattern)} characters; {PATTERN_CHARS.value} are allowed ({PATTERN_CHARS.name})"
+            f"the pattern has {len(pattern)} characters; {PATTERN_CHARS.value} are allowed ({PATTERN_CHARS.name})"
         )
     try:
         steps = int(re2.compile(pattern, options(_MEMORY_BYTES)).programsize)
     except re2.error as error:
         raise PatternError(_text(error)) from error
     except UnicodeEncodeError as error:
-        raise PatternError("it is no valid Unicode") from error
+        raise PatternError("the pattern is not valid Unicode") from error
     if steps > PATTERN_STEPS.value:
-        raise PatternError(f"it takes {steps} steps; {PATTERN_STEPS.value} are allowed ({PATTERN_STEPS.name})")
+        raise PatternError(f"the pattern takes {steps} steps; {PATTERN_STEPS.value} are allowed ({PATTERN_STEPS.name})")
     return steps
 
 
 def options(memory_bytes: int) -> Any:
-    """Return the options of compilation: as in Go, without groups, and without output."""
+    """Return the options of compilation: as in Go, without groups and output."""
     found = re2.Options()
     found.max_mem = memory_bytes
     found.log_errors = False

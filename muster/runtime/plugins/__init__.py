@@ -1,5 +1,5 @@
-"""The built-in plugins by framework, gang and target; `registry` lists them in their order.
+"""Built-in plugins for frameworks, gangs and targets; `registry` lists them in order.
 
-Pure: a plugin reads and changes the `Info` that it gets, nothing else. They must not import `registry`. Start with
-`simple`, then `torch`; `shared` has the parts that several use.
+Plugins are pure: a plugin reads and changes only the `Info` that it gets. The plugins must not import `registry`. Start
+reading with `simple`, then `torch`; `shared` has parts that several plugins use.
 """

@@ -1,9 +1,9 @@
 """A JobSet for the pods of a TrainJob, and the host names of its pods.
 
-If TrainJobs run as Muster's Jobs, every field of a runtime's JobSet template is either carried out or refused; none is
-ignored. `unmapped` runs when a runtime, or a TrainJob on it, is submitted, the other functions when the Job is made.
-Claims that pods share (`volumeClaimPolicies`) are the same as with JobSet's controller: `<name>-<TrainJob>`, and
-a volume in each pod of which a container mounts `<name>`.
+If TrainJobs run as Muster's Jobs, every field of a runtime's JobSet template is either implemented or refused; none is
+ignored. `unmapped` runs when a runtime, or a TrainJob with it, is submitted; the other functions run when the Job is
+created. Claims that pods share (`volumeClaimPolicies`) work as with JobSet's controller: a claim `<name>-<TrainJob>`,
+and a volume in each pod of which a container mounts `<name>`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,14 +27,14 @@ from muster.workloads.sample import mapping
 JSON = dict[str, Any]
 Fields = Mapping[str, Any]
 PLAIN = "plain"
-"""The framework whose pods need not know each other."""
+"""The framework whose pods need no information about each other."""
 _FAIL, _RESTART = "FailJobSet", "RestartJobSet"
 _POD_FAILED = "BackoffLimitExceeded"
-"""The only reason for which a task of Muster's fails: one of its pods has failed."""
+"""The only reason for which a task of Muster's Job fails: one of its pods has failed."""
 _OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
 """Fields of a batch/v1 Job that determine its pods or their number."""
 _SAME_ANYWAY: Fields = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
-"""Values of fields of a batch/v1 Job that have no effect, because Muster's Jobs always behave this way."""
+"""Values of fields of a batch/v1 Job that have no effect, because Muster's Jobs always behave in this way."""
 _INSTEAD: Fields = {
     "backoffLimit": "left out or 0",
     "activeDeadlineSeconds": "left out, and activeDeadlineSeconds of TrainJobs set",
@@ -48,7 +48,7 @@ _WHY: Fields = {
 
 
 class Unmapped(NamedTuple):
-    """A field that a Job of Muster's cannot carry out: its path in the JobSet's spec, the right value, and why."""
+    """A field that Muster's Job cannot implement: its path in the JobSet's spec, the required value, and the reason."""
 
     field: str
     value: Any
@@ -57,19 +57,19 @@ class Unmapped(NamedTuple):
 
 
 def unmapped(base: Fields, members: Collection[str], framework: str) -> Iterator[Unmapped]:
-    """Yield the fields that cannot be carried out; `members` are the replicated jobs that become tasks of the Job."""
+    """Yield the fields that cannot be implemented; `members` are the replicated jobs that become the Job's tasks."""
     yield from _network(base.get("network") or {}, framework)
     yield from _failures(base.get("failurePolicy") or {})
     yield from _success(base, members)
     if base.get("managedBy"):
-        yield Unmapped("managedBy", base["managedBy"], "left out", "managedBy belongs into the TrainJob")
+        yield Unmapped("managedBy", base["managedBy"], "left out", "managedBy belongs in the TrainJob")
     for index, job in enumerate(base.get("replicatedJobs") or []):
         if job["name"] in members:
             yield from _of_job(f"replicatedJobs[{index}].template.spec", job["template"].get("spec") or {})
 
 
 def service(base: Fields) -> dict[str, list[str]]:
-    """Return plugin svc, which also names unready pods, unless the runtime's `network` switches either off."""
+    """Return plugin svc, which also names unready pods, unless the runtime's `network` disables either."""
     network = base.get("network") or {}
     if network.get("enableDNSHostnames") is False:
         return {}
@@ -77,7 +77,7 @@ def service(base: Fields) -> dict[str, list[str]]:
 
 
 def fails_at_once(base: Fields, job: str) -> bool:
-    """Return True if the JobSet fails with this replicated job while restarts are left: its first rule decides."""
+    """Return True if this replicated job fails the JobSet although restarts are left, because of its first rule."""
     rules = (base.get("failurePolicy") or {}).get("rules") or []
     actions = (rule["action"] for rule in rules if job in (rule.get("targetReplicatedJobs") or [job]))
     return next(actions, _RESTART) == _FAIL
@@ -93,7 +93,7 @@ def deciding(base: Fields, members: Sequence[str]) -> list[str]:
 
 
 def claims(plan: Plan, plugin: str) -> Iterator[Component]:
-    """Yield the claims, each once; they are deleted with the TrainJob unless their policy retains them."""
+    """Yield each claim once; claims are deleted with the TrainJob unless their policy retains them."""
     for policy in plan.base.get("volumeClaimPolicies") or []:
         retained = (policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain"
         for template in policy.get("templates") or []:
@@ -200,12 +200,12 @@ def _maps(node: Any) -> list[dict[str, Any]]:
 
 
 class JobSetPlugin:
-    """One JobSet with the TrainJob's name."""
+    """Plugin that builds one JobSet with the TrainJob's name."""
 
     name = "JobSet"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse a changed number of nodes at run time, and fields that make a gang's pods one after the other.
+        """Refuse a changed number of nodes at run time, and fields that create a gang's pods one after another.
 
         There is a warning for a restart budget, because JobSet has its own restart rules.
         """
@@ -232,7 +232,7 @@ class JobSetPlugin:
         return findings
 
     def identify_pod_network(self, info: Info) -> None:
-        """`<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""
+        """Set the names `<set>-<replicated job>-<job>-<index>.<subdomain>`; the rank is the completion index."""
         if info.target != self.name:
             return
         network = info.base.get("network") or {}
@@ -243,7 +243,7 @@ class JobSetPlugin:
             pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name, subdomain, pod_set.jobs)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the JobSet; pod sets without pods are left out, also in `dependsOn`."""
+        """Yield the JobSet; pod sets without pods are left out, including their names in `dependsOn`."""
         if plan.target != self.name:
             return
         spec: JSON = deepcopy(dict(plan.base))

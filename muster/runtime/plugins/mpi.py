@@ -1,9 +1,9 @@
-"""MPI: a launcher that connects to its nodes by ssh, its key, and the list of nodes.
+"""MPI: a launcher that connects to its nodes by ssh, the ssh key, and the list of nodes.
 
 A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap, and the key is a Secret. If the owner
-creates its pods itself, all pods are of one shape: rank 0 launches and computes, and the controller makes the Secret
-when it sees the first pod. A short hostfile is an annotation of each pod. A long hostfile, which would be stored once
-per pod, is a ConfigMap that the controller makes together with the Secret.
+creates its pods itself, all pods have one shape: rank 0 launches and computes, and the controller creates the Secret
+with the first pod. A short hostfile is an annotation of each pod. A long hostfile, which would be stored once per pod,
+is a ConfigMap that the controller creates with the Secret.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ from muster.workloads.adapter import Owner
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
 _FOLDER = ".ssh"
-"""A folder in the volume, because all users may write to the root of a volume, which sshd does not accept."""
+"""A folder in the volume, because sshd does not accept the root of a volume, to which all users may write."""
 
 
 class MPIRuntime:
@@ -49,7 +49,7 @@ class MPIRuntime:
             raise InvalidFieldError(error)
         launcher, nodes = _parts(info)
         if info.train_job and mpi_settings.launcher_computes(info):
-            # The launcher is one of the nodes that the user counts.
+            # the launcher is one of the nodes that the user counts
             for pod_set in nodes:
                 pod_set.count = max(pod_set.count - 1, 0)
         domain = f"{info.owner.namespace}.svc.{mpi_settings.cluster_domain(info.settings)}"
@@ -64,7 +64,7 @@ class MPIRuntime:
         self._launch(info, launcher, mpi_settings.slots(info, nodes[0]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the key of a TrainJob, made once and never changed under running pods, and its hostfile."""
+        """Yield the key of a TrainJob, which never changes under running pods, and its hostfile."""
         if plan.framework != self.framework or not plan.target:
             return
         if SSH_SECRET not in plan.settings:
@@ -72,7 +72,7 @@ class MPIRuntime:
         yield mpi_objects.hostfile_map(plan)
 
     def watched(self) -> Iterable[str]:
-        """Return the kinds that `build` makes."""
+        """Return the kinds of the objects that `build` returns."""
         return ["configmaps", "secrets"]
 
     def _mount_keys(self, info: Info, pod_set: PodSet) -> None:
@@ -100,7 +100,7 @@ class MPIRuntime:
             pod_set.target.mounts.append(Mount(mpi_objects.SSH_VOLUME, path, _FOLDER))
 
     def _launch(self, info: Info, launcher: PodSet, number: int) -> None:
-        """Add hostfile, variables and the wait for the hosts to the launcher."""
+        """Add the hostfile, variables and the wait for hosts to the launcher."""
         source: dict[str, object]
         item = {"key": mpi_objects.HOSTFILE_KEY, "path": mpi_objects.HOSTFILE_KEY, "mode": 0o444}
         if info.train_job:
@@ -157,7 +157,7 @@ def _taken(info: Info) -> Iterator[FieldError]:
 
 
 def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
-    """Return the launcher, and the pod sets that compute; InvalidFieldError if a part is missing."""
+    """Return the launcher, and the pod sets that compute; raises InvalidFieldError if a part is missing."""
     nodes = info.trainers
     launcher = next((pod_set for pod_set in info.pod_sets if pod_set.role == "launcher"), None)
     if launcher is None and not info.train_job and nodes:
@@ -180,7 +180,7 @@ def _setting_errors(info: Info) -> list[FieldError]:
 
 
 def _serve(pod_set: PodSet) -> None:
-    """Make a node run sshd unless it has its own command; it is ready as soon as ssh connects."""
+    """Let a node run sshd unless it has its own command; the node is ready when it accepts ssh connections."""
     target = pod_set.target
     if target is None:
         return

@@ -1,10 +1,11 @@
-"""The objects of MPI besides the pods: a Secret with the ssh keys, and the hostfile.
+"""Objects of MPI besides the pods: a Secret with the ssh keys, and the hostfile.
 
-Also the launcher's wait for hosts.
+Also contains the launcher's wait for hosts.
 
-Pods of one workload mount one Secret. It is made once, is immutable, and is deleted with the workload, so running pods
-and later ones have the same key. The pods of a gang become reachable at different times, and mpirun ends if one does
-not answer. So an init container of the launcher retries until all answer, in the launcher's image, which has ssh.
+All pods of a workload mount the same Secret. The Secret is created once, is immutable, and is deleted with the
+workload, so running pods and later pods have the same key. The pods of a gang become reachable at different times, and
+mpirun ends if a pod does not respond. Therefore an init container of the launcher retries until all pods respond; it
+uses the launcher's image, which has ssh.
 """
 
 import re
@@ -37,7 +38,7 @@ def secret_name(workload: str) -> str:
 
 
 def ssh_secret(owner: Owner, keys: KeyKind) -> Component:
-    """Return the Secret of a workload; `certs.ssh` makes the keys."""
+    """Return the Secret of a workload; `certs.ssh` generates the keys."""
     manifest = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -49,7 +50,7 @@ def ssh_secret(owner: Owner, keys: KeyKind) -> Component:
 
 
 def hostfile_map(plan: Plan) -> Component:
-    """Return the ConfigMap with the hostfile of a TrainJob: a line for each pod that runs processes."""
+    """Return the ConfigMap with a TrainJob's hostfile, which has a line for each pod that runs processes."""
     kind = implementation(plan.settings)
     lines = []
     for pod_set in plan.pod_sets:
@@ -82,9 +83,9 @@ def config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Co
 
 
 def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
-    """Return the hostfile of identical pods: the first of them launches."""
+    """Return the hostfile of identical pods, of which the first one launches."""
     kind = implementation(info.settings)
-    _fits(info, launcher, len(launcher.endpoints))  # before the list is made: its length is user-supplied
+    _fits(info, launcher, len(launcher.endpoints))  # checked first, because the length is user-supplied
     hosts = list(launcher.endpoints)
     if not all(hosts):
         message = "mpi needs the names of all pods, and a pod without an owner knows only that of rank 0"
@@ -109,17 +110,17 @@ def _fits(info: Info, launcher: PodSet, size: int) -> None:
 WAIT_NAME = "wait-for-mpi-hosts"
 _AT_ONCE = 32
 
-# One attempt must be short, and must not prompt for a password; of each option ssh takes the first that it is given.
+# One attempt must be short and must not prompt for a password; ssh uses the first value that it gets for each option.
 _SSH = f"ssh -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 {SSH_ARGUMENTS}"
 
 _MARKS = {"@SSH@": _SSH, "@AT_ONCE@": str(_AT_ONCE), "@HOSTFILE@": HOSTFILE, "@ANNOTATION@": annotation(MPI_WAIT)}
 _FILE = Path(__file__).with_name("wait_for_hosts.sh")
 SCRIPT = re.sub("@[A-Z_]+@", lambda mark: _MARKS[mark[0]], _FILE.read_text(encoding="utf-8"))
-"""For any POSIX shell. Kubernetes replaces `$(NAME)` only for known variables."""
+"""Script for any POSIX shell. Kubernetes replaces `$(NAME)` only for known variables."""
 
 
 def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:
-    """Return the init container of the launcher; None if there are no other hosts, or waiting is switched off."""
+    """Return the launcher's init container; None if there are no other hosts, or waiting is disabled."""
     timeout_s = wait_s(info.settings)
     others = sum(pod_set.count for pod_set in info.trainers if pod_set is not launcher)
     if launcher.role == "trainer":

@@ -1,7 +1,7 @@
-"""The settings of MPI, read and checked, and the implementations of MPI.
+"""Settings of MPI with their checks, and the implementations of MPI.
 
 An implementation has its own form of the hostfile, and its own variables for hostfile and ssh. Open MPI 5 ignores every
-variable of Open MPI 4 and runs on the launcher alone, without a message; both families can be set together. Open MPI 4
+variable of Open MPI 4 and runs only on the launcher, without a message; both families can be set together. Open MPI 4
 must keep full host names, and then mistakes its own host for a remote one unless the launcher's line has the short
 name. MPICH stops at `slots=` in a hostfile, and reads HYDRA_LAUNCHER_EXTRA_ARGS (not HYDRA_LAUNCH_EXTRA_ARGS). With
 MPICH and Intel MPI the nodes connect back to the launcher's short host name, so they need its subdomain among their DNS
@@ -28,7 +28,7 @@ from muster.volcano.manifests import folder
 
 HOSTFILE = "/etc/mpi/hostfile"
 SSH_ARGUMENTS = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-"""Nodes may take a while to answer; their host keys are new each time, and the key's folder is read-only."""
+"""Nodes may take a while to respond; their host keys are new each time, and the key's folder is read-only."""
 DEFAULT_MOUNT_PATH = "/root/.ssh"
 DEFAULT_WAIT_S = 600
 MAX_WAIT_S = 86_400
@@ -36,8 +36,9 @@ MAX_WAIT_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One implementation of MPI. `line` writes a line of the hostfile from host and slots, `environment` the variables.
+    """One implementation of MPI.
 
+    `line` returns a line of the hostfile for a host and its slots; `environment` returns the variables.
     `short_launcher`: the launcher's own line has its host name without domain. `calls_back`: nodes connect to the
     launcher by its short host name.
     """
@@ -85,7 +86,7 @@ INTEL_MPI = Implementation(
 MPICH = Implementation(
     "MPICH",
     lambda host, slots: f"{host}:{slots}",
-    lambda _slots: {  # only the hostfile has them
+    lambda _slots: {  # only the hostfile has the slots
         "HYDRA_HOST_FILE": HOSTFILE,
         "HYDRA_LAUNCHER": "ssh",
         "HYDRA_LAUNCHER_EXTRA_ARGS": SSH_ARGUMENTS,
@@ -97,7 +98,7 @@ IMPLEMENTATIONS = {each.name: each for each in (OPEN_MPI, INTEL_MPI, MPICH)}
 
 
 def implementation(settings: Settings) -> Implementation:
-    """Return the implementation; InvalidFieldError for an unknown one."""
+    """Return the implementation; raises InvalidFieldError for an unknown one."""
     setting = settings.get(MPI_IMPLEMENTATION)
     if setting is None:
         return OPEN_MPI
@@ -108,7 +109,7 @@ def implementation(settings: Settings) -> Implementation:
 
 
 def mount_path(settings: Settings) -> str:
-    """Return the folder where the keys are mounted."""
+    """Return the folder in which the keys are mounted."""
     setting = settings.get(SSH_MOUNT_PATH)
     if setting is None:
         return DEFAULT_MOUNT_PATH
@@ -118,7 +119,7 @@ def mount_path(settings: Settings) -> str:
 
 
 def key_kind(settings: Settings) -> KeyKind:
-    """Return the kind of ssh key that is made for the hosts of one workload."""
+    """Return the kind of ssh key to generate for the hosts of one workload."""
     setting = settings.get(SSH_KEY)
     if setting is None or setting.text == "ed25519":
         return "ed25519"
@@ -134,7 +135,7 @@ def cluster_domain(settings: Settings) -> str:
 
 
 def wait_s(settings: Settings) -> int:
-    """Return the longest time that the launcher waits for its hosts, in seconds; 0: it does not wait."""
+    """Return the maximum time that the launcher waits for its hosts, in seconds; 0 disables the wait."""
     setting = settings.get(MPI_WAIT)
     if setting is None:
         return DEFAULT_WAIT_S
@@ -145,13 +146,13 @@ def wait_s(settings: Settings) -> int:
 
 
 def launcher_computes(info: Info) -> bool:
-    """Return True if the launcher runs processes too, as it always does where all pods are of one shape."""
+    """Return True if the launcher runs processes too, as always if all pods have one shape."""
     setting = info.setting(LAUNCHER_AS_NODE)
     return setting.is_true if info.train_job and setting else not info.train_job
 
 
 def slots(info: Info, nodes: PodSet) -> int:
-    """Return the processes on each node: as set, else one for each GPU, else one."""
+    """Return the number of processes on each node: the setting, otherwise one for each GPU, otherwise one."""
     setting = info.setting(NPROC_PER_NODE)
     if setting is None or setting.text == "auto":
         return max(1, nodes.accelerators.number)

@@ -25,17 +25,17 @@ from muster.workloads.kind import again
 
 JSON = dict[str, Any]
 MAX_LABEL = 63
-"""Characters that the value of a label may have."""
+"""Maximum length of a label's value, in characters."""
 _NO_POLICY = "--disable-network-policy"
 
 
 class MusterJob:
-    """One of Muster's Jobs for the pods that run together, and a batch/v1 Job for each earlier initializer."""
+    """Builder of Muster's Job for the pods that run together, and of a batch/v1 Job for each earlier initializer."""
 
     name = "Job"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse fields that only a JobSet can carry out, and check the number of nodes of an elastic TrainJob."""
+        """Refuse fields that only a JobSet implements, and check the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
         errors = [*_check_nodes(info), *errors_of(info, lambda each: _has_policy(each.settings))]
@@ -45,7 +45,7 @@ class MusterJob:
         return Findings(errors)
 
     def identify_pod_network(self, info: Info) -> None:
-        """`<job>-<task>-<index>.<job>`; the rank is the index in the task."""
+        """Set the names `<job>-<task>-<index>.<job>`; the rank is the index in the task."""
         if info.target != self.name:
             return
         for pod_set in info.pod_sets:
@@ -75,7 +75,7 @@ class MusterJob:
         yield Component(manifest, self.name, stage=1 + max(stages.values(), default=-1) + 1)
 
     def watched(self) -> Iterable[str]:
-        """Return Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
+        """Return Jobs of both kinds: Muster's for the training pods, batch/v1 for initializers."""
         return [each.full_name for each in (JOBS, core.INDEXED_JOBS)]
 
 
@@ -96,9 +96,9 @@ def _check_nodes(info: Info) -> Iterable[FieldError]:
 
 
 def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart: str) -> JSON:
-    """Return a pod template with the labels by which Kubeflow's clients find the pods of a step.
+    """Return a pod template with the labels by which Kubeflow's clients find a step's pods.
 
-    `restart` is the restart policy if the runtime names none: the API server would take Always.
+    `restart` is the restart policy if the runtime names none, because the API server's default is Always.
     """
     result = with_claims(plan, planned((template.get("spec") or {}).get("template") or {}, pod_set))
     result = {**result, "spec": {"restartPolicy": restart, **result["spec"]}}
@@ -127,7 +127,7 @@ def _coordinator(plan: Plan) -> str:
 
 
 def _stages(before: list[PodSetPlan]) -> dict[str, int]:
-    """Return the number of pod sets that must be complete before each one; dependencies are always listed earlier."""
+    """Return the number of pod sets that must complete before each pod set; dependencies are always listed earlier."""
     stages: dict[str, int] = {}
     for pod_set in before:
         stages[pod_set.name] = max((stages[name] + 1 for name in pod_set.after if name in stages), default=0)
@@ -135,9 +135,9 @@ def _stages(before: list[PodSetPlan]) -> dict[str, int]:
 
 
 def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """Return an Indexed Job with its name in a JobSet; its pods wait in the gang's queue, each on its own."""
+    """Return an Indexed Job with its name in a JobSet; each of its pods waits individually in the gang's queue."""
     spec = template.get("spec") or {}
-    pods = _pods(plan, pod_set, template, "OnFailure")  # as a JobSet would fill in; the Job's backoffLimit ends it
+    pods = _pods(plan, pod_set, template, "OnFailure")  # the default of a JobSet; the Job's backoffLimit ends the Job
     queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE
     if is_musters(pods["spec"].get("schedulerName") or names.SCHEDULER):
         pods["metadata"]["labels"] = {names.QUEUE: queue, **pods["metadata"]["labels"]}
@@ -170,8 +170,8 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}, failed],
         "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
     }
-    # maxRetry also counts the restart that fails the Job. Without restarts only evictions are retried: a gang that
-    # is evicted for other gangs, or whose node is drained, has not failed. A budget alone limits them.
+    # maxRetry also counts the restart that fails the Job. Without restarts, only evictions are retried: a gang that is
+    # evicted for other gangs, or whose node is drained, has not failed. Only a budget limits such retries.
     spec["maxRetry"] = restarts + 1 if restarts else EVICTIONS
     for key in ("networkTopology", "priorityClassName"):
         if details.get(key):
@@ -181,13 +181,16 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
 
 
 def _plugins(plan: Plan) -> dict[str, list[str]]:
-    """Return plugin svc with its flags, if the runtime does not switch it off."""
+    """Return plugin svc with its flags, unless the runtime disables it."""
     plugins = service(plan.base)
     return plugins if _has_policy(plan.settings) else {name: [*flags, _NO_POLICY] for name, flags in plugins.items()}
 
 
 def _has_policy(settings: Settings) -> bool:
-    """Return True if plugin svc should keep pods of other jobs out. InvalidFieldError for a text that is no boolean."""
+    """Return True if plugin svc should exclude pods of other jobs.
+
+    Raises InvalidFieldError for a text that is not a boolean.
+    """
     setting = settings.get(NETWORK_POLICY)
     return setting is None or setting.is_true
 
@@ -195,7 +198,7 @@ def _has_policy(settings: Settings) -> bool:
 def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: JSON) -> JSON:
     there = {each.name for each in members}
     waits = [name for name in pod_set.after if name in there]
-    pods = _pods(plan, pod_set, template, "Never")  # policies act on a failed pod; container restarts are not counted
+    pods = _pods(plan, pod_set, template, "Never")  # policies react to a failed pod; container restarts are not counted
     task: JSON = {
         "name": pod_set.name,
         "replicas": pod_set.count,
@@ -216,5 +219,5 @@ def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
     """Return the pod sets whose completion alone ends the Job; none if all must be complete."""
     launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
     if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
-        return launchers if len(launchers) == 1 else []  # sshd never ends on its own
+        return launchers if len(launchers) == 1 else []  # sshd never ends by itself
     return deciding(plan.base, [pod_set.name for pod_set in members])

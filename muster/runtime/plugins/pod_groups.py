@@ -1,4 +1,4 @@
-"""Gangs of TrainJobs: the pods that start together, the number that exists from the beginning, and the PodGroup."""
+"""Gangs of TrainJobs: pods that start together, their number from the beginning, and the PodGroup."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,7 +21,7 @@ JOBSET = "JobSet"
 
 
 class Volcano:
-    """A PodGroup of scheduling.volcano.sh, which Muster uses, too. Muster's Jobs are always gangs."""
+    """A PodGroup of scheduling.volcano.sh, which Muster also uses. Muster's Jobs are always gangs."""
 
     name = "Volcano"
 
@@ -43,13 +43,13 @@ class Volcano:
         return findings
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Set the gang; if the pods are a JobSet's, mark the members by annotation."""
+        """Set the gang; if a JobSet creates the pods, mark the members by an annotation."""
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         wanted = policy.volcano if policy else None
         if policy and policy.coscheduling and info.target == JOBSET:
             return
         classes = _priority_classes(info)
-        # The PriorityClass of the last pod set, as clients expect it.
+        # the PriorityClass of the last pod set, as clients expect
         details: dict[str, Any] = {"queue": queue_of(info), "priorityClassName": classes[-1] if classes else ""}
         if wanted and wanted.network_topology:
             topology = wanted.network_topology
@@ -68,8 +68,8 @@ class Volcano:
         meta = ObjectMeta(name=owner.name, namespace=owner.namespace, annotations=about)
         group = new_group(meta, PodGroupSpec(), "", msgspec.convert(owner.reference(), OwnerReference))
         manifest = msgspec.to_builtins(group)
-        del manifest["status"]  # the planner writes it
-        # Defaults, too: the controller writes them over other values.
+        del manifest["status"]  # the planner writes the status
+        # defaults too: the controller writes them over other values
         manifest["spec"] = {"minMember": plan.gang.minimum, "minResources": _quantities(plan), **details}
         yield Component(manifest, self.name)
 
@@ -85,7 +85,7 @@ class CoScheduling:
     api_version = "scheduling.x-k8s.io/v1alpha1"
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Mark the members by label."""
+        """Mark the members by a label."""
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         if policy is None or policy.coscheduling is None or info.target != JOBSET:
             return
@@ -95,7 +95,7 @@ class CoScheduling:
             pod_set.labels[names.COSCHEDULING_GROUP] = info.owner.name
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the PodGroup, if this plugin has made the gang."""
+        """Yield the PodGroup if this plugin has set the gang."""
         if plan.gang is None or plan.gang.plugin != self.name:
             return
         spec = {"minMember": plan.gang.minimum, "minResources": _quantities(plan), **plan.gang.details}
@@ -109,7 +109,7 @@ class CoScheduling:
 
 
 def queue_of(info: Info) -> str:
-    """Return the queue that the TrainJob names by label or annotation, else its runtime, else the default one."""
+    """Return the queue of the TrainJob's label or annotation, otherwise of its runtime, otherwise the default queue."""
     meta = info.train_job.metadata if info.train_job else None
     return (
         (meta and (meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)))
@@ -144,7 +144,7 @@ def members(info: Info) -> list[PodSet]:
 
 
 def together(info: Info) -> list[PodSet]:
-    """Return the members, also those without pods now: all pod sets that need not be complete before others begin."""
+    """Return the members, including pod sets without pods now: all that need not be complete before others begin."""
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}
     return [pod_set for pod_set in info.pod_sets if pod_set.role not in initializers and pod_set.name not in before]

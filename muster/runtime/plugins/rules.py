@@ -1,4 +1,7 @@
-"""Rules for a TrainJob and its runtime that belong to no framework. They check the runtime as it is, unmerged."""
+"""Rules for a TrainJob and its runtime that do not depend on the framework.
+
+The rules check the runtime before it is merged.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +15,7 @@ from muster.runtime.train_job import injections, pod_template, step_of
 _PATH = "spec.runtimeRef"
 _PATCHES = "spec.runtimePatches"
 _MOUNT = "initializer"
-"""The volume for the data of initializers, in Kubeflow's runtimes."""
+"""Volume for the data of initializers in Kubeflow's runtimes."""
 _OWN_FIELDS = (trainer.DATASET_INITIALIZER, trainer.MODEL_INITIALIZER, trainer.NODE)
 _MANAGER = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII
@@ -22,7 +25,7 @@ Runtime = trainingruntime.TrainingRuntime | trainingruntime.ClusterTrainingRunti
 
 
 class TrainJobRules:
-    """Validates every TrainJob."""
+    """Validation of every TrainJob."""
 
     name = "Rules"
 
@@ -39,7 +42,7 @@ class TrainJobRules:
 
 
 def check_managers(job: trainer.TrainJob) -> Iterator[FieldError]:
-    """Check that each patch names its manager by a domain-prefixed path; this does not need the runtime."""
+    """Check that each patch names its manager by a domain-prefixed path; this check does not need the runtime."""
     for index, patch in enumerate(job.spec.runtime_patches):
         if not _MANAGER.fullmatch(patch.manager):
             message = 'must be a domain-prefixed path (such as "acme.io/foo")'
@@ -57,7 +60,7 @@ def _framework(info: Info) -> Iterator[FieldError]:
 
 
 def _trainer(info: Info) -> Iterator[FieldError]:
-    """Check that pods that train have container `node`, which gets trainer, env and ports."""
+    """Check that training pods have the container `node`, which gets trainer, env and ports."""
     for pod_set in info.pod_sets:
         if pod_set.role in {"trainer", "launcher"} and pod_set.target is None:
             message = f"must refer to a runtime whose job {pod_set.name} has a container {trainer.NODE!r}"
@@ -81,7 +84,7 @@ def _initializers(job: trainer.TrainJob, runtime: Runtime) -> Iterator[FieldErro
 
 
 def _without_mount(job: trainer.TrainJob, runtime: Runtime) -> Iterator[str]:
-    """Yield a warning for each initializer without a volume for its data; Kubeflow Trainer refuses that."""
+    """Yield a warning for each initializer without a volume for its data, which Kubeflow Trainer refuses."""
     wanted = _wanted(job)
     for each in _jobs(runtime):
         step = str(step_of(each) or each["name"])

@@ -35,9 +35,9 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """Return the variables without variables that the TrainJob itself sets.
+    """Return the variables without those that the TrainJob itself sets.
 
-    The user's value counts unless an error forbids it.
+    The user's value is used unless an error forbids it.
     """
     if info.train_job is None:
         return variables
@@ -46,7 +46,7 @@ def yielding(info: Info, variables: Variables) -> Variables:
 
 
 def give(info: Info, pod_set: PodSet, plugin: str, variables: Variables, port: int) -> None:
-    """Set variables in the container that runs the framework and in injected ones, and open a port."""
+    """Set variables in the container that runs the framework and in injected containers, and open a port."""
     for container in [*([pod_set.target] if pod_set.target else []), *info.injections]:
         container.set(plugin, variables)
     pod_set.port(port)

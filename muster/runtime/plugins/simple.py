@@ -1,4 +1,4 @@
-"""JAX, XGBoost, TensorFlow and plain training: a count, a rank and an address each, or no variables at all."""
+"""JAX, XGBoost, TensorFlow and plain training: each needs a count, a rank and an address, or no variables."""
 
 import json
 from functools import partial
@@ -24,7 +24,7 @@ class PlainML:
 
 
 class JAX:
-    """The variables of `jax.distributed.initialize()`."""
+    """Sets the variables of `jax.distributed.initialize()`."""
 
     name = "JAX"
     framework = "jax"
@@ -37,7 +37,7 @@ class JAX:
         return reserved(info, self.RESERVED)
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """One process in each pod; rank 0 coordinates."""
+        """Set variables for one process in each pod; rank 0 coordinates."""
         for pod_set in info.trainers:
             pod_set.slots = 1
             variables: Variables = {
@@ -49,14 +49,14 @@ class JAX:
 
 
 class XGBoost:
-    """The variables by which XGBoost's collective finds its tracker, which runs on rank 0."""
+    """Sets the variables by which XGBoost's collective finds its tracker, which runs on rank 0."""
 
     name = "XGBoost"
     framework = "xgboost"
     RESERVED = ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")
 
     def validate(self, info: Info) -> Findings:
-        """Refuse reserved variables; in a TrainJob one by one, with the message that its clients know."""
+        """Refuse reserved variables; in a TrainJob one by one, with the message that its clients expect."""
         if info.framework != self.framework:
             return Findings()
         if not info.train_job:
@@ -69,7 +69,7 @@ class XGBoost:
         return Findings(errors)
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """A worker for each GPU, else one in each pod."""
+        """Set variables for one worker per GPU, otherwise one per pod."""
         for pod_set in info.trainers:
             gpus = pod_set.accelerators.number
             pod_set.slots = gpus or 1
@@ -85,7 +85,7 @@ class XGBoost:
 
 
 class TensorFlowRuntime:
-    """TF_CONFIG, for MultiWorkerMirroredStrategy: all pods are workers, worker 0 is the chief.
+    """Sets TF_CONFIG for MultiWorkerMirroredStrategy: all pods are workers, and worker 0 is the chief.
 
     If a pod's index is known only inside the pod, TF_CONFIG contains `$(TF_TASK_INDEX)`, which Kubernetes expands.
     """
@@ -99,7 +99,7 @@ class TensorFlowRuntime:
         return reserved(info, self.RESERVED) if info.framework == self.framework else Findings()
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """One worker in each pod."""
+        """Set variables for one worker in each pod."""
         for pod_set in info.trainers:
             pod_set.slots = 1
             variables: Variables = {

@@ -1,12 +1,12 @@
-"""Torch: the variables that torchrun reads, so that `torchrun train.py` needs no arguments.
+"""Torch: sets the variables that torchrun reads, so that `torchrun train.py` needs no arguments.
 
-There are three shapes: the usual one (a fixed number of pods), elastic (`minNodes:maxNodes`, with the rendezvous c10d),
-and `python`. The last one is for containers that run their script without torchrun and need each process's own
-variables.
+A run has one of three forms: the usual one (a fixed number of pods), elastic (`minNodes:maxNodes`, with the rendezvous
+c10d), or `python`. The form `python` is for containers that run their script without torchrun and need each process's
+own variables.
 
-TorchTune runs as `tune run` with the recipe and the configuration for the model, nodes and devices. The model follows
-from the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. The numbers of nodes and processes come from
-the plan, so validation and result cannot disagree.
+TorchTune runs as `tune run` with the recipe and the configuration for the model, nodes and devices. The model is part
+of the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. The numbers of nodes and processes come from the
+plan, so validation and result cannot disagree.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _NAME_PARTS = 3
 
 
 class Torch:
-    """Shapes the containers of each pod set that trains."""
+    """Adds Torch's variables to the containers of each pod set that trains."""
 
     name = "Torch"
     framework = "torch"
@@ -63,7 +63,7 @@ class Torch:
         form(info)  # missing in pods whose owner was not validated
         restarts(info)
         if info.train_job and (elastic := info.setting(ELASTIC)):
-            info.annotations[names.ELASTIC] = elastic.text  # the planner and the controller of Jobs read it
+            info.annotations[names.ELASTIC] = elastic.text  # the planner and the Job controller read this annotation
         for pod_set in info.trainers:
             number, source = processes(info, pod_set)
             target = pod_set.target
@@ -104,7 +104,7 @@ def _variables(info: Info, pod_set: PodSet, number: tuple[str, str]) -> Variable
 
 
 def _elastic(info: Info, number: tuple[str, str]) -> Variables:
-    """Return the variables of elastic pods, whose ranks each rendezvous assigns."""
+    """Return the variables of elastic pods, whose ranks are assigned at each rendezvous."""
     count, source = nodes(info)
     return {
         "PET_NNODES": (count, source),
@@ -153,7 +153,7 @@ def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
 
 
 def form(info: Info) -> None:
-    """Check that the form is torchrun or python, and elastic only with torchrun."""
+    """Check that the form is torchrun or python, and that only torchrun is elastic."""
     setting, elastic = info.setting(TORCH_ENV), info.setting(ELASTIC)
     if setting and setting.text not in {"torchrun", "python"}:
         raise setting.invalid("must be torchrun (the default) or python")
@@ -195,12 +195,15 @@ def is_plain(info: Info) -> bool:
 
 
 def _slots(pod_set: PodSet, number: str) -> int:
-    """Return the number of processes of a pod; if `number` is a word, torchrun counts the GPUs."""
+    """Return the number of processes of a pod; with a word as `number`, torchrun counts the GPUs."""
     return int(number) if number.isdecimal() else pod_set.accelerators.number
 
 
 class _Tuning(NamedTuple):
-    """The choice of a recipe. `single`: one process on one node; `spread`: several, which need a rendezvous."""
+    """The choice of a recipe.
+
+    `single` is for one process on one node; `spread` is for several processes, which need a rendezvous.
+    """
 
     nodes: int
     single: bool
@@ -230,7 +233,7 @@ def _recipe_of(tuning: _Tuning) -> tuple[str, str]:
 
 
 def _tune_command(info: Info, pod_set: PodSet) -> list[str | Late]:
-    """Return the whole command; the user's arguments follow it."""
+    """Return the complete command, after which the user's arguments follow."""
     tuning = _tuning(info, pod_set)
     recipe, suffix = _recipe_of(tuning)
     rendezvous = [Late(lambda: f"--rdzv_endpoint={text(info.leader())}:{PORT}")] if tuning.spread else []

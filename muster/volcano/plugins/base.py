@@ -1,4 +1,4 @@
-"""The base class of job plugins, and the checks that several of them share."""
+"""The base class of job plugins, and checks that several plugins share."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
@@ -12,11 +12,11 @@ from muster.volcano.tasks import PodSlot
 
 Default = str | bool | int
 Flags = Mapping[str, Default]
-"""Flag → its default, which also has the type of its values."""
+"""Maps a flag to its default, whose type is the type of the flag's values."""
 
 
 class Parsed(NamedTuple):
-    """Flags with defaults filled in, and the ignored ones: unknown flags, and flags whose value does not fit."""
+    """Flags with defaults filled in, and the ignored flags: unknown ones, and those with an invalid value."""
 
     values: dict[str, Any]
     unknown: list[str]
@@ -24,7 +24,10 @@ class Parsed(NamedTuple):
 
 
 def parse_flags(arguments: Sequence[str], defaults: Flags) -> Parsed:
-    """Return the flags in `arguments`. An unknown one is ignored with its value; an unfit value leaves the default."""
+    """Return the flags in `arguments`.
+
+    An unknown flag is ignored with its value; a flag with an invalid value keeps its default.
+    """
     result = Parsed(dict(defaults), [], [])
     words = list(arguments)
     while words:
@@ -52,7 +55,10 @@ _HIGHEST_PORT = 65535
 
 
 def _value(text: str, default: Default) -> Default | None:
-    """Return the value in the type of the flag's default, None if it does not fit. Numbers are ports or seconds."""
+    """Return the value converted to the type of the flag's default; None if it is invalid.
+
+    Numbers mean ports or seconds.
+    """
     if isinstance(default, bool):
         return True if text in _TRUE else False if text in _FALSE else None
     if isinstance(default, int):
@@ -62,7 +68,7 @@ def _value(text: str, default: Default) -> Default | None:
 
 
 def flag_warnings(plugin: str, arguments: Sequence[str], defaults: Flags) -> list[str]:
-    """Return a sentence for each ignored flag of a plugin, with the flags that it has."""
+    """Return a sentence for each ignored flag of a plugin, with the plugin's flags."""
     parsed = parse_flags(arguments, defaults)
     known = f"its flags are {', '.join(defaults)}" if defaults else "it has no flags"
     return [
@@ -87,89 +93,93 @@ class SSHKeyFiles(Protocol):
 
     @property
     def private(self) -> bytes:
-        """The private key."""
+        """The private key as bytes."""
 
     @property
     def public(self) -> bytes:
-        """The line of authorized_keys for it."""
+        """The public key as a line of authorized_keys."""
 
 
 class KeyMaker(Protocol):
-    """The maker of pairs of ssh keys (`certs.ssh`): plugins draw no random numbers."""
+    """Maker of ssh key pairs (`certs.ssh`), because plugins use no random numbers."""
 
     def key_pair(self, kind: Literal["ed25519", "rsa"], /) -> SSHKeyFiles:
-        """Return a new pair."""
+        """Return a new key pair."""
 
     def pair_of(self, private: bytes, /) -> SSHKeyFiles:
-        """Return the pair of a private key; ValueError if it cannot be read."""
+        """Return the key pair of a private key; raises ValueError if the key is unreadable."""
 
 
 class Owned(NamedTuple):
-    """An object in addition to the pods, owned by the Job."""
+    """An object besides the pods that the Job owns."""
 
     resource: Resource[Any]
     manifest: Manifest
     made_once: Callable[[], Mapping[str, str]] | None = None
-    """More entries of `data` (base64), made when the object is created and kept from then on: a token, for example."""
+    """Function for additional entries of `data` (base64), called when the object is created; the entries are kept, e.g.
+    a token."""
     keys: Callable[[KeyMaker], Mapping[str, str]] | None = None
-    """The same for entries that hold ssh keys; PluginError if the user's own keys cannot be read."""
+    """Function for entries with ssh keys, called at creation; raises PluginError if the user's own keys are
+    unreadable."""
 
 
 class JobPlugin:
-    """One plugin, made from its arguments for one Job. A subclass overrides the methods that it needs.
+    """Base class of a job plugin, created from its arguments for one Job.
 
-    All methods are pure and may be called any number of times, also for a Job that is never created. They and the
-    constructor may raise PluginError: then the Job does not start, and its status has the reason.
+    A subclass overrides the methods that it uses. All methods are pure and may be called any number of times, also for
+    a Job that is never created. They and the constructor may raise PluginError: then the Job does not start, and its
+    status has the reason.
     """
 
     name: ClassVar[str]
-    """Its name in `spec.plugins`; a plugin of another package needs none, as its entry point has one."""
+    """The plugin's name in `spec.plugins`; a plugin of another package needs none, because its entry point has a
+    name."""
     flags: ClassVar[Flags] = {}
-    """Its flags and their defaults."""
+    """The plugin's flags and their defaults."""
     requires: ClassVar[Sequence[str]] = ()
-    """Plugins that it needs: admission adds them to the Job."""
+    """Plugins that this plugin needs, and that admission adds to the Job."""
     env_in_init_containers: bool = True
-    """False: init containers do not get the variables of `env`."""
+    """False if init containers do not get the variables of `env`."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self.values = parse_flags(arguments, self.flags).values
-        """The flags as the Job has them."""
+        """Values of the flags in the Job."""
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return which of a Job's tasks get the number or the names of their pods: it is fixed while these run."""
+        """Return the tasks that get the number or names of their pods, which are constant while the pods run."""
         return ()
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Return the mistakes of a new Job with tasks, for which admission refuses it."""
+        """Return the errors of a new Job with tasks, for which admission refuses the Job."""
         return ()
 
     def warn(self, job: Job) -> Iterable[str]:
-        """Return warnings of fields of a new Job that the plugin gives another meaning, each with its path."""
+        """Return warnings about fields of a new Job that the plugin interprets differently, each with its path."""
         return ()
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """Return the ports, by name, that `shape` opens in the task's pods.
+        """Return the ports that `shape` opens in the task's pods, by name.
 
-        On the node's own network the planner counts them as taken on the node, before the pods exist.
+        On the node's own network, the planner counts these ports as used before the pods exist.
         """
         return {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return variables for the containers of the slot's pod, added unless a container has one of that name."""
+        """Return variables for the containers of the slot's pod; a container's own variable of the same name stays."""
         return ()
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """Return the objects that must exist before the Job's pods; without owner, which the controller adds."""
+        """Return the objects that must exist before the Job's pods; the controller adds the owner."""
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Add everything else to the pod of `slot`, in place; it has its variables already."""
+        """Add everything else to the pod of `slot`, in place; the pod has its variables already."""
 
 
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
     """Yield an error, for `check`, if the Job's name is not valid for a Service.
 
-    Names of Services are stricter than those of pods (RFC 1035) in all but the newest Kubernetes.
+    Names of Services have stricter rules (RFC 1035) than those of pods in all but the newest Kubernetes.
     """
     name = job.metadata.name or job.metadata.generate_name
     if name[:1].isdigit():
@@ -181,7 +191,7 @@ def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
 
 
 def missing_task(job: Job, plugin: str, flag: str, task: str) -> Iterator[FieldError]:
-    """Yield an error, for `check`, if the Job has no task of this name, which `flag` of the plugin gives."""
+    """Yield an error, for `check`, if the Job has no task with the name that `flag` of the plugin gives."""
     there = [each.name for each in job.spec.tasks]
     if task not in there:
         message = (

@@ -1,4 +1,4 @@
-"""Plugins `env`, `pytorch`, `tensorflow`, `mpi` and `hcclrank`: the addresses and ranks that programs read."""
+"""Plugins `env`, `pytorch`, `tensorflow`, `mpi` and `hcclrank`, which set addresses and ranks for programs."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ WAIT_NAME = "wait-for-master"
 
 
 class PyTorch(JobPlugin):
-    """Flags: master, worker (task names), port (23456), and wait-master-* for an init container that waits.
+    """Plugin for PyTorch with the flags master, worker (task names), port (23456), and wait-master-*.
 
-    The host names are plugin svc's. A Job without a master task is left alone.
+    Plugin svc provides the host names. A Job without a master task is not changed.
     """
 
     name = "pytorch"
@@ -49,7 +49,7 @@ class PyTorch(JobPlugin):
         return (self.values["master"], self.values["worker"]) if self.values["master"] in tasks else ()
 
     def check(self, job: Job) -> Iterator[FieldError]:
-        """Yield an error for a named master task that is missing, and for several masters: each would have rank 0."""
+        """Yield an error for a missing master task that the flag names, and for several masters (each with rank 0)."""
         named = self.values["master"]
         if named != self.flags["master"]:
             yield from missing_task(job, self.name, "master", named)
@@ -63,7 +63,7 @@ class PyTorch(JobPlugin):
         return {PYTORCH_PORT: self.values["port"]} if self._master(job) else {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return address and rank: masters have rank 0, workers follow; a pod of another task has none."""
+        """Return address and rank: masters have rank 0, workers follow, and a pod of another task gets no variables."""
         master = self._master(job)
         if master is None:
             return ()
@@ -91,7 +91,7 @@ class PyTorch(JobPlugin):
         return next((task for task in job.spec.tasks if task.name == self.values["master"]), None)
 
     def _wait(self, manifest: Manifest, address: str) -> None:
-        """Add an init container that waits for the master, unless the template has one of its name."""
+        """Add an init container that waits for the master, unless the template has one with the same name."""
         waiting = manifest["spec"].get("initContainers") or []
         if any(container.get("name") == WAIT_NAME for container in waiting):
             return
@@ -112,11 +112,14 @@ def _address(job: Job, master: TaskSpec) -> str:
 
 TF_CONFIG = "TF_CONFIG"
 ROLES = ("ps", "worker", "chief", "evaluator")
-"""Flags that name tasks, in the order that the cluster lists them."""
+"""Flags that name tasks, in the order in which the cluster lists them."""
 
 
 class TensorFlowJobPlugin(JobPlugin):
-    """Flags: ps, worker, chief, evaluator (task names), port (2222). The host names are plugin svc's."""
+    """Plugin for TensorFlow with the flags ps, worker, chief, evaluator (task names) and port (2222).
+
+    Plugin svc provides the host names.
+    """
 
     name = "tensorflow"
     flags: ClassVar[Flags] = {"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": 2222}
@@ -132,13 +135,16 @@ class TensorFlowJobPlugin(JobPlugin):
         return self._roles().keys()
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return the variable; a Job with one pod is no cluster. PluginError if it is too long to start a program."""
+        """Return the variable; none for a Job with one pod, which is not a cluster.
+
+        Raises PluginError if the variable is too long to start a program.
+        """
         if len(job.spec.tasks) == 1 and job.spec.tasks[0].replicas == 1:
             return ()
         return variables({TF_CONFIG: self._fitting(job, slot.task.name, slot.index)})
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """Return no objects; PluginError if the variable is too long to start a program."""
+        """Return no objects; raise PluginError if the variable is too long to start a program."""
         self._fitting(job, "worker", max((task.replicas for task in job.spec.tasks), default=0))
         return ()
 
@@ -152,7 +158,7 @@ class TensorFlowJobPlugin(JobPlugin):
         return text
 
     def _config(self, job: Job, task: str, index: int) -> str:
-        """Return TF_CONFIG of one pod. A task without a role is its own type."""
+        """Return TF_CONFIG of one pod. The type of a task without a role is the task's name."""
         self._cluster = self._cluster or self._addresses(job)
         role = self._roles().get(task, task)
         return f'{{"cluster":{self._cluster},"task":{_json({"type": role, "index": index})}}}'
@@ -168,7 +174,7 @@ class TensorFlowJobPlugin(JobPlugin):
         return _json({role: found[role] for role in ROLES if role in found})
 
     def _roles(self) -> Mapping[str, str]:
-        """Return task → role; a task that several flags name has the first role."""
+        """Return the role of each task; a task that several flags name has the first role."""
         return {self.values[role]: role for role in reversed(ROLES)}
 
 
@@ -182,7 +188,10 @@ HOSTFILE = "MPI_HOSTFILE"
 
 
 class MPIJobPlugin(JobPlugin):
-    """Flags: master, worker (task names), port (22). The host names are plugin svc's, the keys plugin ssh's."""
+    """Plugin for MPI with the flags master, worker (task names) and port (22).
+
+    Plugin svc provides the host names, and plugin ssh the keys.
+    """
 
     name = "mpi"
     flags: ClassVar[Flags] = {"master": "master", "worker": "worker", "port": 22}
@@ -205,9 +214,9 @@ class MPIJobPlugin(JobPlugin):
         return {MPI_PORT: self.values["port"]}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return the names of the workers, separated by commas, in the master's pods; none if there is no such task.
+        """Return the names of the workers, separated by commas, in the master's pods; none without workers.
 
-        A list that is too long for a variable is in the file of plugin svc, for `mpiexec --hostfile`.
+        A list that is too long for a variable is only in the file of plugin svc, for `mpiexec --hostfile`.
         """
         hosts = self._workers(job) if slot.task.name == self.values["master"] else ""
         if not hosts:
@@ -215,7 +224,7 @@ class MPIJobPlugin(JobPlugin):
         return variables({HOST: hosts} if fits_env(HOST, hosts) else {HOSTFILE: hosts_file(self.values["worker"])})
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """Return no objects; PluginError without a master."""
+        """Return no objects; raise PluginError for a Job without a master."""
         master = self.values["master"]
         if master not in {task.name for task in job.spec.tasks}:
             raise PluginError(f"spec.plugins[mpi]: no task is named {master!r}; name the master's with --master")
@@ -237,13 +246,13 @@ HCCL_ANNOTATION = "hccl/rankIndex"
 
 
 class HCCLRank(JobPlugin):
-    """Flags: master, worker (task names)."""
+    """Plugin hcclrank with the flags master and worker (task names)."""
 
     name = "hcclrank"
     flags: ClassVar[Flags] = {"master": "master", "worker": "worker"}
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Annotate the pod, unless the template does; a container's variable RANK (set by pytorch) takes precedence."""
+        """Annotate the pod with its rank unless the template does; a container's variable RANK takes precedence."""
         variables = [each for container in containers(manifest, init=False) for each in container.get("env") or []]
         named = (each["value"] for each in variables if each.get("name") == "RANK" and each.get("value"))
         if value := next(named, "") or self._rank(job, slot):

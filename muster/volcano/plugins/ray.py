@@ -1,4 +1,4 @@
-"""Plugin `ray`: the commands of the head and the workers, and the head's Service."""
+"""Plugin `ray`, which sets the commands of the head and the workers, and creates the head's Service."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -13,17 +13,17 @@ from muster.volcano.plugins.base import Flags, JobPlugin, Owned, PluginError, mi
 from muster.volcano.tasks import PodSlot, task_hosts
 
 _HEAD_SERVICE = "-head-svc"
-"""The end of the name of the head's Service."""
+"""Suffix of the name of the head's Service."""
 
 
 def _starts_ray(container: Manifest) -> bool:
-    """Return True if the user's own command starts ray, and stays as long as it runs."""
+    """Return True if the user's own command starts ray and does not end before ray."""
     command = " ".join(map(str, [*(container.get("command") or []), *(container.get("args") or [])]))
     return "ray start" in command and "--block" in command
 
 
 class Ray(JobPlugin):
-    """Flags: head, worker (tasks), headContainer, workerContainer, port (6379), dashboardPort, clientPort."""
+    """Plugin ray; flags: head, worker, headContainer, workerContainer, port (6379), dashboardPort, clientPort."""
 
     name = "ray"
     flags: ClassVar[Flags] = {
@@ -68,7 +68,7 @@ class Ray(JobPlugin):
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Open the head's ports, and replace the commands of the head's and the workers' container.
 
-        A command that starts ray itself stays.
+        A command that starts ray itself is not replaced.
         """
         head, is_head = self._head(job), slot.task.name == self.values["head"]
         for container in containers(manifest, init=False):
@@ -83,7 +83,7 @@ class Ray(JobPlugin):
                 container.pop("args", None)
 
     def warn(self, job: Job) -> Iterator[str]:
-        """Yield a warning for each command that is replaced, as in Volcano, where it has no effect either."""
+        """Yield a warning for each replaced command, which has no effect in Volcano either."""
         for number, task in enumerate(job.spec.tasks):
             given = containers({"spec": task.template.get("spec") or {}}, init=False)
             for place, container in enumerate(given):

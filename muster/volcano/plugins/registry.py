@@ -1,6 +1,6 @@
-"""The plugins in execution order: built-in plugins, then plugins of other packages by name.
+"""The job plugins in execution order: built-in plugins, then plugins of other packages by name.
 
-A package names its plugin in its metadata, and Muster finds it when both are installed (docs/jobs.md):
+A package names its plugin in its metadata, and Muster finds it if both are installed (docs/jobs.md):
 
     [project.entry-points."muster.controller.plugins"]
     scratch = "my_package:Scratch"
@@ -26,25 +26,25 @@ T = TypeVar("T")
 
 
 class ThirdParty:
-    """The plugin of an entry point; it is imported when a Job first names it."""
+    """The plugin of an entry point, which is imported when a Job first names it."""
 
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry
 
     @property
     def flags(self) -> Flags:
-        """Its flags; none if it has none, or cannot be imported."""
+        """The plugin's flags; none if it has none or cannot be imported."""
         found = self._attribute("flags")
         return found if isinstance(found, Mapping) else {}
 
     @property
     def requires(self) -> Sequence[str]:
-        """The plugins that it needs; none if it names none, or cannot be imported."""
+        """Plugins that the plugin needs; none if it names none or cannot be imported."""
         found = self._attribute("requires")
         return [str(name) for name in found] if isinstance(found, tuple | list) else ()
 
     def __call__(self, arguments: Sequence[str], /) -> JobPlugin:
-        """Return the plugin; PluginError if it cannot be loaded."""
+        """Return the plugin; raises PluginError if it cannot be loaded."""
         return Guarded(self._entry, arguments)
 
     def _attribute(self, attribute: str) -> Any:
@@ -55,7 +55,7 @@ class ThirdParty:
 
 
 class Guarded(JobPlugin):
-    """A plugin of another package: all its exceptions become PluginErrors."""
+    """Wrapper of a plugin of another package, which converts all exceptions to PluginErrors."""
 
     def __init__(self, entry: EntryPoint, arguments: Sequence[str]) -> None:
         super().__init__(arguments)
@@ -64,14 +64,14 @@ class Guarded(JobPlugin):
         self.env_in_init_containers = getattr(self._plugin, "env_in_init_containers", True) is True
 
     def check(self, job: Job) -> Sequence[FieldError]:
-        """See `JobPlugin.check`; an exception refuses the Job, since it would not be reported elsewhere."""
+        """Call the plugin's `check`; an exception refuses the Job, because it would not be reported elsewhere."""
         try:
             return self._do("check failed", lambda: list(self._method("check")(job)))
         except PluginError as error:
             return [FieldError(f"spec.plugins[{self._name}]", str(error), job.spec.plugins[self._name])]
 
     def warn(self, job: Job) -> Sequence[str]:
-        """See `JobPlugin.warn`; an exception is a warning, too."""
+        """Call the plugin's `warn`; an exception becomes a warning."""
         try:
             return self._do("warn failed", lambda: [str(each) for each in self._method("warn")(job)])
         except PluginError as error:
@@ -116,7 +116,7 @@ class Guarded(JobPlugin):
 
 
 ENTRY_POINTS = "muster.controller.plugins"
-"""Group of the entry points by which other packages add plugins."""
+"""Group of the entry points with which other packages add plugins."""
 
 
 BUILT_IN: Mapping[str, type[JobPlugin]] = {
@@ -141,7 +141,7 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
 
 
 def world(wanted: Mapping[str, Sequence[str]], tasks: Collection[str]) -> set[str]:
-    """Return the tasks whose pods know their number by a plugin."""
+    """Return the tasks whose pods get their number from a plugin."""
     found = set[str]()
     for plugin in _possible(wanted):
         with suppress(PluginError):
@@ -156,7 +156,7 @@ def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def check_plugins(job: Job) -> Iterator[FieldError]:
-    """Yield the mistakes for which admission refuses a new Job: missing plugins, and the findings of the others."""
+    """Yield the errors for which admission refuses a new Job: missing plugins, and errors that plugins find."""
     found = known()
     for name in sorted(job.spec.plugins.keys() - found.keys()):
         message = f"unable to find job plugin: {name}; the plugins are {', '.join(found)}"
@@ -168,7 +168,7 @@ def check_plugins(job: Job) -> Iterator[FieldError]:
 def warnings(job: Job) -> list[str]:
     """Return a sentence for each ignored flag or field.
 
-    Existing manifests have such fields, so they are not refused.
+    Such fields are not refused, because existing manifests have them.
     """
     wanted = job.spec.plugins
     ignored = [
@@ -190,7 +190,7 @@ def ports(job: Job, task: TaskSpec) -> list[int]:
 
 
 def _possible(wanted: Mapping[str, Sequence[str]]) -> Iterator[JobPlugin]:
-    """Yield a Job's plugins that can be made; the controller reports the others, and makes no pod of such a Job."""
+    """Yield a Job's plugins that can be created; the controller reports the others, and creates no pods of the Job."""
     for name, factory in known().items():
         if name in wanted:
             try:

@@ -1,7 +1,8 @@
-"""Plugin `ssh`: the pods of a Job can log in to each other.
+"""Plugin `ssh`, by which the pods of a Job can log in to each other.
 
-One pair of keys for the Job, in a Secret that is mounted as `.ssh`. The Secret exists as long as pods of the Job do. It
-survives restarts of pods, tasks and the whole Job, and its keys never change, because running pods have mounted them.
+The Job has one key pair, in a Secret that is mounted as `.ssh`. The Secret exists as long as the Job has pods. The
+Secret survives restarts of pods, tasks and the whole Job, and its keys never change, because running pods have mounted
+them.
 """
 
 from base64 import b64encode
@@ -15,7 +16,7 @@ from muster.volcano.plugins.base import Flags, JobPlugin, KeyMaker, Owned, Plugi
 from muster.volcano.tasks import PodSlot, task_hosts
 
 PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
-"""The file names for every kind of key, as ssh and users' programs expect them."""
+"""File names for every kind of key, as ssh and users' programs expect them."""
 
 _FOLDER = ".ssh"
 _DEFAULT_PATH = "/root/.ssh"
@@ -23,7 +24,7 @@ _DEFAULT_PORT = 22
 
 
 class SSH(JobPlugin):
-    """Flags: ssh-key-file-path, ssh-private-key, ssh-public-key, ssh-port, and ssh-key-type (ed25519, rsa)."""
+    """Plugin ssh; flags: ssh-key-file-path, ssh-private-key, ssh-public-key, ssh-port, ssh-key-type (ed25519, rsa)."""
 
     name = "ssh"
     flags: ClassVar[Flags] = {
@@ -41,13 +42,13 @@ class SSH(JobPlugin):
             raise PluginError(f"spec.plugins[ssh]: ssh-key-type must be one of {', '.join(kinds)}")
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """Return the Secret: the hosts of the Job in `config`, and the keys, which are made once."""
+        """Return the Secret with the hosts of the Job in `config`, and with the keys, which are generated once."""
         data = {CONFIG: b64encode(config(job, self.values["ssh-port"]).encode()).decode()}
         manifest = {"metadata": {"name": secret_name(job)}, "type": "Opaque", "data": data}
         return [Owned(core.SECRETS, manifest, keys=self._files)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Mount the Secret, with a mode that lets the pod's user read the keys, and that ssh accepts."""
+        """Mount the Secret, with a mode that ssh accepts and that lets the pod's user read the keys."""
         path = folder(self.values["ssh-key-file-path"])
         name = secret_name(job)
         secret = {
@@ -58,7 +59,7 @@ class SSH(JobPlugin):
         add_volume(manifest, {"name": name, "secret": secret}, path=path, sub_path=_FOLDER)
 
     def _files(self, keys: KeyMaker) -> Mapping[str, str]:
-        """Return the user's own keys, else new ones; the public one is derived from the private one if left out."""
+        """Return the user's own keys or new ones; a missing public key is derived from the private key."""
         private, public = self.values["ssh-private-key"], self.values["ssh-public-key"]
         if not private:
             pair = keys.key_pair(self.values["ssh-key-type"])
@@ -77,7 +78,7 @@ def secret_name(job: Job) -> str:
 
 
 def config(job: Job, port: int) -> str:
-    """Return the client's configuration: no questions about unknown hosts, and short names for all pods of the Job.
+    """Return the ssh client's configuration: no questions about unknown hosts, and short names for all pods.
 
     A pattern for each task, so that its size does not grow with the number of pods: a Secret holds 1 MiB. ssh takes the
     first pattern that fits, so longer, more exact ones come first; names with a dot are complete.
@@ -90,7 +91,7 @@ def config(job: Job, port: int) -> str:
 
 
 def _patterns(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield each task's pattern of short names for ssh_config, and the full name, in which %h is the short one."""
+    """Yield each task's pattern of short names for ssh_config, and the full name, in which %h is the short name."""
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
         if isinstance(hosts, endpoints.NumberedNames):

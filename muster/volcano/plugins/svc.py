@@ -1,8 +1,8 @@
-"""Plugin `svc`: host names for the pods of a Job, and lists of them.
+"""Plugin `svc`, which gives the pods of a Job host names, and lists of these names.
 
 A headless Service with the Job's name gives each pod the DNS name `<pod>.<job>`. A ConfigMap lists these names per
-task, mounted at /etc/volcano and as environment variables. A NetworkPolicy keeps pods of other jobs out. A list that
-is too long for a variable (about 1,100 pods), or would not fit into the ConfigMap twice, is only in the files.
+task, mounted at /etc/volcano and as environment variables. A NetworkPolicy keeps pods of other jobs out. A list that is
+too long for a variable (about 1,100 pods), or does not fit into the ConfigMap twice, is only in the files.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ CONFIG_MAP_BYTES = 1 << 20
 
 
 class Svc(JobPlugin):
-    """Flags: publish-not-ready-addresses, disable-network-policy (both false), inject-hosts-env (true)."""
+    """Plugin svc; flags: publish-not-ready-addresses, disable-network-policy (false), inject-hosts-env (true)."""
 
     name = "svc"
     flags: ClassVar[Flags] = {
@@ -46,7 +46,7 @@ class Svc(JobPlugin):
             yield FieldError("spec.plugins[svc]", message, reason="Forbidden")
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return references to the ConfigMap: the hosts of each task, and their number."""
+        """Return variables that refer to the ConfigMap: the hosts of each task, and their number."""
         if self._known is None:
             self._known = self._variables(job)
         return self._known
@@ -101,12 +101,12 @@ def config_map_name(job: Job) -> str:
 
 
 def hosts_file(task: str) -> str:
-    """Return the file with the hosts of a task, one on each line, in the containers."""
+    """Return the path, in the containers, of the file with the hosts of a task, one host per line."""
     return f"{MOUNT_PATH}/{_file(task)}"
 
 
 def hosts_data(job: Job) -> dict[str, str]:
-    """Return the ConfigMap's data: per task the hosts in the form of files and of environments, and their number."""
+    """Return the ConfigMap's data: for each task, the hosts for files and for variables, and their number."""
     data = {}
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
@@ -121,7 +121,7 @@ def hosts_data(job: Job) -> dict[str, str]:
 
 
 def _file_bytes(job: Job, task: TaskSpec) -> int:
-    """Return the computed size of the task's file of hosts with its count: the number of pods is not checked yet."""
+    """Return the computed size of the task's hosts file with its count; the number of pods is not checked yet."""
     hosts = task_hosts(job, task)
     if isinstance(hosts, endpoints.NumberedNames):
         count, size = max(0, hosts.size), hosts.characters

@@ -190,7 +190,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     other = gzip.compress(b'{"format":"muster-recording/v9","is":"head"}\n')
     later = gzip.compress(lines.encoded(head()) + b'\n{"is":"miracle"}\n')
     for content, said in (
-        (b"hello", "it is not a file of a recording"),
+        (b"hello", "this is not a file of a recording"),
         (other, "its format is 'muster-recording/v9'; this version reads"),
         (later, r"line 2 cannot be read: .*later version"),
     ):

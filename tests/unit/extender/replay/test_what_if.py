@@ -126,7 +126,7 @@ def test_evictions_are_counted_as_they_were(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    (lambda: WhatIfChanges(edits=["nobody.weight=3"]), "names no queue; there is default, team"),
+    (lambda: WhatIfChanges(edits=["nobody.weight=3"]), "does not name a queue; there is default, team"),
     (lambda: WhatIfChanges(edits=["team.speed=3"]), "a queue has no 'speed'"),
     (lambda: WhatIfChanges(without=["nobody"]), "the recording has no queue 'nobody'; it has default, team"),
     (lambda: WhatIfChanges(nodes={"node-9": 1}), "the recording has no node 'node-9'; it has node-"),

@@ -54,9 +54,9 @@ ONE = "current-context: a\ncontexts: [{name: a, context: {cluster: x, user: u}}]
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("a: [", "config is no YAML, see line 1"),
-        ('users:\n- {name: a, user: {token: "geheim', "is no YAML, see line 2"),
-        ("users:\n- {name: a, user: {token: geheim\nb: *geheim", "is no YAML, see line 3"),
+        ("a: [", "config is not YAML, see line 1"),
+        ('users:\n- {name: a, user: {token: "geheim', "is not YAML, see line 2"),
+        ("users:\n- {name: a, user: {token: geheim\nb: *geheim", "is not YAML, see line 3"),
         ("", "should be a mapping"),
         ("- a", "should be a mapping"),
         ("contexts: []", "current-context names '', which is not among its contexts: none"),
@@ -75,11 +75,11 @@ ONE = "current-context: a\ncontexts: [{name: a, context: {cluster: x, user: u}}]
         (ONE % "{}", "the server '' should begin with https://"),
         (ONE % "{server: http://s}" + "users: [{name: u}]", "the entry 'u' of its users has no `user`"),
         (ONE % "{server: https://s}" + "users: [{name: u, user: {client-certificate-data: geheim}}]",
-            "it cannot be read"),
+            "the file cannot be read"),
         (
             ONE % "{server: https://s}"
             + "users: [{name: u, user: {auth-provider: {name: gcp, config: {cmd-path: cat /geheim}}}}]",
-            r"it cannot be read \(ConfigException\)",
+            r"the file cannot be read \(ConfigException\)",
         ),
         (ONE % "{server: https://s}" + "users: [{name: u, user: {client-key: k}}]", "File does not exist: .*/k"),
     ],
