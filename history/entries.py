@@ -107,15 +107,16 @@ class Entries:
         taken, self.changes = self.changes, RowChanges()
         return taken
 
-    def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str) -> GangRun:
-        """Open a run of a gang in a queue, from the time of its submission."""
+    def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str, *, minimum: int = 0) -> GangRun:
+        """Open a run of a gang in a queue, from the time of its submission, with its minimum if that is known."""
         run = GangRun(uid=uid, gang=gang.id, submitted=created, queue=queue, user=gang.user)
         run.seen.group = group
         self.runs[uid] = run
         self.run_of[group] = uid
         self._alive[gang.id] += 1
         self.hourly.add_rows(gang.namespace, 2)
-        self.happens(run, groups.NewGangEvent(What.SUBMITTED, created, epoch=0, text=f"to queue {queue}"))
+        together = f"; {minimum} members start together" if minimum > 1 else ""
+        self.happens(run, groups.NewGangEvent(What.SUBMITTED, created, epoch=0, text=f"to queue {queue}{together}"))
         self.touch(gang, run)
         return run
 

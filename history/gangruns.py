@@ -63,7 +63,7 @@ def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun
     entries.gangs[gang.id] = gang
     if owner:
         entries.of_owner[gang.owner_key] = gang.id
-    return entries.begin(gang, meta.uid, meta.key, created, groups.queue_of(new))
+    return entries.begin(gang, meta.uid, meta.key, created, groups.queue_of(new), minimum=new.spec.min_member)
 
 
 def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str | None = None) -> None:

@@ -25,6 +25,8 @@ from muster.resources.vector import Vector
 from muster.workloads.charges import charged_amounts, charged_queue
 from muster.workloads.table import gang_of, group_name
 
+_GENERIC = "Eviction API: evicting"
+"""The API server's message for every eviction."""
 _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
 
 
@@ -214,7 +216,7 @@ def why(pod: RecordedPod) -> str:
     """Return a sentence about the failure; empty if it is unknown."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is not None and condition.status == "True" and condition.message:
-        return condition.message
+        return "" if condition.message == _GENERIC else condition.message
     if pod.status.message:
         return pod.status.message
     if _killed(pod):

@@ -1,6 +1,7 @@
 """Recorded gangs and their events, for callers who may see them. Times are seconds since the epoch."""
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -195,10 +196,12 @@ def events_of_gang(
             for row in connection.execute(chosen)
         ]
     # A gang without pods counts as completed until its owner reports a failure.
-    ends = [(each.gang, each.what == What.ENDED) for each in events]
-    return [
-        each for each, end, after in zip(events, ends, [*ends[1:], None], strict=True) if not (end[1] and end == after)
-    ]
+    replaced = {number for number, (one, later) in enumerate(pairwise(events)) if _same_end(one, later)}
+    return [each for number, each in enumerate(events) if number not in replaced]
+
+
+def _same_end(one: GangEvent, later: GangEvent) -> bool:
+    return one.gang == later.gang and one.what == later.what == What.ENDED
 
 
 def _displaced_by(scope: Scope, namespace: str, row: Any) -> str:

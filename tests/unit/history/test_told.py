@@ -52,6 +52,7 @@ def test_a_held_job_is_not_deleted() -> None:
     """Its PodGroup goes, as its owner wants no pods; once released it has another, and is still the same job."""
     w, held, later = Lives(), waits("Suspended", "its workload wants no pods", 9), plain()
     later["metadata"]["creationTimestamp"] = EVE.at(20)
+    later["spec"]["minMember"] = 3
     w.look("podgroups", EVE.group, 0.2, plain())
     w.look("placements", "placement", 1.0, placement(1, started=1))
     w.look("podgroups", EVE.group, 9.0, plain("Running", held))
@@ -59,6 +60,7 @@ def test_a_held_job_is_not_deleted() -> None:
     w.look("podgroups", "later", 20.0, later)
     told = story(w)
     assert [what for what, _ in told] == ["submitted", "planned", "started", "suspended", "submitted"]
+    assert told[-1][1] == "to queue research; 3 members start together"
     store = HistoryStore.for_writing(MEMORY)
     for looks, state in ((w.looks[:-1], "Suspended"), (w.looks[-1:], "Waiting")):
         store.write(entered(looks).take_changes(), {})
