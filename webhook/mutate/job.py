@@ -68,12 +68,12 @@ def _completed(
 ) -> Patch:
     """Return all additions to a Job; `old` is the Job that an update replaces."""
     patch = Patch(document)
+    if old is None or not same(old.get("spec"), document.get("spec")):
+        _fill_in(job, document, old, patch)
     if old is None:
         record(job, document, groups, namespace, patch, marks=marks)
     else:
         keep_record(document, old, patch)
-    if old is None or not same(old.get("spec"), document.get("spec")):
-        _fill_in(job, document, old, patch)
     return patch
 
 

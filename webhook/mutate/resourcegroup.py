@@ -62,7 +62,7 @@ def record(job: Job, document: Mapping[str, Any], groups: Groups, namespace: str
     found: list[PodSettings] = []
     for task in job.spec.tasks:
         settings = _settings(job, task, groups, namespace, marks=marks)
-        if not any(additions(task.template.get("spec") or {}, settings)):
+        if settings is None or not any(additions(task.template.get("spec") or {}, settings)):
             continue
         same = next((each for each in found if replace(each, tasks=[]) == settings), None)
         if same is None:
@@ -80,12 +80,14 @@ def keep_record(document: Mapping[str, Any], old: Mapping[str, Any], patch: Patc
         patch.set(*_RECORD, value=known or _NONE, why=_KEPT)
 
 
-def _settings(job: Job, task: TaskSpec, groups: Groups, namespace: str, *, marks: bool) -> PodSettings:
-    """Return the settings of a task's pods; ValidationError if its template has a wrong shape."""
-    spec = msgspec.convert(_without_nulls(task.template.get("spec")), PodSpec)
+def _settings(job: Job, task: TaskSpec, groups: Groups, namespace: str, *, marks: bool) -> PodSettings | None:
+    """Return the settings of a task's pods, if there may be any; ValidationError if its template has a wrong shape."""
     meta = msgspec.convert(_without_nulls(task.template.get("metadata")), TemplateMeta)
     group = None if names.opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
+    if not (group or marks):
+        return None
     settings = group.settings if group else PodSettings()
+    spec = msgspec.convert(_without_nulls(task.template.get("spec")), PodSpec)
     scheduler = settings.scheduler_name or spec.scheduler_name or scheduler_of(job.spec)
     return replace(settings, marked=marks and is_musters(scheduler))
 
