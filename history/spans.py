@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, CompoundSelect, Connection, Table, case, func, or_, select, union
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Select, Table, case, func, or_, select, union
 
 from history.integral import Amounts, TimeSpan, Totals, by_queue, integrate
 from history.model import DAY_MS, NO_MOVES, MemberEnd, Scope, moves_of, vector_of
@@ -148,17 +149,25 @@ def _asked(connection: Connection, window: ReadWindow, owners: _Owners, charged:
             yield from charged.spans(TimeSpan(key, vector_of(amounts), max(begin, floor), end), queue, user, moves)
 
 
-def _held(
-    connection: Connection, window: ReadWindow, owners: _Owners, charged: _Charged, *, still: bool
-) -> Iterator[TimeSpan[Key]]:
-    """Yield the held resources of members; they are lost if members were evicted or their gang restarted later."""
+@cache
+def _members() -> Select[Any]:
+    """Return the statement for the resources that members hold.
+
+    They are lost if members were evicted, or their gang restarted later.
+    """
     table, other = HOLDINGS.c, HOLDINGS.alias()
     started = select(func.max(other.c.bound)).where(other.c.gang == table.gang, other.c.node != "").scalar_subquery()
     is_lost = case((table.reason.in_(_OTHERWISE), started >= table.ended), else_=table.reason == str(MemberEnd.EVICTED))
     times = table.bound, table.ran_from, table.ended, is_lost, table.saved
-    chosen = select(table.gang, table.amounts, *times, table.queue, table.user, table.moves)
-    conditions = _overlap(HOLDINGS, table.bound, window) + ([table.ended.is_(None)] if still else [])
-    rows = connection.execute(chosen.where(*conditions))
+    return select(table.gang, table.amounts, *times, table.queue, table.user, table.moves)
+
+
+def _held(
+    connection: Connection, window: ReadWindow, owners: _Owners, charged: _Charged, *, still: bool
+) -> Iterator[TimeSpan[Key]]:
+    """Yield the held resources of members."""
+    conditions = _overlap(HOLDINGS, HOLDINGS.c.bound, window) + ([HOLDINGS.c.ended.is_(None)] if still else [])
+    rows = connection.execute(_members().where(*conditions))
     for gang, amounts, bound, ran_from, end, lost, saved, queue, user, moves in rows:
         if gang in owners:
             key, floor = owners[gang]

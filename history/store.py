@@ -5,17 +5,18 @@ loses nothing. If a machine loses its power, the last transactions may be lost. 
 transaction, so the recorder reads the lost changes again.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote, unquote
 
 import msgspec
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Engine,
+    Executable,
     Table,
     create_engine,
     event,
@@ -47,6 +48,20 @@ _SEEN: Final = msgspec.json.Decoder(LastSeen)
 
 class StoreError(Exception):
     """The store cannot be used; the message has the store, the cause and the remedy. It contains no password."""
+
+
+@cache
+def _insertion(dialect: str, table: Table, *, once: bool, unended: bool, keep: tuple[str, ...]) -> Executable:
+    """Return the statement of `insert_rows`; making it takes longer than executing it."""
+    of_dialect = postgresql if dialect == "postgresql" else sqlite
+    insert: postgresql.Insert | sqlite.Insert = of_dialect.insert(table)
+    if once:
+        return insert.on_conflict_do_nothing()
+    keys = [column.name for column in table.primary_key]
+    new: dict[str, Any] = {column.name: insert.excluded[column.name] for column in table.c if column.name not in keys}
+    new |= {name: func.coalesce(table.c[name], new[name]) for name in keep}
+    where = table.c.ended.is_(None) if unended else None
+    return insert.on_conflict_do_update(index_elements=keys, set_=new, where=where)
 
 
 class HistoryStore:
@@ -149,9 +164,9 @@ class HistoryStore:
                 connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted", "started")
             )
             runs = [_packed(each, "asked", "seen", "moves") for each in changes.runs.values()]
-            self.insert_rows(connection, RUNS, runs, where=RUNS.c.ended.is_(None))
+            self.insert_rows(connection, RUNS, runs, unended=True)
             holdings = [_packed(each, "amounts", "moves") for each in changes.holdings.values()]
-            self.insert_rows(connection, HOLDINGS, holdings, where=HOLDINGS.c.ended.is_(None))
+            self.insert_rows(connection, HOLDINGS, holdings, unended=True)
             gang_events = [_packed(each, "nodes") for each in changes.gang_events]
             self.insert_rows(connection, GANG_EVENTS, gang_events, once=True)
             self.insert_rows(connection, GAPS, [_packed(each) for each in changes.gaps], once=True)
@@ -168,22 +183,15 @@ class HistoryStore:
         rows: Sequence[dict[str, Any]],
         *,
         once: bool = False,
-        where: ColumnElement[bool] | None = None,
-        keep: Collection[str] = (),
+        unended: bool = False,
+        keep: tuple[str, ...] = (),
     ) -> None:
-        """Insert rows. An existing row is replaced, unless it is written `once` or does not match `where`.
+        """Insert rows. An existing row is replaced, unless it is written `once`, or has ended with `unended`.
 
         Columns in `keep` are not changed if they have a value.
         """
-        insert = (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(table)
-        if once:
-            statement = insert.on_conflict_do_nothing()
-        else:
-            keys = [column.name for column in table.primary_key]
-            new = {column.name: insert.excluded[column.name] for column in table.c if column.name not in keys}
-            new |= {name: func.coalesce(table.c[name], new[name]) for name in keep}
-            statement = insert.on_conflict_do_update(index_elements=keys, set_=new, where=where)
         for first in range(0, len(rows), _AT_ONCE):
+            statement = _insertion(self.engine.dialect.name, table, once=once, unended=unended, keep=keep)
             connection.execute(statement, rows[first : first + _AT_ONCE])
 
     def open_rows(self) -> tuple[list[RecordedGang], list[GangRun], list[Holding]]:
