@@ -1,6 +1,6 @@
 """Whatever happens, in whatever order: random runs of the whole controller on a simulated API server.
 
-Some hundred runs (ten thousand in `make storm`) with events late, calls that fail, and controllers that die. The seed
+Ninety runs (ten thousand in `make storm`) with events late, calls that fail, and controllers that die. The seed
 is printed; MUSTER_SEED repeats one run alone (the trace tells what users did), MUSTER_RUNS sets their number.
 """
 
@@ -26,7 +26,7 @@ from muster.api.kubernetes.core import PODS, Pod
 from muster.api.volcano.batch import COMMANDS, FINISHED, JOBS, Job
 from muster.volcano.tasks import max_retry, slots
 
-RUNS = int(os.environ.get("MUSTER_RUNS", "150"))
+RUNS = int(os.environ.get("MUSTER_RUNS", "90"))
 STORM_RUNS = 10_000
 TRANSIENT = {"", "Restarting", "Aborting", "Completing", "Terminating"}
 

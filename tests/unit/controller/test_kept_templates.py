@@ -1,4 +1,4 @@
-"""The controller's caches keep of templates with a megabyte of short arguments no more than their text."""
+"""The controller's caches keep of templates with thousands of short arguments no more than their text."""
 
 from collections.abc import Callable
 from typing import Any
@@ -58,7 +58,7 @@ def test_the_leader_tells_of_a_job_that_is_left_out(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(controller._recorder, "event", event)
     jobs = controller.reflectors["jobs"]
     assert jobs.mirror.budget is not None
-    monkeypatch.setattr(jobs.mirror.budget, "_of_namespace", 1_500_000)
+    monkeypatch.setattr(jobs.mirror.budget, "_of_namespace", 400_000)
     for leading in [False, True]:
         if leading:
             controller._leading.set()
@@ -70,11 +70,11 @@ def test_the_leader_tells_of_a_job_that_is_left_out(monkeypatch: pytest.MonkeyPa
     assert [each.metadata.name for each in jobs.store.list()] == ["j0"]
     [(name, kind, reason, message)] = told
     assert (name, kind, reason) == ("j1", "Warning", "LeftOut")
-    assert message.startswith("Muster ignores this Job: the jobs of its namespace take more than 1500000 bytes")
+    assert message.startswith("Muster ignores this Job: the jobs of its namespace take more than 400000 bytes")
 
 
 def test_train_jobs_share_the_text_of_their_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would have its own megabyte otherwise, or twelve of them in Python."""
+    """Each would have its own copy otherwise, which is twelve times as large in Python."""
     step = {"name": "node", "template": {"spec": {"template": TEMPLATE}}}
     whole = {"kind": "TrainingRuntime", "spec": {"template": {"spec": {"replicatedJobs": [step]}}}}
     text = msgspec.json.encode(whole | {"metadata": metadata(0)}).decode()

@@ -34,7 +34,7 @@ def test_short_arguments_are_not_kept() -> None:
         fill(jobs, job)
     client.close()
     assert len(cluster.state.jobs) == len(jobs.store)
-    assert grown.size_bytes < 1_000_000, "one list of arguments alone takes more"
+    assert grown.size_bytes < 250_000, "one list of arguments alone takes more"
 
 
 def test_a_change_of_what_is_read_is_news() -> None:

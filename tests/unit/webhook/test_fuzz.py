@@ -228,7 +228,7 @@ def test_the_objects_are_fine(client: FlaskClient) -> None:
     assert sum(each.get_json()["response"]["allowed"] for each in verdicts) > len(OBJECTS) / 2
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(REVIEWS)
 def test_broken_reviews(client: FlaskClient, case: Any) -> None:
     """Some hundred."""

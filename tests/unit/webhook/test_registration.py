@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 from webhook_world import FRAMEWORK, JSON, lookups
@@ -95,45 +96,32 @@ def holds(webhook: JSON, known: dict[str, bool]) -> bool:
     return all(known.get(text, True) for text in texts)
 
 
-@pytest.mark.parametrize("held", [False, True])
-@pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize(("groups", "grouped"), [((), False), (GROUPS, False), (GROUPS, True)])
 @pytest.mark.parametrize("namespace", [{}, {"muster.dev/queue": "a"}, {"muster.dev/queue": "a", **LEAVE}])
-@pytest.mark.parametrize("framework", [{}, {"muster.dev/framework": "torch"}])
-@pytest.mark.parametrize("queue", [{}, {"muster.dev/queue": "b"}])
-@pytest.mark.parametrize("managed", [{}, LEAVE, {"muster.dev/managed": "true"}])
-@pytest.mark.parametrize("reviewed", [{}, REVIEWED, {"muster.dev/reviewed": "false"}])
-def test_a_pod_is_sent_once(
-    *,
-    namespace: JSON,
-    framework: JSON,
-    queue: JSON,
-    managed: JSON,
-    reviewed: JSON,
-    groups: Sequence[ResourceGroup],
-    grouped: bool,
-    held: bool,
-    native: bool,
-) -> None:
+def test_a_pod_is_sent_once(*, namespace: JSON, groups: Sequence[ResourceGroup], grouped: bool) -> None:
     """However labels, groups, the gate's annotation and a native PodGroup are combined, one webhook changes a pod.
 
     None does if it shall be left alone; one whose Job was reviewed is changed only for its own labels.
     """
-    pod = {**framework, **queue, **managed, **reviewed}
-    known = {ANNOTATED_REQUEST: held, IN_A_NATIVE_GROUP: native} | ({in_a_group(groups): grouped} if groups else {})
     mutating, _ = configurations(url="https://x", ca_bundle=b"", groups=groups)
-    taken = [
-        each["name"]
-        for each in mutating["webhooks"]
-        if each["rules"][0]["resources"] == ["pods"]
-        and selects(each, pod)
-        and selects(each, namespace, "namespaceSelector")
-        and holds(each, known)
-    ]
+    of_pods = [each for each in mutating["webhooks"] if each["rules"][0]["resources"] == ["pods"]]
+    here = [each for each in of_pods if selects(each, namespace, "namespaceSelector")]
     inherits = "muster.dev/queue" in namespace and LEAVE.items() - namespace.items() != set()
-    unseen = reviewed != REVIEWED
-    asks = bool(framework or queue or (unseen and (inherits or grouped or held or native))) and managed != LEAVE
-    assert len(taken) == asks
+    labels: tuple[tuple[JSON, ...], ...] = (
+        ({}, {"muster.dev/framework": "torch"}),
+        ({}, {"muster.dev/queue": "b"}),
+        ({}, LEAVE, {"muster.dev/managed": "true"}),
+        ({}, REVIEWED, {"muster.dev/reviewed": "false"}),
+    )
+    for framework, queue, managed, reviewed in product(*labels):
+        pod = {**framework, **queue, **managed, **reviewed}
+        for held, native in product((False, True), repeat=2):
+            known = {ANNOTATED_REQUEST: held, IN_A_NATIVE_GROUP: native}
+            known |= {in_a_group(groups): grouped} if groups else {}
+            taken = [each["name"] for each in here if selects(each, pod) and holds(each, known)]
+            unseen = reviewed != REVIEWED
+            asks = bool(framework or queue or (unseen and (inherits or grouped or held or native))) and managed != LEAVE
+            assert len(taken) == asks, (pod, known)
 
 
 @pytest.mark.parametrize("kind", [

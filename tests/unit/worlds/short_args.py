@@ -1,4 +1,4 @@
-"""Objects with a megabyte of short arguments, as anybody may create, and the memory that a cache keeps of them."""
+"""Objects with 200 KB of short arguments, as anybody may create, and the memory that a cache keeps of them."""
 
 import gc
 import tracemalloc
@@ -13,7 +13,7 @@ from muster.kube.reflector import Reflector
 
 JSON = dict[str, Any]
 COUNT = 4
-_ARGS = [f"{number:x}" for number in range(0x100, 0x1000)] * 40
+_ARGS = [f"{number:x}" for number in range(0x100, 0x1000)] * 10
 TEMPLATE: JSON = {
     "metadata": {"labels": {"app": "a"}},
     "spec": {"containers": [{"name": "main", "args": _ARGS, "resources": {"requests": {"cpu": "1"}}}]},

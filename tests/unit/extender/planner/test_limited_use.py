@@ -91,7 +91,7 @@ def number_of(text: str) -> int:
 held = st.builds(Held, queue, user, cpu, st.booleans())
 
 
-@settings(max_examples=settings().max_examples * 4)
+@settings(max_examples=settings().max_examples * 2)
 @given(
     st.tuples(st.fixed_dictionaries(dict.fromkeys(NAMES, queues)),
               *[st.dictionaries(st.sampled_from(NAMES), queues)] * 2),
