@@ -78,7 +78,7 @@ class HistoryRecorder:
         self._budgeted = budgeted
         self._began = 0
         self._imported: dict[int, Totals[str]] = {}
-        """Start of a period → published usage from before this store began."""
+        """Maps the start of a period to the published usage from before this store began."""
         self._clock_s = clock_s
         self._changed = changed
         self._stopping = threading.Event()

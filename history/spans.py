@@ -19,7 +19,7 @@ _OTHERWISE: Final = sorted({*map(str, MemberEnd)} - {MemberEnd.COMPLETED, Member
 
 
 class Key(NamedTuple):
-    """Owner and day (counted from 1970) of usage; empty, and 0, for sums over these."""
+    """Owner and day (counted from 1970) of usage; empty or 0 if the usage is a sum over all owners or days."""
 
     namespace: str = ""
     queue: str = ""

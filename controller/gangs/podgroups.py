@@ -50,7 +50,9 @@ class PodGroups(KeyController):
         self._pods, self._groups = caches.pods.store, caches.groups.store
         self._fits: dict[str, Fit] = {}
         self._lowered: dict[str, set[str]] = {}
-        """PodGroup → UIDs of Jobs that have got fewer completions: once, because an owner may set them back."""
+        """Maps a PodGroup to UIDs of Jobs whose completions were lowered: only once, because an owner may raise them
+        again.
+        """
         self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:

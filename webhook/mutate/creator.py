@@ -6,8 +6,8 @@ forger and changes no object. The creator is therefore written even if API serve
 * A new object gets the name of its sender, which silently replaces any name in it. A manifest that was exported from a
   cluster contains the creator of the original object.
 * An object that a controller creates for a user is not changed. An object of a controller names its owner, and its
-  sender is a service account of another namespace. Its creator is the owner's creator, which Muster's controller looks
-  up. The policy muster-creators only allows controllers to set the creator.
+  sender is a service account of another namespace. The creator of such an object is the owner's creator, which Muster's
+  controller looks up. The policy muster-creators only allows controllers to set the creator.
 * A new object also loses the annotations of a move and of a hold: in a copy, these refer to the original object.
 * An update that omits the creator gets it back, if updates are sent to the webhook; the policy refuses a different
   creator.

@@ -1,6 +1,6 @@
 """Workloads that opt in to Muster by their own label or through their namespace.
 
-Their labels are copied to the pod templates.
+The labels of these workloads are copied to the pod templates.
 """
 
 from collections.abc import Iterator, Mapping

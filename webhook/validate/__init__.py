@@ -3,10 +3,11 @@
 A module per kind has the handler: `workload` (batch Jobs, JobSets, StatefulSets, …), `trainjob` (and runtimes),
 `podgroup`, `queue`, `command`, `hypernode`, `jobtemplates` (JobFlows, CronJobs), `pod` (with the checks of all pod
 templates), and `volcano_job/` for the kind with most rules. `edits` checks changes of workloads and of their scale.
-`trials` asks the API server about pods. Start at `podgroup`, or at `volcano_job.job`.
+`trials` checks pods by dry runs of the API server. Start at `podgroup`, or at `volcano_job.job`.
 
-Validations check everything before they respond, refuse early what would otherwise fail late and unnoticed (the pods of
-a Job), and never block the deletion of an object. The package does no I/O itself, and must not import webhook.mutate.
+Validations check everything before they respond, refuse objects that would otherwise fail later (such as Jobs whose
+pods are invalid), and never block the deletion of an object. The package does no I/O itself, and must not import
+webhook.mutate.
 """
 
 from webhook.validate import command, hypernode, jobtemplates, namespace, pod, podgroup, queue, trainjob, workload

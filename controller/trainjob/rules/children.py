@@ -19,7 +19,7 @@ from muster.runtime.plan import Plan, PodSetPlan
 
 End = Literal["Complete", "Failed"]
 ENDS: Mapping[str, End] = {"Completed": "Complete", "Failed": "Failed"}
-"""Conditions of a JobSet that has ended → conditions of its TrainJob."""
+"""Maps conditions of an ended JobSet to conditions of its TrainJob."""
 OVER = frozenset({"Complete", "Failed"})
 """Conditions that a TrainJob, or a batch/v1 Job, never loses."""
 

@@ -125,7 +125,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{n(requests.MAX_REQUEST_DELAY_S / 60)} min |"
         ),
         (
-            f"must have waited for {n(podwrites.SETTLE_S)} s. Its message is written at most every "
+            f"must have waited for {n(podwrites.SETTLE_S)} s. The message of a gang is written at most every "
             f"{n(podwrites.SENTENCE_EVERY_S)} s,"
         ),
         f"{n(podwrites.SENTENCES_PER_S)} messages a second ({n(podwrites.ASKS_PER_S)} conditions a second",

@@ -166,7 +166,7 @@ def _without_mutable(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _differences(old: Any, new: Any, path: str, name: str = "spec") -> Iterator[str]:
-    """Yield the paths of differences, as deep as both values have the same structure."""
+    """Yield the paths of differences between two values, down to the level at which their structures differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             where = f"{path}[{key}]" if name in _KEYED else f"{path}.{key}"
