@@ -198,6 +198,7 @@ JOB_SET = WorkloadKind(
     _RESOURCE,
     templates=(_TEMPLATES,),
     labelled=True,
+    names_gangs=True,
     remade_s=JOB_BACK_OFF_MOST_S,
     ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, recommended_as="a JobSet"),
     gang=GangRules(),  # without a framework, each Job of the set is a gang, with labels and annotations of the JobSet

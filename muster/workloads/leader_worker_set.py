@@ -152,6 +152,7 @@ LEADER_WORKER_SET = WorkloadKind(
     _RESOURCE,
     templates=_TEMPLATES,
     labelled=True,
+    names_gangs=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, recommended_as="a LeaderWorkerSet"),
     gang=GangRules(),  # without a framework, each StatefulSet of the set is a gang, with labels of the set
     # a group without pods has been scaled away, or will be created again

@@ -438,5 +438,13 @@ def test_two_gangs_of_a_job_set_are_told_apart() -> None:
         group("podgroup-2", metadata={**owner("ReplicaSet", "d-2", "apps/v1"), **made}),
         group("podgroup-jobset-alone.worker", metadata=owner("JobSet", "alone", "jobset.x-k8s.io/v1alpha2")),
     ]
+    for made in ("plain-a-0", "plain-a-1"):
+        of = made_by("JobSet", "plain", "jobset.x-k8s.io/v1alpha2")
+        groups.append(group(f"podgroup-{made}", metadata={**owner("Job", made), **of}))
+    of = made_by("LeaderWorkerSet", "lws", "leaderworkerset.x-k8s.io/v1")
+    groups.append(group("podgroup-lws", metadata={**owner("StatefulSet", "lws", "apps/v1"), **of}))
     titles = {row.title for row in rows(RowSources(groups=groups))}
-    assert titles == {"JobSet s (driver)", "JobSet s (worker)", "Deployment d (1)", "Deployment d (2)", "JobSet alone"}
+    assert titles == {
+        "JobSet s (driver)", "JobSet s (worker)", "Deployment d (1)", "Deployment d (2)", "JobSet alone",
+        "JobSet plain (a-0)", "JobSet plain (a-1)", "LeaderWorkerSet lws",
+    }  # fmt: skip
