@@ -4,9 +4,11 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from job_sets import JOBSETS, install, make_jobs
 from planes import Muster
 
@@ -16,6 +18,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, PODS, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
+from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.slow]
@@ -126,6 +129,7 @@ class World(NamedTuple):
 
     client: Client
     muster: Muster
+    kubeconfig: Path
     name: str
 
     @property
@@ -140,6 +144,11 @@ class World(NamedTuple):
         told = self.muster(verb, f"{self.name}/w", *value.get(verb, []), f"--namespace={SPACE}", code=int(refused))
         assert told.startswith("Error: " if refused else self.name), told
         return told
+
+    def explained(self) -> str:
+        """What `muster explain job` prints, on standard output and error."""
+        arguments = ["explain", "job", "w", f"--namespace={SPACE}", f"--kubeconfig={self.kubeconfig}"]
+        return CliRunner().invoke(main, arguments).output
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -171,7 +180,7 @@ def plane(module_plane: Callable[..., Plane], wait_for: WaitFor) -> Iterator[Pla
 def world(request: pytest.FixtureRequest, plane: Plane, wait_for: WaitFor) -> Iterator[World]:
     """A workload of each kind, which is cancelled at the end."""
     with closing(plane.client()) as client:
-        one = World(client, Muster(plane.kubeconfig), request.param)
+        one = World(client, Muster(plane.kubeconfig), plane.kubeconfig, request.param)
         yield one
         one.does("cancel")
         wait_for(lambda: not one.rows and not one.pods(), what="it to be gone")
@@ -217,8 +226,34 @@ def test_suspended(world: World, wait_for: WaitFor) -> None:
     wait_for(lambda: all_are(world, "Running", "default"), what="it to run")
     assert "muster release" in world.does("hold")
     wait_for(lambda: not world.pods(), what="its pods to end")
+    wait_for(lambda: world.rows == [("Suspended", "default")], what="its row")
     assert "is held already" in world.does("hold")
     assert "once it is released" in world.does("move")
+    assert world.rows == [("Suspended", "other")]
+    assert f"{world.kind.resource.kind} w is suspended: `muster release w` starts it" in world.explained()
     assert ("once it is released" in world.does("priority")) == ("priority" not in world.kind.refuses)
     world.does("release")
     wait_for(lambda: all_are(world, "Running", "other"), what="it to run where it was moved to")
+
+
+def test_a_job_set_without_a_framework(plane: Plane, wait_for: WaitFor) -> None:
+    """Each of its Jobs is a gang, with the name of the JobSet, which verbs and `explain` take."""
+    made = job_set({})
+    del made["metadata"]["labels"][names.FRAMEWORK]
+    made["spec"]["replicatedJobs"][0]["replicas"] = 2
+    with closing(plane.client()) as client:
+        world = World(client, Muster(plane.kubeconfig), plane.kubeconfig, "jobset.jobset.x-k8s.io")
+        client.create(JOBSETS, made, SPACE)
+        wait_for(lambda: all_are(world, "Running", "default", 4), what="it to run")
+        shown = world.muster("ps", f"--namespace={SPACE}")
+        assert "JobSet w (node-0)" in shown
+        assert "JobSet w (node-1)" in shown
+        assert world.explained().startswith(f"JobSet {SPACE}/w\nit runs")
+        world.does("move")
+        wait_for(lambda: all_are(world, "Running", "other", 4), what="its queue")
+        world.does("hold")
+        wait_for(lambda: world.rows == [("Suspended", "other")], what="its row")
+        world.does("release")
+        wait_for(lambda: all_are(world, "Running", "other", 4), what="it to run again")
+        world.does("cancel")
+        wait_for(lambda: not world.rows and not world.pods(), what="it to be gone")
