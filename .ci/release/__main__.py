@@ -44,7 +44,7 @@ def build(options: argparse.Namespace, target: Path, scratch: Path) -> None:
     packages.sdist(source, target, scratch)
     chart.set_image(source, options.registry, digest)
     chart.annotate(source, options.registry, digest)
-    chart.package(source, target, scratch)
+    chart.package(source, options.registry, target, scratch)
     chart.manifests(source, target)
     manual.write(source)
     packages.wheel(source, target)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from musterctl.plane import binaries
-from release import archives
+from release import archives, oci
 from release.source import ReleaseError, Source
 
 CHART: Final = "charts/muster"
@@ -57,12 +57,27 @@ def _described(crd: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def package(source: Source, target: Path, scratch: Path) -> None:
-    """Write the chart as helm packages it, but with the commit's time."""
+def package(source: Source, registry: str, target: Path, scratch: Path) -> None:
+    """Write the chart as helm packages it, but with the commit's time; also as the artefact that `helm push` makes."""
     source.run(binaries.helm(), "package", CHART, f"--destination={scratch}")
     packed = scratch / f"muster-{source.version}.tgz"
     archives.normalise(packed, scratch / "chart", source.epoch)
-    shutil.move(packed, target / f"muster-chart-{source.version}.tgz")
+    file = target / f"muster-chart-{source.version}.tgz"
+    shutil.move(packed, file)
+    description = yaml.safe_load((source.folder / CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    artefact(file, description, f"{registry or 'localhost'}/charts/muster:{source.version}", source.epoch)
+
+
+def artefact(packed: Path, description: dict[str, Any], name: str, epoch: int) -> None:
+    """Write a packaged chart as an OCI archive beside it."""
+    layout = oci.Layout()
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": oci.MANIFEST,
+        "config": layout.add_json(description, "application/vnd.cncf.helm.config.v1+json"),
+        "layers": [layout.add(packed.read_bytes(), "application/vnd.cncf.helm.chart.content.v1.tar+gzip")],
+    }
+    layout.write(packed.with_suffix(".oci.tar"), layout.add_json(manifest, oci.MANIFEST), name, epoch)
 
 
 def manifests(source: Source, target: Path) -> None:

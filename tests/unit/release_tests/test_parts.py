@@ -147,6 +147,26 @@ def test_the_chart_describes_itself_to_artifact_hub(source: Source) -> None:
     assert (annotations["license"], annotations["prerelease"]) == ("Apache-2.0", "false")
 
 
+def test_the_chart_is_an_artefact_for_registries(tmp_path: Path) -> None:
+    """As `helm push` makes it: the description is its configuration, and the package its layer."""
+    packed = tmp_path / "muster-chart-1.2.3.tgz"
+    packed.write_bytes(b"package")
+    chart.artefact(packed, {"name": "muster"}, "registry.example.com/charts/muster:1.2.3", EPOCH)
+    with tarfile.open(tmp_path / "muster-chart-1.2.3.oci.tar") as archive:
+        files = {each.name: each for each in archive}
+
+        def read(name: str) -> bytes:
+            file = archive.extractfile(files[name])
+            return file.read() if file else b""
+
+        (entry,) = json.loads(read("index.json"))["manifests"]
+        manifest = json.loads(read(f"blobs/{entry['digest'].replace(':', '/')}"))
+        (layer,) = manifest["layers"]
+        assert read(f"blobs/{layer['digest'].replace(':', '/')}") == b"package"
+    assert entry["annotations"]["org.opencontainers.image.ref.name"] == "registry.example.com/charts/muster:1.2.3"
+    assert manifest["config"]["mediaType"] == "application/vnd.cncf.helm.config.v1+json"
+
+
 def test_the_manual_describes_every_command() -> None:
     """With its options; troff reads no line of a help text as a request."""
     text = manual.manual("1.2.3")

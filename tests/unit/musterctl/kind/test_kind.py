@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,7 @@ def test_up_builds_loads_and_installs(muster: Muster, programs: Programs, tmp_pa
     found = [next(i for i, call in enumerate(words) if call.startswith(each)) for each in wanted]
     assert found == sorted(found), words
     text = calls.read_text(encoding="utf-8")
-    assert "--set-string=image.tag=0.1.0-0123456789ab" in text
+    assert f"--set-string=image.tag={version('muster')}-0123456789ab" in text
     assert "--kube-version=v1.34.2" in text
     assert "kind: List" in (tmp_path / "applied").read_text(encoding="utf-8")
     assert len(yaml.safe_load((tmp_path / "state/muster/test/kind.yaml").read_text(encoding="utf-8"))["nodes"]) == 3
