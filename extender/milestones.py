@@ -28,7 +28,7 @@ SECONDS: Final = Histogram(
 )
 AMOUNTS: Final = Gauge(
     "muster_queue_resources",
-    "Usage, deserved amount and fair share of a queue, per resource in its base unit",
+    "Usage, deserved quantity and fair share of a queue, per resource in its base unit",
     ["queue", "resource", "what"],
 )
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"

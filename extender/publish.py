@@ -3,10 +3,10 @@
 The ConfigMap is created with the extender's roles, and the extender may only change it. If it is missing or cannot be
 changed, planning continues, the problem is logged once, and the write is retried later.
 
-It also contains the nodes that gangs avoid because members failed there. A Placement stores the avoided nodes of its
-gang. A restarted Job gets a new PodGroup and Placement, which take the nodes over from memory, but the process may stop
-in between. Therefore the nodes are written here before any other write depends on the failure, and a new leader reads
-them.
+The ConfigMap also contains the nodes that gangs avoid because members failed there. A Placement stores the avoided
+nodes of its gang. A restarted Job gets a new PodGroup and Placement, which take the nodes over from memory, but the
+process may stop in between. Therefore the nodes are written here before any other write depends on the failure, and a
+new leader reads them.
 """
 
 from collections.abc import Callable

@@ -35,8 +35,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     key_file: str = ""
     """The certificate's key (PEM)."""
     client_ca_file: str = ""
-    """Authorities (PEM) of kube-scheduler's client certificate. They must not sign for other clients, because every
-    client with such a certificate may call the extender."""
+    """Authorities (PEM) of kube-scheduler's client certificate. These authorities must not sign for other clients,
+    because every client with such a certificate may call the extender."""
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     node_pool: str = DEFAULT_POOL

@@ -8,5 +8,5 @@ shortens texts for lists. `members` finds a gang by name, with its pods, and `no
 computes expected starts: `runs` collects past run times, and `starts` simulates the cluster.
 
 The whole package is pure: it gets the API objects that its caller may read, and returns rows. The package imports only
-the shared packages. It must not import the processes, the web page or the command line.
+the shared packages. The package must not import the processes, the web page or the command line.
 """

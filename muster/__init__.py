@@ -4,6 +4,6 @@
 talks to an API server. `volcano`, `workloads` and `runtime` decide on the content of pods. `process` serves, logs and
 reports health. Imports only go down, in the order that pyproject.toml states.
 
-The kernel does not depend on its users. It must not import webhook, extender, controller, history, gangs, certs, web or
-musterctl. Start reading with `api`.
+The kernel does not depend on its users. The kernel must not import webhook, extender, controller, history, gangs,
+certs, web or musterctl. Start reading with `api`.
 """

@@ -2,8 +2,8 @@
 
 The package runs the planner's own cycle over a dump of the cluster (read live, or from a file of `muster snapshot`) and
 reads the answer from the decisions. Therefore an explanation cannot contradict the planner. The package uses no I/O and
-no clock, and writes nothing. It must not import muster.kube, musterctl, or the parts of the extender that serve or
-write.
+no clock, and writes nothing. The package must not import muster.kube, musterctl, or the parts of the extender that
+serve or write.
 
 Start at `whatif`, which runs cycles over a dump, then `gang`, which takes its `verdict` from a cycle. `relief` tests
 changes that would let a gang start; `changes` makes changed dumps. `text` formats reports as text.

@@ -1,6 +1,6 @@
 """Shared parts of the verbs filter and bind.
 
-They are the availability of this replica, and nodes and GPUs with free capacity for pods without a gang.
+These parts are the availability of this replica, and nodes and GPUs with free capacity for pods without a gang.
 
 Filter checks the free capacity of all nodes; bind checks one node again, because the capacity may have changed.
 """

@@ -2,8 +2,8 @@
 
 The types of custom resources are the single source of the CRDs; `kubectl explain` shows the docstring of a field. This
 folder itself has `base` (the Struct base, resource descriptors), `names` (labels and annotations) and `limits` (the
-upper bound of every user-supplied number). It also has `fields` (errors with a field's path), `merge_diff` (the merge
-patch between two objects), `unchecked` (JSON of unknown shape) and `grammar` (numbers and lists in sentences).
+upper bound of every user-supplied number). The folder also has `fields` (errors with a field's path), `merge_diff` (the
+merge patch between two objects), `unchecked` (JSON of unknown shape) and `grammar` (numbers and lists in sentences).
 
 The package contains only data and pure functions of data: decoding drops unknown fields, and no function does I/O or
 reads a clock. The package imports no other part of Muster. Start reading with `base`, then `volcano/batch`.

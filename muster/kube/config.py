@@ -180,7 +180,7 @@ def _of_files(files: str) -> ClientConfig:
 
 
 def _merged(files: str) -> KubeConfigMerger:
-    """Return the files merged into one, as by the package."""
+    """Return the files merged into one, in the same way as the package does."""
     try:
         merger = KubeConfigMerger(files)
     except OSError:

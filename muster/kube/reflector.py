@@ -133,7 +133,8 @@ class Reflector(Readable, Generic[T]):
     def stop(self) -> None:
         """End the task, even during a watch; no change is reported afterwards. The method may be called repeatedly.
 
-        It waits for the end, except on the loop's own thread (e.g. in a handler), where the task ends soon after.
+        The method waits for the end, except on the loop's own thread (e.g. in a handler), where the task ends soon
+        after.
         """
         self._stopping = True
         if self._loop is None:

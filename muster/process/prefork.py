@@ -39,7 +39,7 @@ LARGE_AT_ONCE = 8
 requests."""
 
 
-class Threads:
+class ThreadedApp:
     """The app as an ASGI app: a complete request uses one of the threads."""
 
     def __init__(self, app: flask.Flask, threads: int) -> None:
@@ -131,7 +131,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
         yield
         await asyncio.to_thread(on_stop)
 
-    bounded = RequestBodyLimitMiddleware(Threads(app, threads), app.config["MAX_CONTENT_LENGTH"])
+    bounded = RequestBodyLimitMiddleware(ThreadedApp(app, threads), app.config["MAX_CONTENT_LENGTH"])
     return Router(default=bounded, lifespan=life)
 
 

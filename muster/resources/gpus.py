@@ -187,7 +187,7 @@ def is_gpu(resource: str) -> bool:
 
 
 def is_divided(node: Node, amounts: Vector) -> bool:
-    """Return True for a node with MIG devices under either of NVIDIA's strategies, of which pods get no fractions."""
+    """Return True for a node with MIG devices under either of NVIDIA's strategies; pods get no fractions of these."""
     divided = any(amount > 0 and name.startswith(names.MIG_PREFIX) for name, amount in amounts.items())
     return divided or "-MIG-" in node.metadata.labels.get(names.GPU_PRODUCT, "")
 

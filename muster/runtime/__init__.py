@@ -1,7 +1,7 @@
 """The runtime framework, whose plugins compute an immutable plan of a workload: pod sets, slots, endpoints, env.
 
-An `Info` (`info`) describes a workload. It is created by `train_job.describe(train_job, runtime, target=...)` for a
-TrainJob with its runtime. For pods whose owner has an adapter (`muster.workloads`), it is created by
+An `Info` (`info`) describes a workload. An `Info` is created by `train_job.describe(train_job, runtime, target=...)`
+for a TrainJob with its runtime. For pods whose owner has an adapter (`muster.workloads`), it is created by
 `workload.describe(framework, adapter, spec, ...)`. `registry.framework()` has the plugins in fixed order;
 `validate(info)` collects all errors and warnings (`muster.api.fields.Findings`). `plan(info)` returns a frozen `Plan`
 (`plan`), in which each variable has its source and the plugin that set it. `build(plan)` returns the objects to apply

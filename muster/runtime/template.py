@@ -126,7 +126,8 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
 def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
     """Return the init container of a plan, created like this container of the same pod.
 
-    It has the CPU and memory of `like`, so the pod needs no more than before and keeps its quality of service.
+    The init container has the CPU and memory of `like`, so the pod needs no more than before and keeps its quality of
+    service.
     """
     result: JSON = {key: like[key] for key in ("image", "imagePullPolicy") if key in like}
     mounts = [deepcopy(each) for each in like.get("volumeMounts") or [] if each.get("mountPath") in plan.paths]

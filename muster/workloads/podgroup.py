@@ -1,6 +1,6 @@
 """The PodGroup of pods that do not belong to a Volcano Job.
 
-Their owners are batch Jobs, StatefulSets, ReplicaSets, DaemonSets, or none.
+The owners of these pods are batch Jobs, StatefulSets, ReplicaSets, DaemonSets, or none.
 """
 
 from collections.abc import Mapping

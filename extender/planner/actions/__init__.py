@@ -1,7 +1,7 @@
 """Steps of a planning cycle: each reads the session, calls its hooks and records decisions.
 
 Actions do no I/O and read no clock: decisions are data that `extender.commit` carries out. Actions import the framework
-and the state. They must not import plugins, which they call through hooks, or anything that serves and writes. Start
+and the state. Actions must not import plugins, which they call through hooks, or anything that serves and writes. Start
 reading at `enqueue`, then `allocate`, which uses `search` and `fill`, and `growth` for pods above the minimum;
 `backfill` is in the same module as `allocate`. `displace` (preempt and reclaim) and `consolidate` share `evicting`;
 `attempts` orders their gangs. `progress` is not in the table below: it runs first in every cycle, with `avoidance`.

@@ -27,7 +27,7 @@ _TERM: Final = 8
 
 
 @dataclass(slots=True)
-class _Round:
+class _NamespaceRound:
     """Progress through the gangs of a namespace that has more gangs than one cycle may process."""
 
     tried: set[str] = field(default_factory=set)
@@ -40,7 +40,7 @@ class CycleWork:
     """The work of the present cycle, and the rounds of namespaces that had too much work for the last cycle."""
 
     def __init__(self) -> None:
-        self._rounds: dict[str, _Round] = {}
+        self._rounds: dict[str, _NamespaceRound] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -74,12 +74,12 @@ class CycleWork:
         there = {gang.uid for gang in session.snapshot.gangs} if self._late else set()
         rounds = {}
         for namespace in self._late:
-            before = self._rounds.get(namespace, _Round())
+            before = self._rounds.get(namespace, _NamespaceRound())
             tried = {gang.uid for gang in self._tried if gang.group.metadata.namespace == namespace}
             why = before.why | {each.gang.uid: each for each in self._failed if each.gang.uid in tried}
             why = {uid: each for uid, each in why.items() if uid in there}
             goes_on = bool(tried - before.tried)
-            rounds[namespace] = _Round((before.tried | tried) & there if goes_on else set(), why)
+            rounds[namespace] = _NamespaceRound((before.tried | tried) & there if goes_on else set(), why)
         self._rounds = rounds
         self._begin()
 

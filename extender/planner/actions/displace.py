@@ -5,8 +5,8 @@ gangpreempt: whole gangs are evicted, or pods above a minimum.
 
 Right after `allocate`, in each configuration, gangs on borrowed spare slots leave at once, without notice, when the
 owner of the slots has lost a member. Next, a waiting gang gets spare slots of other gangs if these suffice: no gang is
-evicted or moved for them. This happens by the rules of `reclaim` and of `preempt`, if the configuration names these
-actions.
+evicted or moved for them. Both steps happen by the rules of `reclaim` and of `preempt`, if the configuration names
+these actions.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Failed searches for nodes, remembered until a change concerns them.
 
 Most failures are remembered while no array of the snapshot changes. A gang of one pod class, without conditions about
-other pods, devices or topology, depends only on the nodes that accept its pods. So its failure is remembered while the
-amounts of these nodes stay equal, and a binding elsewhere causes no new search.
+other pods, devices or topology, depends only on the nodes that accept its pods. Its failure is therefore remembered
+while the capacity of these nodes stays equal, and a binding elsewhere causes no new search.
 """
 
 from collections.abc import Hashable
@@ -101,7 +101,7 @@ def nodes_of(session: Session, ask: Ask) -> int | None:
 
 
 def _amounts(session: Session) -> Amounts:
-    """Return the free amounts and unused GPUs of each node, int64 of shape (resources + 1, nodes)."""
+    """Return the free capacity and unused GPUs of each node, int64 of shape (resources + 1, nodes)."""
     snapshot = session.snapshot
     return np.vstack([snapshot.free, snapshot.devices.unused(snapshot.free, snapshot.axis)])
 

@@ -1,8 +1,8 @@
 """The action that evicts the remaining members of a gang that lost members and was not completed in time.
 
-It follows KAI-Scheduler's action, with two differences. Failed members count as present, because the job's owner
-decides about failures. Finished members protect the others (KAI-Scheduler's issue 1968). The gang's minimum at its
-start counts, so that a Job that is scaled up keeps its pods while capacity for more pods is missing.
+The action follows KAI-Scheduler's action, with two differences. Failed members count as present, because the job's
+owner decides about failures. Finished members protect the others (KAI-Scheduler's issue 1968). The gang's minimum at
+its start counts, so that a Job that is scaled up keeps its pods while capacity for more pods is missing.
 
 Members with a node in a placement count as present, even in a placement of this cycle. An evicted gang gets no nodes in
 the same cycle. A gang that must wait because of an avoided node (`actions.avoidance`) is not evicted.

@@ -45,8 +45,8 @@ class ClaimNeeds:
     problems: tuple[Reason, ...] = ()
     """Problems that rule out every node."""
     of_group: tuple[str, ...] = ()
-    """Claims of the pod's native PodGroup, if Muster's kube-scheduler places the pod. That kube-scheduler gives them to
-    no pod unless its feature gates for groups are enabled."""
+    """Claims of the pod's native PodGroup, if Muster's kube-scheduler places the pod. That kube-scheduler gives such
+    claims to no pod unless its feature gates for groups are enabled."""
     unseen: tuple[str, ...] = ()
     """Descriptions of demands that are not counted; kube-scheduler decides about them."""
     shown: tuple[tuple[str, int], ...] = field(default=(), compare=False)

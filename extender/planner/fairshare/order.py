@@ -1,7 +1,7 @@
 """Order of queues, each with its best gang, as a sort key by KAI-Scheduler's eight rules (queue_order.go).
 
 Rule 1 puts queues within their fair share first; rule 2 puts queues first that stay within what they deserve. By rule
-3, the higher priority comes first. Rule 4 puts queues last that use a resource of which they have no share. Rules 5 to
+3, the higher priority comes first. Rule 4 puts queues last that use a resource without having a share of it. Rules 5 to
 8 compare the dominant share with the gang, the dominant share without the gang, the share, and the age.
 """
 

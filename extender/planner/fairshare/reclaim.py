@@ -1,6 +1,6 @@
 """Rules for reclaiming resources from other queues.
 
-They are KAI-Scheduler's rules (reclaimable/), plus a comparison that prevents endless cycles.
+The rules are KAI-Scheduler's (reclaimable/), plus a comparison that prevents endless cycles.
 
 A reclaim is checked for each chunk (pods that are evicted together), by the losing queue's allocation *before* the
 eviction of the chunk. Evicting a whole gang may therefore take the queue below its share. Afterwards the queues are

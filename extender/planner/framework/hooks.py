@@ -86,13 +86,13 @@ class Subsets(Protocol):
 
 
 class QueueLimit(Protocol):
-    """The queue that refuses the additional amounts; None if no queue does."""
+    """The queue that refuses the additional requests; None if no queue does."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> QueueRefusal | None: ...
 
 
 class MayReclaim(Protocol):
-    """True if the gang's queue may reclaim these amounts from other queues; None counts as False."""
+    """True if the gang's queue may reclaim these resources from other queues; None counts as False."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> bool | None: ...
 
@@ -236,11 +236,11 @@ class Hooks:
         rules.total, "how well the GPUs of a node suit a pod that shares GPUs (dynamic-resources.md)")
 
     is_job_over_queue_capacity: Hook[QueueLimit] = _hook(
-        rules.first_registered, "whether these additional amounts of a gang exceed a limit of its queue or an ancestor")
+        rules.first_registered, "whether these additional requests exceed a limit of the queue or an ancestor")
     is_non_preemptible_job_over_queue_quota: Hook[QueueLimit] = _hook(
         rules.first_registered, "the same for gangs that must not be evicted, after `is_job_over_queue_capacity`")
     can_reclaim_resources: Hook[MayReclaim] = _hook(
-        rules.first_registered, "whether a gang's queue may reclaim these amounts from other queues")
+        rules.first_registered, "whether a gang's queue may reclaim these resources from other queues")
     reclaim_standing: Hook[StandingForReclaim] = _hook(
         rules.first_registered, "which queues use more than their share, if nothing could be reclaimed for a gang")
     holds_over_quota: Hook[HoldsOverQuota] = _hook(
@@ -256,9 +256,9 @@ class Hooks:
     preempt_scenario_validator: Hook[ScenarioValidator] = _hook(
         rules.all_agree, "whether these victims may be evicted for a gang of higher priority")
     get_queue_allocated_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "the usage of a queue")
-    get_queue_deserved_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "the deserved amounts of a queue")
+    get_queue_deserved_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue deserves")
     get_queue_fair_share: Hook[QueueAmounts] = _hook(rules.first_registered, "the fair share of a queue")
-    queue_standings: Hook[QueueSharesByName] = _hook(rules.merge, "the amounts in the status of queues")
+    queue_standings: Hook[QueueSharesByName] = _hook(rules.merge, "the resources in the status of queues")
 
     job_enqueueable: Hook[Vote] = _hook(rules.first_opinion, "whether a gang is admitted")
     job_enqueued: Hook[OnGang] = _hook(rules.call_all, "notification: the gang was admitted")
@@ -270,7 +270,7 @@ class Hooks:
     unevicted: Hook[OnEviction] = _hook(rules.call_all, "notification: an eviction is rolled back")
 
     closest_domain: Hook[ClosestTo] = _hook(
-        rules.first_registered, "the domain that comes closest to fitting these slots (pod set → ranks) of a gang")
+        rules.first_registered, "the domain that comes closest to fitting these slots (ranks by pod set) of a gang")
     topologies: Hook[Trees] = _hook(rules.merge, "the topologies of the cluster")
     reservation_rules: Hook[Reserving] = _hook(
         rules.first_registered, "rules for reservations for the first waiting gang of a queue")

@@ -1,7 +1,7 @@
 """Refusals of nodes by kube-scheduler's rules; docs/predicates.md lists the rules.
 
 The session counts resources. Refusals by the node alone (cordon, taints, selectors, node affinity) and by volumes
-(VolumeBinding, VolumeZone) are cached per pod class. They are computed again only for changed nodes.
+(VolumeBinding, VolumeZone) are cached per pod class. These refusals are computed again only for changed nodes.
 `planner.plugins.interpodaffinity` has the refusals because of other pods. An unbound claim whose storage class waits
 for the first consumer refuses no node, because its volume is created on the pod's node.
 """

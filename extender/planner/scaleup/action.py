@@ -2,7 +2,7 @@
 
 Gangs that wait for anything else (their queue, their pods, other gates) are skipped, because nodes would not help. A
 gang that an autoscaler cannot help is skipped too, and so is, for a while, a gang whose last request failed. A gang
-whose victims will be evicted does not ask for nodes, because it would get capacity twice. Its conditions and its
+whose victims will be evicted does not ask for nodes, because it would get capacity twice. The gang's conditions and
 request are withdrawn, unless the request already has nodes. If such nodes arrive before the victims' notice ends, the
 gang uses them and no victim is evicted (`elsewhere`).
 """

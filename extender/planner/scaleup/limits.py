@@ -1,7 +1,8 @@
 """Reasons not to ask for nodes: full queues, existing nodes that an autoscaler would find, and failed attempts.
 
 cluster-autoscaler first packs pending pods into the free capacity, one by one and by kube-scheduler's own rules,
-without gangs, topology or avoided nodes. It adds no node for pods that fit in this way, so their gang does not ask.
+without gangs, topology or avoided nodes. cluster-autoscaler adds no node for pods that fit in this way, so their gang
+does not ask.
 
 No autoscaler responds to the conditions of pods. New nodes that hold only a part of a gang cost money while its pods
 ask for more, and other gangs of its queue wait. Therefore a gang pauses after a request without success, longer each

@@ -14,7 +14,7 @@ MOST_FAILED = 10_000
 """Maximum number of gangs whose failures are remembered; gangs with the latest failures are kept."""
 
 
-class Failures:
+class FailedMembers:
     """The newest failed member per gang and node, which counts even if its pod is gone in the next cycle."""
 
     def __init__(self, most: int = MOST_FAILED) -> None:

@@ -34,7 +34,7 @@ Reclass = Callable[[PodClass, Labels], tuple[PodClass, int]]
 
 
 @dataclass(slots=True, eq=False)
-class _Round:
+class _ComparisonRound:
     steps: Iterator[int]
     queries: tuple[Query, ...] = ()
 
@@ -61,7 +61,7 @@ class Comparisons:
         """Maps the namespace of the querying pods to the queries of its next round, while a round is running."""
         self._open: set[Mark] = set()
         """Marks of the queries in all rounds."""
-        self._rounds: OrderedDict[tuple[str, str], _Round] = OrderedDict()
+        self._rounds: OrderedDict[tuple[str, str], _ComparisonRound] = OrderedDict()
         """Rounds in the order in which they continue."""
         self._unequipped: dict[str, dict[str, None]] = {}
         """Maps a namespace to the UIDs of pods whose claims have changed."""
@@ -96,7 +96,7 @@ class Comparisons:
 
     def relabelled(self, namespace: str) -> None:
         """Compare the pods of a namespace whose labels have changed with all queries."""
-        self._begin(("labels", namespace), _Round(self._steps(namespace, self._matched_again(namespace))))
+        self._begin(("labels", namespace), _ComparisonRound(self._steps(namespace, self._matched_again(namespace))))
 
     def equip(self, uids: Iterable[str]) -> None:
         """Update the classes of these pods, whose device claims have changed."""
@@ -104,7 +104,7 @@ class Comparisons:
             namespace = self.pods.records[uid].namespace
             self._unequipped.setdefault(namespace, {})[uid] = None
             if ("claims", namespace) not in self._rounds:
-                self._begin(("claims", namespace), _Round(self._equip_steps(namespace)))
+                self._begin(("claims", namespace), _ComparisonRound(self._equip_steps(namespace)))
 
     def work(self, most: int | None = None) -> None:
         """Continue for about `most` checks; with None, until all comparisons are done."""
@@ -135,9 +135,9 @@ class Comparisons:
                 self._ask(owner, queries)
 
     def _ask(self, owner: str, queries: list[Query]) -> None:
-        self._begin(("queries", owner), _Round(self._steps_of(queries), tuple(queries)))
+        self._begin(("queries", owner), _ComparisonRound(self._steps_of(queries), tuple(queries)))
 
-    def _begin(self, key: tuple[str, str], begun: _Round) -> None:
+    def _begin(self, key: tuple[str, str], begun: _ComparisonRound) -> None:
         self._rounds.pop(key, None)
         self._rounds[key] = begun
 

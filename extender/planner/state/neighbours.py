@@ -1,7 +1,8 @@
 """Demands of a pod on the pods around it, as queries: (anti-)affinity and topology spread.
 
 The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
-the API server adds to the selectors of a new pod. This module also adds them for templates, which lack them.
+the API server adds to the selectors of a new pod. This module also adds these conditions for templates, which lack
+them.
 """
 
 from collections.abc import Callable, Iterable

@@ -13,7 +13,7 @@ from operator import attrgetter
 from extender.planner.ledger import Ledger
 from extender.planner.state.access import Access
 from extender.planner.state.answers import Answers
-from extender.planner.state.avoided import Failures
+from extender.planner.state.avoided import FailedMembers
 from extender.planner.state.claimants import Claimants
 from extender.planner.state.comparisons import Comparisons
 from extender.planner.state.devicetable import DeviceTable
@@ -84,7 +84,7 @@ class Views(Tables):
         """Maps a UID, as in a PodGroup's owner reference, to the Volcano Job."""
         self._placed_slots = PlacedSlots(self.ledger)
         self._spares = SpareEntries(self.ledger, self.classes)
-        self.failures = Failures()
+        self.failures = FailedMembers()
         self._unfollowed: set[str] = set()
         """Keys of gangs with failed or lost pods, whose placed slots are updated when the next view is built."""
         self.answers = Answers()

@@ -6,5 +6,5 @@ build. `requests` reads a gang's topology requests, and `parts` builds a tree of
 domains and chooses a domain.
 
 The package uses no I/O and no clock, and never changes a finished tree. The package imports the plain types of
-`planner.state` and `muster`. It must not import the framework, actions or plugins. Start reading at `tree`.
+`planner.state` and `muster`. The package must not import the framework, actions or plugins. Start reading at `tree`.
 """

@@ -133,8 +133,8 @@ class Filling:
     wanted: WantedPods
     profile: Profile
     scores: NDArray[np.float64] | None
-    """Scores of nodes: in an innermost domain, nodes with higher scores are filled first. With None, the smallest node
-    that holds the rest is filled last."""
+    """Scores of nodes: in an innermost domain, nodes with higher scores are filled first. Without scores, the smallest
+    node that holds the remaining pods is filled last."""
     ties: Sequence[Tie] = ()
     """Tie-breakers: among domains that hold equally many pods, the smallest sum comes first."""
 

@@ -7,8 +7,8 @@
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
 A unit is a partition of a task, or a slice: its ranks are placed together or not at all when a gang starts, grows or is
-repaired. Half of a slice is useless in a domain that cannot hold the rest of the slice. Its pods hold capacity without
-running, and the other half fits nowhere else.
+repaired. Half of a slice is useless in a domain that cannot hold the rest of the slice. The pods of this half hold
+capacity without running, and the other half fits nowhere else.
 """
 
 from collections import defaultdict

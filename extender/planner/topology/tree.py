@@ -3,9 +3,9 @@
 Domains are nested: nodes that share a domain of one level also share a domain of each level above. A node without a
 domain in a level has -1 in that level and all levels below; gangs without a topology request may still use it.
 
-HyperNode trees need not be balanced. Their levels are the tiers in use, the highest first. At the level of tier t, a
-node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets highestTierAllowed.
-Therefore one HyperNode may be a domain of several levels, and the levels are still nested.
+HyperNode trees need not be balanced. The levels of such trees are the tiers in use, the highest first. At the level of
+tier t, a node's domain is its topmost HyperNode ancestor whose tier is at most t, as Volcano interprets
+highestTierAllowed. Therefore one HyperNode may be a domain of several levels, and the levels are still nested.
 """
 
 from dataclasses import dataclass, field

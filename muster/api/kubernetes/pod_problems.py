@@ -123,7 +123,7 @@ def being_evicted(pod: Pod) -> bool:
 def refused(pod: Pod) -> bool:
     """Return True if the kubelet refused the pod before any container ran.
 
-    It would also refuse an immediate replacement.
+    The kubelet would also refuse an immediate replacement.
     """
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ran = any(status.state.terminated or status.restart_count for status in statuses)

@@ -44,7 +44,7 @@ class SubjectAccessReviewStatus(Wire):
 
 
 class SubjectAccessReview(Wire):
-    """The question, and the API server's answer. It is not stored."""
+    """The question, and the API server's answer. The review is not stored."""
 
     spec: SubjectAccessReviewSpec
     status: SubjectAccessReviewStatus = field(default_factory=SubjectAccessReviewStatus)
@@ -78,7 +78,7 @@ class TokenReviewStatus(Wire):
 
 
 class TokenReview(Wire):
-    """The question, and the API server's answer. It is not stored."""
+    """The question, and the API server's answer. The review is not stored."""
 
     spec: TokenReviewSpec
     status: TokenReviewStatus = field(default_factory=TokenReviewStatus)
@@ -94,7 +94,7 @@ class SelfSubjectReviewStatus(Wire):
 
 
 class SelfSubjectReview(Wire):
-    """A request for the sender's own identity, with the API server's answer. It is not stored."""
+    """A request for the sender's own identity, with the API server's answer. The review is not stored."""
 
     status: SelfSubjectReviewStatus = field(default_factory=SelfSubjectReviewStatus)
 

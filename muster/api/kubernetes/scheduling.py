@@ -1,7 +1,7 @@
 """Kubernetes' own gangs: PodGroup and Workload of scheduling.k8s.io/v1beta1, and the fields that refer to them.
 
-They are served since Kubernetes 1.37 behind the feature gate GenericWorkload; groups of groups only as v1alpha3, behind
-CompositePodGroup. The types are reduced to the fields that have an effect.
+These kinds are served since Kubernetes 1.37 behind the feature gate GenericWorkload; groups of groups only as v1alpha3,
+behind CompositePodGroup. The types are reduced to the fields that have an effect.
 """
 
 from typing import Any

@@ -1,9 +1,10 @@
 """The planner's configuration, which the leading extender publishes and commands read.
 
-It contains the scheduler configuration, the timing, the rules for suspect nodes, and the memory that the process keeps
-between cycles (extender.planner.memory).
+The configuration contains the scheduler configuration, the timing, the rules for suspect nodes, and the memory that the
+process keeps between cycles (extender.planner.memory).
 
-It is a ConfigMap, not part of a Queue or Lease, so that only users who may read the chart's configuration can read it.
+The configuration is a ConfigMap, not part of a Queue or Lease, so that only users who may read the chart's
+configuration can read it.
 """
 
 import hashlib
@@ -43,7 +44,7 @@ class PublishedConfig(Object):
 
     @property
     def text(self) -> str | None:
-        """The active file, empty for the defaults; None if no file has been published yet."""
+        """The active file, empty for the defaults; None before the first publication."""
         return (self.data or {}).get(_TEXT)
 
     @property

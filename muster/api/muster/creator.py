@@ -1,7 +1,7 @@
 """Creator of a workload, from its annotation (`names.CREATED_BY`), which admission writes.
 
-It can be trusted if the webhook, which writes the user of the request, and the policy muster-creators, which refuses
-other values, are installed. Otherwise users can write any value.
+The annotation can be trusted if the webhook, which writes the user of the request, and the policy muster-creators,
+which refuses other values, are installed. Otherwise users can write any value.
 """
 
 from collections.abc import Mapping

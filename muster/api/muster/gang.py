@@ -41,7 +41,7 @@ def named_gang(meta: ObjectMeta) -> str | None:
 def native_gang(name: str) -> str:
     """Return the name of the gang (and its Placement) of the native PodGroup with this name.
 
-    It differs from the name of a Volcano PodGroup's gang.
+    This name differs from the name of a Volcano PodGroup's gang.
     """
     gang = f"{_NATIVE}{name}"
     if len(gang) <= _MOST_NAME_CHARS:

@@ -28,8 +28,8 @@ from muster.api.volcano.scheduling import (
 )
 
 PHASE: Final = f"{names.DOMAIN}/Phase"
-"""Condition of a native PodGroup whose reason is the phase of the gang. Its message contains the pod counts, and the
-queue and node pool if they are not the default ones."""
+"""Condition of a native PodGroup whose reason is the phase of the gang. The condition's message contains the pod
+counts, and the queue and node pool if they are not the default ones."""
 _PREFIX: Final = f"{names.DOMAIN}/"
 _KINDS: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 _OURS: Final = frozenset({PHASE, *(f"{_PREFIX}{kind}" for kind in _KINDS)})

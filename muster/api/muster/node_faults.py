@@ -1,8 +1,8 @@
 """Node faults that other programs report, interpreted by a cluster's rules. Pure.
 
-Muster does not detect faults itself. It reads conditions and taints that node-problem-detector, NVSentinel, the node
-monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of each). A *suspect* node may keep its
-pods but gets no new ones; the kubelet of a node that is *not ready* does not respond.
+Muster does not detect faults itself. Muster reads conditions and taints that node-problem-detector, NVSentinel, the
+node monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of each). A *suspect* node may keep
+its pods but gets no new ones; the kubelet of a node that is *not ready* does not respond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

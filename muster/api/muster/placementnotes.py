@@ -45,7 +45,7 @@ _DECODER = msgspec.json.Decoder(PlacementContent)
 def noted(group: PodGroup) -> Placement | None:
     """Return the placement in the PodGroup's annotation; None if there is none, or it cannot be read.
 
-    Its kind, UID and version are those of the PodGroup, because changes are written to the PodGroup.
+    The placement's kind, UID and version are those of the PodGroup, because changes are written to the PodGroup.
     """
     text = group.metadata.annotations.get(names.PLACEMENT)
     if not text:

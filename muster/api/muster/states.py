@@ -56,7 +56,8 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     suspended: bool = False
     """True if the gang's owner wants no pods for now."""
     placement: PlacementPhase | Literal[""] = ""
-    """Phase of the Placement; empty without one. It is taken from the PodGroup if the user may not read Placements."""
+    """Phase of the Placement; empty without one. The phase is taken from the PodGroup if the user may not read
+    Placements."""
 
 
 def stopped(phase: Phase, job: ObjectMeta) -> State | None:

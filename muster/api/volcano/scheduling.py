@@ -55,8 +55,8 @@ class PodGroupSpec(Wire):
     priority_class_name: str = ""
     """PriorityClass; in a queue, gangs with a higher value come first."""
     min_resources: Quantities | None = None
-    """Minimum resources of the gang, which is admitted once they seem available. They count against the capability,
-    including the part that a running gang does not use.
+    """Minimum resources of the gang, which is admitted once they seem available. These resources count against the
+    capability, including the part that a running gang does not use.
     """
     network_topology: NetworkTopology | None = None
     """Required proximity of all pods."""

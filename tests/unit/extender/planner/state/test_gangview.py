@@ -8,7 +8,7 @@ from builders import pod as a_pod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.state.avoided import Failures, avoided_nodes, entries_of
+from extender.planner.state.avoided import FailedMembers, avoided_nodes, entries_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord, record_of
@@ -178,7 +178,7 @@ def test_nodes_that_each_gang_leaves_out() -> None:
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=12))
 def test_failures_are_remembered_for_some_gangs_with_the_newest_member(steps: list[tuple[int, int, bool]]) -> None:
     """Until they have been counted; beyond the bound those of the gang that failed first are forgotten."""
-    known, expected = Failures(most=2), dict[str, dict[str, PodRecord]]()
+    known, expected = FailedMembers(most=2), dict[str, dict[str, PodRecord]]()
     for gang, node, counted in steps:
         key = f"ns/g{gang}"
         if counted:
