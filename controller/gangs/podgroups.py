@@ -282,7 +282,26 @@ class PodGroups(KeyController):
         """
         kind = row_of(meta.controller)
         owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
+        if owner and (above := owner.metadata.controller) and above.kind == PODS.kind:
+            return self._of_leader(owner)
         return inherited(owner, self._owner(owner.metadata)) if owner else None
+
+    def _of_leader(self, owner: Object) -> Object:
+        """Return the StatefulSet of a LeaderWorkerSet's workers, whose controller is the leader's pod, as the set's.
+
+        It gets the set's queue. A leader that no workload controls changes nothing.
+        """
+        leader = controller_of(self._client, owner.metadata, PODS)
+        above = self._owner(leader.metadata) if leader else None
+        if above is None or above.metadata.controller is None:
+            return owner
+        moved = {key: value for key, value in above.metadata.annotations.items() if key == names.MOVED_TO}
+        metadata = structs.replace(
+            owner.metadata,
+            owner_references=above.metadata.owner_references,
+            annotations={**moved, **owner.metadata.annotations},
+        )
+        return structs.replace(owner, metadata=metadata)
 
 
 def _is_of_plain_pods(group: ObjectMeta) -> bool:

@@ -16,6 +16,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod, PodStatus
 from muster.api.kubernetes.meta import OwnerReference
+from muster.api.muster.gang import workload_above
 from muster.api.volcano.scheduling import POD_GROUPS, WORLD_ENDED, PodGroupStatus
 from muster.kube.errors import Forbidden, Invalid
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME
@@ -239,6 +240,20 @@ def test_one_gang_over_the_parts_of_a_world(world: World, kind: str) -> None:
     world.api.merge_patch(resource, "train", status, "n")
     world.pod_groups.process(f"n/{name}")
     assert [each.status.phase for each in world.api.all(POD_GROUPS)] == (["Completed"] if kind == "JobSet" else [])
+
+
+def test_workers_of_a_leader_have_the_queue_of_their_set(world: World) -> None:
+    """Without a framework their StatefulSet is a gang of its own; its controller is the leader's pod."""
+    moved = {"annotations": {"muster.dev/moved-to": "other"}}
+    above = world.owner(LEADER_WORKER_SET.resource, metadata=moved)
+    leader = world.owner(PODS, world.owner(STATEFUL_SETS, above), metadata={"name": "train-0"}, spec={})
+    workers = world.owner(STATEFUL_SETS, leader, metadata={"name": "train-0"}, spec={})
+    world.pod(workers, "muster")
+    world.pod_groups.process(f"n/podgroup-{workers.uid}")
+    [group] = world.api.all(POD_GROUPS)
+    noted = workload_above(group.metadata)
+    assert noted is not None
+    assert (noted.kind, noted.uid, group.spec.queue) == ("LeaderWorkerSet", above.uid, "other")
 
 
 def test_a_gang_of_an_earlier_jobset(world: World) -> None:

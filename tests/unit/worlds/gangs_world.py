@@ -45,11 +45,11 @@ class World:
         self.pod_groups, self.rendezvous = PodGroups(kit, caches), Rendezvous(kit, caches)
 
     def owner(self, resource: Resource[Any], above: OwnerReference | None = None, **content: Any) -> OwnerReference:
-        """Creates owner `train` of this kind; a reference to it."""
+        """Creates owner `train`, or one of another name, of this kind; a reference to it."""
         references = [msgspec.to_builtins(above)] if above else []
         metadata = {"name": "train", "ownerReferences": references, **content.pop("metadata", {})}
         made = self.api.add(resource, {"metadata": metadata, **content})
-        reference = manifests.owner("train", resource.kind, resource.api_version, made.metadata.uid)
+        reference = manifests.owner(made.metadata.name, resource.kind, resource.api_version, made.metadata.uid)
         return msgspec.convert(reference, OwnerReference)
 
     def pod(
