@@ -97,7 +97,7 @@ class Live:
     def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - result of an `on_*` method
         """Wake the waiting calls after a change and, if the change is relevant to planning, the planner.
 
-        Runs on the loop.
+        Call this on the loop.
         """
         if self._waiting:
             for changed in self._waiting:
@@ -220,7 +220,7 @@ class LiveCluster(Live):
     def start(self) -> None:
         """Start the reflectors; the one for pods starts last, because the pool's nodes and gangs select its pods.
 
-        Runs on the loop.
+        Call this on the loop.
         """
         self.run_here()
         for resource, reflector in self._reflectors.items():

@@ -33,7 +33,7 @@ OnNodeChange = Callable[[Node | None, Node | None], None]
 class PoolFeed:
     """Selector of pods and Jobs to keep, which holds back a node until its pods are listed.
 
-    Runs on the client's event loop.
+    The object is used on the client's event loop.
     """
 
     def __init__(

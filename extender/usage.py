@@ -67,7 +67,7 @@ class UsageFeed:
         return self._reflector.synced or self._monotonic_s() - self._began_s > WAIT_S
 
     def start(self) -> None:
-        """Start to watch the ConfigMap. Runs on the loop."""
+        """Start to watch the ConfigMap. Call this on the loop."""
         self._reflector.start()
 
     def stop(self) -> None:

@@ -34,14 +34,14 @@ Key = tuple[str, str]
 
 
 class ForecastCluster(NamedTuple):
-    """The part of the cluster that the simulation uses."""
+    """Part of the cluster that the simulation uses."""
 
     objects: RowSources
     nodes: Sequence[Node]
 
 
 def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: float) -> list[GangRow]:
-    """Part of the cluster that the simulation uses."""
+    """Return the waiting gangs, each with the interval of its expected start, if known."""
     waiting = [row for row in rows if row.state in WAITING]
     asked = [row for row in waiting if not row.expected_start]
     played = starts(scene_of(cluster, waiting, now)) if cluster and asked else {}

@@ -23,7 +23,7 @@ _ENDS = ("Completed", "Failed")
 
 
 class Interval(NamedTuple):
-    """Two times in seconds; the second is infinite if it is unknown."""
+    """Two times in seconds; the second is infinite if unknown."""
 
     early_s: float
     late_s: float

@@ -3,7 +3,8 @@
 A gang with a declared run time ends after it. For other gangs, each simulation draws one of the queue's past run times
 that is longer than the gang has run so far. Without past run times, the gang never ends. Whenever a gang ends, the
 waiting gangs are processed in order: gangs that fit use their capacity, and the others hold the capacity that is free
-for them. Two times in seconds; the second is infinite if unknown.
+for them. Queue shares, topology and affinity are not simulated, so the start of a gang that fits but still waits is
+unknown.
 """
 
 from bisect import bisect_right

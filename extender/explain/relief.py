@@ -117,7 +117,10 @@ def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool
 
 
 def _owner(meta: ObjectMeta) -> str:
-    """Return the owner of a pod. For a ReplicaSet it is the Deployment, whose name the ReplicaSet extends by a hash."""
+    """Return the owner of a pod.
+
+    The owner of a ReplicaSet's pod is the Deployment, whose name the ReplicaSet extends by a hash.
+    """
     owner, suffix = meta.controller, f"-{meta.labels.get('pod-template-hash', '')}"
     if owner and owner.kind == REPLICA_SETS.kind and suffix != "-" and owner.name.endswith(suffix):
         return f"{DEPLOYMENTS.kind} {meta.namespace}/{owner.name.removesuffix(suffix)}"

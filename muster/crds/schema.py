@@ -1,8 +1,9 @@
 """Conversion of msgspec's JSON schema into the structural schema of a CustomResourceDefinition.
 
-Defaults that equal the type's zero value are left out, so that objects stay as their authors wrote them. If the API
-server should set a zero value, the overlay of the type has this default. If the API server should set a zero, the
-overlay of the type has it.
+The schemas differ: there is no `$ref` and no `null` (an optional field is left out), every node has a type, and unknown
+fields are dropped unless the schema says otherwise. Defaults that equal the type's zero value are left out, so that
+objects stay as their authors wrote them. If the API server should set a zero value, the overlay of the type has this
+default.
 """
 
 import ast

@@ -28,7 +28,7 @@ _EVICT_S = 15.0
 
 
 class LoopClient(Reads):
-    """Typed access to one API server: the calls of `Reads`, and calls that write. Used on one event loop."""
+    """Typed access to one API server: the calls of `Reads`, and calls that write."""
 
     async def create(
         self,

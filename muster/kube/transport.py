@@ -138,7 +138,7 @@ class Transport:
     def close(self) -> None:
         """Close all connections soon; calls in progress fail with `Unreachable`, later ones open new connections.
 
-        Runs on the loop.
+        Call this on the loop.
         """
         keeper, self._keeper, self._session = self._keeper, None, None
         if keeper is not None:

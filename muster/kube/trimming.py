@@ -1,10 +1,11 @@
 """Trimming of long objects: parts that are slow to decode and that real objects do not need. Pure.
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
-selectors in one pod. In real objects these lists have some dozens of entries. Real objects have some dozens.
-Annotations have at most 256 KiB in total and are kept. The policy `muster-pods` limits the number of containers and
-resources, because a pod's requests depend on them. Commands, arguments and variables are not limited, but no code reads
-them from existing pods. Trimming would change the meaning of a PodGroup, so a PodGroup that is too long is not decoded.
+selectors in one pod. These are tens of thousands of small strings, which take tens of milliseconds on an event loop.
+Real objects have some dozens of such entries. Annotations have at most 256 KiB in total and are kept. The policy
+`muster-pods` limits the number of containers and resources, because a pod's requests depend on them. Commands,
+arguments and variables are not limited, but no code reads them from existing pods. Trimming would change the meaning of
+a PodGroup, so a PodGroup that is too long is not decoded.
 """
 
 from collections.abc import Iterator

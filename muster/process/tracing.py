@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 ENDPOINT_VARIABLE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""Name of the first span, from the submission of a gang until the gang runs."""
+"""OpenTelemetry's own environment variable for the receiver of traces."""
 ROOT: Final = "gang"
-"""The name of the first span: from the submission of a gang until it runs."""
+"""Name of the first span, from the submission of a gang until the gang runs."""
 _MISSING: Final = (
     "traces are enabled, but OpenTelemetry is not installed: `pip install 'muster[tracing]'`, "
     "or build the image with `make image LOCK=requirements-tracing.lock`"

@@ -98,9 +98,9 @@ def _shared(container: Container, spec: PodSpec, annotations: Mapping[str, str])
 
 
 def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tuple[bool, int | None]]:
-    """Yield, for each request that the container uses, whether it is for accelerators and its devices (None.
+    """Yield, for each request that the container uses, True if it is for accelerators, and its number of devices.
 
-    Unknown).
+    The number is None if it is unknown.
     """
     entries = {each.name: each for each in spec.resource_claims}
     for used in container.resources.claims:
@@ -113,7 +113,7 @@ def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tu
 
 
 def _devices(request: DeviceRequest) -> tuple[bool, int | None]:
-    """Yield, for each request that the container uses, True if it is for accelerators, and its devices (or None)."""
+    """Return True if a request is for accelerators, and its number of devices; alternatives may differ in both."""
     exact = [request.exactly] if request.exactly else request.first_available
     counts = {0 if each.admin_access else None if each.allocation_mode == ALL else max(1, each.count) for each in exact}
     of_accelerators = any(part in each.device_class_name.lower() for each in exact for part in _CLASSES)

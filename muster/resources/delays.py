@@ -1,4 +1,4 @@
-"""Return True if a request is for accelerators, and its number of devices; alternatives may differ in both. Pure."""
+"""Delays between attempts. Pure."""
 
 from typing import Final
 

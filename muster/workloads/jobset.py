@@ -1,4 +1,4 @@
-"""A JobSet as raw JSON, because its CRD may be newer and have fields that Muster does not know."""
+"""JobSets, whose pods belong to batch/v1 Jobs; each replicated job is a separate group."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -45,7 +45,7 @@ _TEMPLATES = ("spec", "replicatedJobs", "*", "template", "spec", "template")
 
 
 class RawJobSet(Object):
-    """Return the host names of a replicated job's pods in rank order: `jobs` Jobs with `pods` pods each."""
+    """A JobSet as raw JSON, because its CRD may be newer and have fields that Muster does not know."""
 
     spec: JSON = msgspec.field(default_factory=dict)
     status: JSON = msgspec.field(default_factory=dict)
@@ -55,13 +55,13 @@ _RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS
 
 
 def hosts(jobset: str, replicated_job: str, subdomain: str, *, jobs: int, pods: int) -> Endpoints:
-    """Adapter of a Job of a JobSet; the group is its replicated job, whose Jobs follow each other in rank order."""
+    """Return the host names of a replicated job's pods in rank order: `jobs` Jobs with `pods` pods each."""
     runs = tuple(NumberedNames(f"{jobset}-{replicated_job}-{job}-", f".{subdomain}", pods) for job in range(jobs))
     return runs[0] if len(runs) == 1 else Joined(runs)
 
 
 class JobSetAdapter(IndexedJobAdapter):
-    """Number of pods of the earlier Jobs."""
+    """Adapter of a Job of a JobSet; the group is its replicated job, whose Jobs follow each other in rank order."""
 
     def __init__(self, job: IndexedJob) -> None:
         super().__init__(job)
@@ -70,10 +70,10 @@ class JobSetAdapter(IndexedJobAdapter):
             self.owner = Owner(owner.api_version, owner.kind, owner.name, job.metadata.namespace, owner.uid)
         self._jobs = whole_number(labels.get(REPLICAS)) or 1
         self._before = (whole_number(labels.get(JOB_INDEX)) or 0) * super().size()
-        """Also refuse a Job without the JobSet controller's label for its position in the JobSet."""
+        """Number of pods of the earlier Jobs."""
 
     def errors(self) -> list[FieldError]:
-        """Also refuse a Job that the JobSet controller has not labelled with its place in the JobSet."""
+        """Also refuse a Job without the JobSet controller's label for its position in the JobSet."""
         result = super().errors()
         for key in (JOBSET_NAME, REPLICATED_JOB, REPLICAS, JOB_INDEX):
             text = self._job.metadata.labels.get(key)
@@ -132,16 +132,16 @@ def why_not_exclusive(level: str, why: str) -> str:
 
 
 def exclusive(annotations: Iterable[JSON]) -> str | None:
-    """Returns None if there is none, or if node labels enforce it.
+    """Return the level of an exclusive topology that JobSet's webhook enforces.
 
-    Yield errors for exclusive topologies of gangs whose Jobs have more than one pod.
+    Returns None if there is none, or if node labels enforce it.
     """
     given = {key: value for each in annotations for key, value in each.items()}
     return None if _BY_NODE_SELECTOR in given else given.get(EXCLUSIVE)
 
 
 def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
-    """Refuse exclusive topologies of gangs whose Jobs have more than one pod."""
+    """Yield errors for exclusive topologies of gangs whose Jobs have more than one pod."""
     result = []
     for place, why in together.items():
         given = {dotted(path): mapping(found.get("annotations")) for path, found in _metadata(jobset, place)}

@@ -5,7 +5,7 @@ queue's limits. Then a search places the gang on a statement, which is committed
 `actions.growth` adds pods above the minimum. A waiting gang blocks no capacity except the nodes that are reserved for
 it. Independent pods are placed as gangs of one.
 
-A placed gang is not moved or undone for a later one. Within a cycle, placements only reduce the free capacity. After a
+This action does not undo placements for later gangs. Within a cycle, placements only reduce the free capacity. After a
 gang has failed, gangs of the same shape are therefore skipped, in this cycle and in later ones until a change concerns
 them (`actions.failures`).
 

@@ -62,7 +62,7 @@ class GangPredicate(Protocol):
 
 
 class OnNodes(Protocol):
-    """No result; `columns` are the nodes that can take the pod, int64 of shape (nodes that fit,)."""
+    """Notification; `columns` are the nodes that can take the pod, int64 of shape (nodes that fit,)."""
 
     def __call__(self, cls: PodClass, columns: Amounts, /) -> object: ...
 
@@ -146,13 +146,13 @@ class OnGang(Protocol):
 
 
 class OnOperation(Protocol):
-    """No result; also called for allocations that are rolled back later."""
+    """Notification, also for allocations that are rolled back later."""
 
     def __call__(self, operation: Operation, /) -> object: ...
 
 
 class OnEviction(Protocol):
-    """No result; also called for tentative evictions."""
+    """Notification, also for tentative evictions."""
 
     def __call__(self, eviction: Eviction, /) -> object: ...
 

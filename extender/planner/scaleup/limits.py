@@ -93,11 +93,11 @@ class GangAttempts:
     failures: int = 0
     """Number of attempts that ended before the gang could start."""
     rests_until: float = 0.0
-    """Time until which the gang does not ask again."""
+    """Time before which the gang does not ask again."""
 
 
 class ScaleUpAttempts:
-    """Time before which the gang does not ask again."""
+    """Attempts of gangs with a current or failed request, by UID; times are seconds since the epoch."""
 
     def __init__(self) -> None:
         self._tried: dict[str, GangAttempts] = {}

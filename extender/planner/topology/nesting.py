@@ -1,4 +1,4 @@
-"""Builder of the tree of HyperNodes from their direct members; also finds problems.
+"""Builder of the tree of HyperNodes from their direct members, which also reports problems.
 
 As in Volcano, a HyperNode has at most one parent, which has a higher tier. If several HyperNodes name it as a member,
 it has no parent, but is still a domain. A node in two HyperNodes of one tier is in no domain of this tier or a lower

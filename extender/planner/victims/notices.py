@@ -25,9 +25,9 @@ LATE_S = 60.0
 
 
 def expected_to_go(session: Session, pod: PodRecord) -> bool:
-    """The grace period counts up to `Timing.longest_grace_s`, plus `LATE_S`.
+    """Return True if a pod that is being deleted will probably end soon, or if it is not being deleted yet.
 
-    Its grace period counts up to `Timing.longest_grace_s`, plus `LATE_S`.
+    The grace period counts up to `Timing.longest_grace_s`, plus `LATE_S`.
     """
     if not pod.gone_by:
         return True

@@ -38,7 +38,7 @@ class PodSpecPatch(Wire):
     image_pull_secrets: Annotated[list[meta.LocalReference], Meta(max_length=64)] = field(default_factory=list)
     """Secrets to pull images with."""
     security_context: meta.PodSecurityContext | None = None
-    """Seconds that a pod has to end."""
+    """Replaces fields of the pod's securityContext."""
     termination_grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
     """Seconds that a pod may take to end."""
     node_selector: dict[str, str] = field(default_factory=dict)

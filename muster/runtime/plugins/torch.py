@@ -292,7 +292,7 @@ def _arguments(info: Info) -> list[str]:
 
 
 def _overrides(info: Info, pod_set: PodSet) -> list[str]:
-    """Return the paths of model and output, which the runtime's own command fixes."""
+    """Return the paths of model and output, which the runtime's own command sets."""
     jobs = info.runtime.spec.template.spec.replicated_jobs if info.runtime else []
     templates = [pod_template({"template": job.template}) for job in jobs if job.name == pod_set.name]
     containers = [each for template in templates for each in (template.get("spec") or {}).get("containers") or []]
