@@ -73,8 +73,6 @@ class Entries:
         """Maps a run to the key of the holding of its spare slots."""
         self.why: dict[str, str] = {}
         """Maps the UID of a pod that is about to be evicted to a sentence with the reason."""
-        self.displacers: dict[str, str] = {}
-        """Maps the namespace and name of a victim's PodGroup to namespace, kind and name of the displacing workload."""
         self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
         """Maps a gang to the number of its open runs and holdings."""

@@ -35,8 +35,7 @@ def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
     if placement is not None:
         _record_placement(entries, run, placement, moment)
     for news in groups.news(run.seen, new, moment):
-        by = entries.displacers.pop(run.seen.group, "") if news.what is What.EVICTED else news.subject
-        entries.happens(run, news._replace(subject=by))
+        entries.happens(run, news)
     _state(entries, gang, run, new, moment)
     entries.touch(gang, run)
 
@@ -77,7 +76,6 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
         return
     spares.settle(entries, uid, moment.time_of(stamp))
     entries.remember(uid)
-    entries.displacers.pop(run.seen.group, None)
     if entries.run_of.get(run.seen.group) == uid:
         del entries.run_of[run.seen.group]
     gang = entries.gangs[run.gang]
@@ -167,9 +165,12 @@ def placement(entries: Entries, new: Placement, moment: ObservationTime) -> None
 
 def _record_placement(entries: Entries, run: GangRun, placement: Placement, moment: ObservationTime) -> None:
     gang = entries.gangs[run.gang]
-    for victim in map(placement.gang_key, placement.spec.victims):
-        if victim != run.seen.group:
-            entries.displacers[victim] = clean(f"{gang.namespace}/{gang.kind} {gang.name}", NAME_CHARS)
+    for key in dict.fromkeys(map(placement.gang_key, placement.spec.victims)):
+        victim = entries.runs.get(entries.run_of.get(key, ""))
+        if victim is not None and victim is not run:
+            by = f"{gang.namespace}/{gang.kind} {gang.name}"
+            entries.happens(victim, groups.NewGangEvent(What.MAKES_ROOM, moment.at, victim.seen.epoch, subject=by))
+            entries.touch(entries.gangs[victim.gang], victim)
     for news in groups.placed(run.seen, placement, moment):
         entries.happens(run, news)
         if news.what is What.STARTED:

@@ -65,6 +65,8 @@ class What(StrEnum):
     PLANNED = "planned"
     STARTED = "started"
     ABANDONED = "abandoned"
+    MAKES_ROOM = "makes room"
+    """Its members are to be evicted for another gang."""
     EVICTED = "evicted"
     EVICTED_MEMBER = "member evicted"
     FAILED_MEMBER = "member failed"

@@ -18,7 +18,6 @@ from muster.resources.gpus import is_gpu
 from muster.resources.vector import unit
 
 _NODES = msgspec.json.Decoder(tuple[str, ...])
-_OF_OTHERS = "a job of another namespace"
 _MOST = 10_000
 """Maximum number of gangs or events in a result."""
 _MEMBER = (HOLDINGS.c.gang, HOLDINGS.c.node, HOLDINGS.c.amounts, HOLDINGS.c.bound, HOLDINGS.c.ended)
@@ -189,7 +188,7 @@ def events_of_gang(
                 at=row.at / MS,
                 epoch=row.epoch,
                 what=row.what,
-                text=row.text + (_displaced_by(scope, namespace, row) if row.what == What.EVICTED else ""),
+                text=_for_whom(scope, row) if row.what == What.MAKES_ROOM else row.text,
                 nodes=_NODES.decode(row.nodes),
                 gang=row.gang,
             )
@@ -204,12 +203,10 @@ def _same_end(one: GangEvent, later: GangEvent) -> bool:
     return one.gang == later.gang and one.what == later.what == What.ENDED
 
 
-def _displaced_by(scope: Scope, namespace: str, row: Any) -> str:
-    """Return the workload of another namespace for which a gang was evicted, if the caller may see it."""
+def _for_whom(scope: Scope, row: Any) -> str:
+    """Return the workload for which a gang makes room, if the caller may see it."""
     where, _, who = row.subject.partition("/")
-    if where in {"", namespace}:  # the reason has its name
-        return ""
-    return f"; it made room for {f'{who} in namespace {where}' if scope.has(where, row.at) else _OF_OTHERS}"
+    return f"for {who} in namespace {where}" if scope.has(where, row.at) else "for a job of another namespace"
 
 
 def gaps(store: HistoryStore, since: float | None = None) -> list[Outage]:

@@ -303,7 +303,7 @@ def test_what_users_and_others_do_to_a_job_is_told(recorded: Plane, wait_for: Wa
     displaces = job("displaces", "urgent", replicas=len(client.list(NODES)))
     displaces["spec"]["priorityClassName"] = "urgent"
     client.create(JOBS, displaces, "urgent")
-    tells("; it made room for Job displaces in namespace urgent")
+    tells("makes room: for Job displaces in namespace urgent")
     client.delete(JOBS, "displaces", "urgent")
     tells("started", 2)
     muster(recorded, "move", "job.batch/plain", "--queue", "moved-to")

@@ -124,7 +124,9 @@ def test_a_displacing_job_is_named_to_those_who_may_see_it(scope: Scope, who: st
     w.look("podgroups", BOB.group, 10.0, group(whose=BOB), BOB)
     w.look("placements", "b-placement", 11.0, asks, BOB)
     w.look("podgroups", EVE.group, 12.0, group("Pending", waits("Evicted", "preempted by a gang", 12)))
-    assert story(w, scope)[-1] == ("evicted", f"preempted by a gang; it made room for {who}")
+    asks["status"]["message"] = "seen again"
+    w.look("placements", "b-placement", 13.0, asks, BOB)
+    assert story(w, scope)[1:] == [("makes room", f"for {who}"), ("evicted", "preempted by a gang")]
 
 
 def test_waiting_after_an_eviction_is_not_running() -> None:
