@@ -85,7 +85,7 @@ class LedgerEntry(Struct, frozen=True, gc=False):
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks under which the entry is counted on its node."""
+        """Marks (ids of queries and host ports) under which the entry is counted on its node."""
         return self.cls.counted_under(leaving=self.kind is EntryKind.LEAVING)
 
 

@@ -73,7 +73,7 @@ class ObjectStore(Generic[T]):
         return self._pack(obj)
 
     def add_object(self, obj: T, packed: Any = None, old: T | None = None) -> None:
-        """Add or replace an object. Only for the store's single writer, the reflector.
+        """Add or replace an object. The method is only for the store's single writer, the reflector.
 
         Callers may pass `packed`, the stored form, and `old`, the result of `get`, because for a long object each takes
         milliseconds. If an index raises, nothing changes.
@@ -92,7 +92,7 @@ class ObjectStore(Generic[T]):
                     self._indexes[name].setdefault(value, {})[key] = packed
 
     def discard(self, key: str) -> T | None:
-        """Remove an object and return it. Only for the store's single writer, the reflector."""
+        """Remove an object and return it. The method is only for the store's single writer, the reflector."""
         old = self.get(key)
         if old is not None:
             with self._lock:

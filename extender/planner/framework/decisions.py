@@ -205,7 +205,7 @@ class SendNotice(Decision):
     queue: str
     """The queue that gets the capacity."""
     reason: Reason
-    """For the owner of the pod."""
+    """Reason of the notice, for the owner of the pod."""
     pods: int = 1
     """Number of the gang's pods that will be evicted, including this one."""
 

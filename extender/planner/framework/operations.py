@@ -35,7 +35,7 @@ class Operation:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks under which each member is counted."""
+        """Marks (ids of queries and host ports) under which each member is counted."""
         return self.cls.marks
 
 
@@ -71,7 +71,7 @@ class Eviction:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks under which each pod is counted: fewer for pods that are being deleted, none for spare slots."""
+        """Marks (ids) under which each pod is counted: fewer for pods being deleted, none for spare slots."""
         return self.cls.counted_under(leaving=self.pods[0].terminating) if self.pods else ()
 
 

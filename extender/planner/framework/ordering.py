@@ -4,8 +4,8 @@ A plugin that returns a key (`Keyed`) is called once per gang, not once per comp
 keys. The first keys that differ decide.
 
 `turns` is a tree of heaps along the tree of queues. A placed gang changes the rank of its queue and of the queues
-above. Only these are sorted again, in O(log queues) per gang. A queue is compared by its best gang. The algorithm
-follows KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
+above. Only these queues are sorted again, in O(log queues) per gang. A queue is compared by its best gang. The
+algorithm follows KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
 """
 
 import heapq

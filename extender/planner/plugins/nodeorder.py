@@ -69,7 +69,7 @@ class NodeOrder(NodeScore):
 
 
 class Preferences(NodeOrder):
-    """Only preferred affinity and PreferNoSchedule taints, with Volcano's weights; 0 for other pods.
+    """Scores by preferred affinity and PreferNoSchedule taints only, with Volcano's weights; 0 for other pods.
 
     kube-scheduler cannot apply these to a pinned pod, because it considers only one node.
     """

@@ -2,7 +2,7 @@
 
 The cost of an event depends only on its changes. No code here blocks, reads a clock or talks to an API server. The
 state after a series of events equals the state built from the final objects. Only one event loop changes the state
-(`extender.cluster`), so it needs no lock. Of the extender's packages, it may import only `planner.ledger`,
+(`extender.cluster`), so it needs no lock. Of the extender's packages, this package may import only `planner.ledger`,
 `planner.dynamic` and `planner.reasons`.
 
 Start reading at `state`, which receives every object (`feed` lists the kinds). Continue with `gangs`, the planner's

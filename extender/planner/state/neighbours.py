@@ -25,7 +25,7 @@ class AntiAffinityRule:
 
     @property
     def mark(self) -> Mark:
-        """Mark of pods with this rule: its query, its topology key, and the query as text."""
+        """Mark (id) of pods with this rule: its query, its topology key, and the query as text."""
         return ("apart", self.query.mark, self.topology_key, str(self.query))
 
 

@@ -52,9 +52,9 @@ class PodClass:
     claims: tuple[ClaimUse, ...] = ()
     gpu: GpuShare | None = None
     matched: Marks = NO_MARKS
-    """Marks of the queries of other pods that match pods of this class."""
+    """Marks (ids) of the queries of other pods that match pods of this class."""
     marks: tuple[Mark, ...] = ()
-    """Marks under which pods of this class are counted on their nodes."""
+    """Marks (ids of queries and host ports) under which pods of this class are counted on their nodes."""
     shape: bytes = b""
     """The key of the class without `matched`."""
     needs: ClaimNeeds = NO_NEEDS

@@ -8,8 +8,8 @@ fullest surroundings are preferred, so that large domains stay unused.
 
 The balanced profile spreads pods in equal shares over as few domains as possible, like Kueue's balanced placement. The
 smallest share is maximized; it is called the *threshold*. Domains that hold fewer pods than the threshold are left out.
-Of the other domains, those are used that leave the least capacity unused. Pods above the threshold are placed in the
-domains with the most capacity.
+Of the other domains, the planner uses those that leave the least capacity unused. Pods above the threshold are placed
+in the domains with the most capacity.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -113,7 +113,7 @@ class PlacementSpec(Wire):
     victims_reason: str = ""
     """Reason of the evictions, as text for the owners of the pods."""
     victims_why: Reason | None = None
-    """The same reason as data: a code with parameters."""
+    """The reason as data: a code with parameters."""
     notices: list[Notice] = field(default_factory=list)
     """Gangs of victims that get a notice before their eviction. Other victims are evicted last, together with the
     notified ones."""

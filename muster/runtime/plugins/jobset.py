@@ -186,7 +186,7 @@ def _success(base: Fields, members: Collection[str]) -> Iterator[Unmapped]:
 def _of_job(path: str, spec: Fields) -> Iterator[Unmapped]:
     for key, value in sorted(spec.items()):
         if key not in _OF_JOBS and value is not None and _SAME_ANYWAY.get(key) != value:
-            why = _WHY.get(key, "the pods belong to one Job of Muster's, which has nothing like it")
+            why = _WHY.get(key, "the pods belong to one Job of Muster's, which has no such field")
             yield Unmapped(f"{path}.{key}", value, _INSTEAD.get(key, "left out"), why)
 
 
