@@ -291,7 +291,11 @@ def event_of(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], 
     match step:
         case rotation.NewAuthority():
             newest = after.trusted[0]
-            when = "it signs when every webhook trusts it" if after.coming else "it signs from now on"
+            when = (
+                "the authority will sign when every webhook trusts it"
+                if after.coming
+                else "the authority signs from now on"
+            )
             message = f"{newest.subject} (until {format_time(newest.ends_s)}): {step.why}; {when}"
             return "Normal", "AuthorityMade", message
         case rotation.Issue():

@@ -58,7 +58,7 @@ def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
 
 
 def patch_object(client: Client, resource: Resource[Known], meta: ObjectMeta, patch: Mapping[str, Any]) -> Known:
-    """Merge a patch into the object with this UID; return it.
+    """Merge a patch into the object with this UID; return the object.
 
     Raise NotFound if the object was deleted, Conflict if it was replaced.
     """

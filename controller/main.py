@@ -161,7 +161,7 @@ def _report_server(client: Client, options: ControllerOptions) -> ReportServer |
 def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
     """Return the options of certificates from valid settings.
 
-    None if no Secret is set, as another issuer then provides them.
+    Return None if no Secret is set, because another issuer then provides the certificates.
     """
     if not settings.cert_secret:
         return None

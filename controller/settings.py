@@ -40,7 +40,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     """Folder with queues and runtimes (YAML files) to apply; objects that users have changed are kept. None: no
     folder."""
     report_port: Port = 0
-    """HTTPS port where trainers report their progress; 0 disables reports. Requires the next four fields."""
+    """HTTPS port where trainers report their progress; 0 disables reports. A report port requires the next four fields.
+    """
     report_url: str = ""
     """URL of the report port for pods, e.g. https://muster-reports.muster-system.svc."""
     report_cert_file: str = ""

@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 POSITION: Final = "position"
 """Key of the note with the resource versions up to which everything is in the store."""
 GATHER_S: Final = 0.05
-"""Observations within this time form one transaction; a gang is bound in less."""
+"""Observations within this time form one transaction; binding a gang takes less time."""
 BEAT_S: Final = 10.0
 """Interval between notes of the recorder's progress while nothing happens."""
 SHORT_MS: Final = 5 * MS

@@ -287,5 +287,5 @@ def kind_of(client: Client, content: JSON) -> Resource[Any]:
             return Resource(group, version, each.name, kind, dict[str, Any], namespaced=each.namespaced)
     raise Failed(
         f"the cluster at {client.server} does not know the kind {kind} of {api_version}: "
-        "is what serves it installed there?"
+        "is the project that serves this kind installed?"
     )

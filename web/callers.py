@@ -71,7 +71,7 @@ class TokenCallers:
         return self._answers.answer(("caller", digest_of(token)), lambda: self._caller(user), account)
 
     def with_key(self, request: Request) -> Response | None:
-        """Return None, because no URL signs a user in here."""
+        """Return None, because in a cluster no URL signs a user in."""
         _ = request
         return None
 

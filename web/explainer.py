@@ -99,7 +99,10 @@ class Explainer:
         self._cluster.value(self._caches.total, self._read_cluster)
 
     def dump(self) -> ClusterDump:
-        """Return the cluster state, which may be slightly old in a large cluster. Callers must not change it."""
+        """Return the cluster state, which may be slightly old in a large cluster.
+
+        Callers must not change the returned state.
+        """
         return self._dump.value(self._caches.total, self._read_dump)
 
     def _read_cluster(self) -> _ExplainedCluster:

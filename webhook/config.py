@@ -125,7 +125,9 @@ def _read_yaml(text: str) -> Any:
     except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is no YAMLError
         raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from error
     except RecursionError:
-        raise ValueError("it cannot be read, because an alias contains itself, or it is nested too deeply") from None
+        raise ValueError(
+            "the file cannot be read, because an alias contains itself, or the content is nested too deeply"
+        ) from None
 
 
 def _sound(written: Mapping[Any, Any], wrong: Sequence[FieldError], path: str) -> dict[Any, Any]:
@@ -182,7 +184,7 @@ def _members(
     if key not in _KEYS:
         errors.append(FieldError(f"{path}.key", f"should be one of {', '.join(_KEYS)}", key))
     if not values:
-        errors.append(FieldError(f"{path}.value", "name at least one, else no pod belongs to the group", []))
+        errors.append(FieldError(f"{path}.value", "name at least one; otherwise no pod belongs to the group", []))
     if key == "annotation":
         return (), list(_pairs(values, f"{path}.value", errors))
     namespaces = values if key == "namespace" else []

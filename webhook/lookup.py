@@ -134,7 +134,7 @@ class Lookups:
     """True while gangs are published as Kubernetes' own PodGroups; None if they are never published."""
 
     def queues_for(self, namespace: str) -> NamespaceQueues:
-        """Return the queues as this namespace sees them."""
+        """Return a view of the queues for this namespace."""
         return NamespaceQueues(self.queues, self.namespaces, namespace)
 
 

@@ -22,7 +22,7 @@ MARGIN_S = 0.1
 LONGEST_S = 3600.0
 """Maximum interval between passes, because the clock may be changed."""
 BELIEVED_S = 30.0
-"""Time for which a created Job counts while no cache contains it."""
+"""Time for which a created Job counts as existing while no cache contains it."""
 
 
 class CronJobs(KindController[CronJob]):
@@ -49,7 +49,7 @@ class CronJobs(KindController[CronJob]):
             return
         jobs = self._jobs_of(cron_job)
         old = outdated(cron_job, jobs)
-        self._delete(cron_job, old, "SuccessfulDelete", "as newer ones have ended")
+        self._delete(cron_job, old, "SuccessfulDelete", "because newer Jobs have ended")
         gone = {job.metadata.uid for job in old}
         jobs = [job for job in jobs if job.metadata.uid not in gone]
         with suppress(NotFound):
@@ -83,7 +83,7 @@ class CronJobs(KindController[CronJob]):
             self._recorder.event(cron_job, "Normal", "JobAlreadyActive", why)
             return True  # the end of that Job leads to the next pass
         if policy == "Replace":
-            self._delete(cron_job, running, "Replaced", "as its successor is due")
+            self._delete(cron_job, running, "Replaced", "because the next Job is due")
             jobs = [job for job in jobs if job not in running]
         try:
             job, new = find_or_make(self._client, JOBS, manifest)

@@ -31,7 +31,7 @@ from muster.volcano.flows import check_steps
 
 log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
-"""Time for which a created Job counts while no cache contains it."""
+"""Time for which a created Job counts as existing while no cache contains it."""
 BLOCKED_S = 10.0
 """Time until a JobFlow whose next Job cannot be created is retried."""
 _SHOWN = 3
@@ -204,7 +204,7 @@ class JobFlows(KindController[JobFlow]):
             if after == "Succeed":
                 self._recorder.event(written, "Normal", after, "all Jobs are completed")
             else:
-                self._recorder.event(written, "Warning", after, f"no further Job is made, as of {lost}")
+                self._recorder.event(written, "Warning", after, f"no further Job is created, because of {lost}")
         return written
 
     def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> Sequence[str]:

@@ -35,7 +35,7 @@ MISSING_S = 10.0
 REFUSED_S = 5.0
 """Time until a refused PodGroup is retried."""
 
-_WANTS_NONE = "its workload wants no pods: it is suspended, or scaled to 0"
+_WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
 _BEFORE_THE_REASON = "denied the request: "  # in front of it the API server names the webhook
 
 Fit = tuple[str, int, int, str]
@@ -237,7 +237,7 @@ class PodGroups(KeyController):
         patch = {"metadata": version, "spec": {"completions": size, "parallelism": size}}
         patch_object(self._client, INDEXED_JOBS, job.metadata, patch)
         self._lowered.setdefault(key, set()).add(job.metadata.uid)
-        why = "its elastic world ended well, and the other members had not started"
+        why = "the elastic run has succeeded, and its other members had not started"
         self._recorder.event(job, "Normal", WORLD_ENDED, f"completions and parallelism lowered to {size}: {why}")
 
     def _suspend(self, group: PodGroup) -> None:

@@ -18,7 +18,7 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import JobRef, job_of_pod, reference
 
 KEPT_S = 30.0
-"""Time for which a created object counts while no cache contains it."""
+"""Time for which a created object counts as existing while no cache contains it."""
 REMEMBERED_S = 300.0
 """Time for which deletions are remembered; longer than pods need to end and watches need to recover."""
 

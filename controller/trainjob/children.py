@@ -33,7 +33,7 @@ T = TypeVar("T", bound=Object)
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
-"""Time for which a created object, or a Command, counts while no cache shows it."""
+"""Time for which a created object, or a Command, counts as existing while no cache shows it."""
 _FAILED_CREATE = frozenset({("Job", "FailedCreate"), ("JobSet", "JobCreationFailed")})
 """Kinds and reasons of Events of a batch/v1 Job that lacks pods, and of a JobSet that lacks Jobs."""
 _CREATED = "SuccessfulCreate"

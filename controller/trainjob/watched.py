@@ -26,7 +26,7 @@ JSON = dict[str, Any]
 
 
 class Kinds:
-    """Resources by kind: the usual ones, and others as the API server describes them."""
+    """Resources by kind: the usual resources, and other resources according to the API server's discovery."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -4,7 +4,7 @@ Start at `gangs`, the simplest. The content of a page is a frozen Struct, which 
 Each Struct contains text, numbers and links, but no API objects. `parts` has times, bars and the parts of lists,
 `places` the nodes of a gang.
 
-Content depends only on the arguments (including the time), and contains no names outside the given scope. Statements of
-a report about other tenants are removed here, before a template sees them. The package must not import starlette or
-jinja2, and does no I/O.
+Content depends only on the arguments (including the time), and contains no names outside the given scope. This package
+removes a report's statements about other tenants before a template gets the report. The package must not import
+starlette or jinja2, and does no I/O.
 """

@@ -49,14 +49,14 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
         place = ("labels", names.GANG) if len(gang) <= MAX_LABEL else ("annotations", names.GROUP_NAME)
         patch.set("metadata", *place, value=gang, why=Why("the pod starts together with the other members", source))
     if gang:
-        _add_gate(review, names.GATE, Why("it waits until its gang has nodes", source))
+        _add_gate(review, names.GATE, Why("the pod waits until its gang has nodes", source))
 
 
 def hold_member(review: PodReview) -> None:
     """Add the gate to a pod of a native PodGroup that names Muster's scheduler but no queue."""
     gang = native_gang_of(review.meta, review.typed_spec.scheduling_group)
     if is_musters(review.scheduler) and gang and named_gang(review.meta) is None:
-        _add_gate(review, names.GATE, Why("it waits until its gang has nodes", "spec.schedulingGroup"))
+        _add_gate(review, names.GATE, Why("the pod waits until its gang has nodes", "spec.schedulingGroup"))
 
 
 def add_requested_gate(review: PodReview) -> None:
@@ -95,7 +95,7 @@ def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
 
 
 def share_gpus(review: PodReview) -> None:
-    """Add the variables to the container that uses the GPUs: an annotation names it.
+    """Add the variables to the container that uses the GPUs and that an annotation names.
 
     The default is the first container.
     """

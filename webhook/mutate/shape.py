@@ -126,7 +126,7 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
 
 
 def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
-    """Add init containers after the pod's own ones, because they may depend on them."""
+    """Add init containers after the pod's own init containers, on which they may depend."""
     there = {each.get("name") for each in review.spec.get("initContainers") or []}
     containers = {each.get("name"): each for each in review.spec.get("containers") or []}
     for init in pod_set.inits:

@@ -43,7 +43,7 @@ def toleration_errors(toleration: constraints.Toleration, path: str) -> Iterator
     if toleration.key:
         yield from _key_errors(toleration.key, f"{path}.key")
     elif operator != "Exists":
-        yield FieldError(f"{path}.key", "only with operator Exists may it be left out", reason="Required")
+        yield FieldError(f"{path}.key", "may only be left out with operator Exists", reason="Required")
     if operator == "Exists" and toleration.value:
         yield FieldError(
             f"{path}.value", "is allowed with operator Equal only; Exists checks only the key", toleration.value

@@ -171,7 +171,7 @@ def _as_json(node: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class YAMLLine:
-    """One line, and the path of the value that starts on it."""
+    """A line, and the path of the value that starts on the line."""
 
     text: str
     path: Place

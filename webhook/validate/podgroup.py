@@ -195,7 +195,7 @@ def _move_errors(
 ) -> list[FieldError]:
     """Refuse a move to a queue that does not accept the PodGroup.
 
-    The old owner also counts, because one write can change both.
+    The old owner also counts, because one write can change owner and queue.
     """
     for owner in (old.metadata.controller, group.metadata.controller):
         if owner and batch.is_job(owner):

@@ -69,7 +69,7 @@ def _is_of_kubernetes(name: str) -> bool:
 def _unknown_text(path: str, name: str, there: AbstractSet[str]) -> str:
     near = similar_resource(name, EVERYWHERE | there)
     own = "it must be cpu, memory, pods, ephemeral-storage, or have a domain"
-    hint = "it counts once a node has it" if "/" in name else own
+    hint = "the amount has an effect once a node has the resource" if "/" in name else own
     return f"{path}[{brief(name)}]: no node has a resource of this name; {f'did you mean {near}?' if near else hint}"
 
 

@@ -138,7 +138,7 @@ def fault_of(
 
 
 def disrupted(pod: Pod) -> bool:
-    """Return True if a cause other than its program ended a pod, or is about to end it."""
+    """Return True if a cause other than a pod's program has ended the pod, or is about to end it."""
     found = any(each.type == DISRUPTED and each.status == "True" for each in pod.status.conditions)
     return found or (pod.status.phase == "Failed" and pod.status.reason in INFRASTRUCTURE_REASONS)
 

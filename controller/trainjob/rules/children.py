@@ -1,4 +1,4 @@
-"""The objects of a TrainJob that exist, as one pass sees them; and labels and notes on new ones, to recognize them."""
+"""The existing objects of a TrainJob in one pass; and the labels and notes by which new objects are recognized."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy

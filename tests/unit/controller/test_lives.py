@@ -62,7 +62,7 @@ def test_jobs_of_a_schedule() -> None:
 @pytest.mark.parametrize(("policy", "acts", "listed", "event"), [
     ("Forbid", [], [FIRST], f"Normal JobAlreadyActive: the next Job waits, as {FIRST} has not ended"),
     ("Replace", [f"delete Job {FIRST}", f"create Job {SECOND}", CRON], [SECOND],
-        f"Normal Replaced: deleted Job {FIRST}, as its successor is due"),
+        f"Normal Replaced: deleted Job {FIRST}, because the next Job is due"),
     ("Allow", [f"create Job {SECOND}", CRON], [FIRST, SECOND], f"Normal SuccessfulCreate: made Job {SECOND}"),
 ])  # fmt: skip
 def test_the_last_one_has_not_ended(policy: str, acts: list[str], listed: list[str], event: str) -> None:
@@ -169,7 +169,7 @@ def test_a_step_of_a_flow_fails() -> None:
     world.acts(1.0)
     status = world.one(JOB_FLOWS, "f").status
     assert (status.state.phase, [*status.failed_jobs, *status.terminated_jobs]) == ("Failed", ["f-a"])
-    assert world.told()[-1] == "Warning Failed: no further Job is made, as of f-a"
+    assert world.told()[-1] == "Warning Failed: no further Job is created, because of f-a"
     assert world.one(JOBS, "f-a") is not None
     assert world.one(JOBS, "f-b") is None
 

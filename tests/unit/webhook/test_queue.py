@@ -72,7 +72,9 @@ def test_a_resource_that_no_node_has_is_warned_of() -> None:
     sound = {"cpu": 1, "memory": 1, "pods": 1, "hugepages-2Mi": 1, "nvidia.com/gpu": 1, "example.com/thing": 1}
     review = queue.reviewer(SIZED)
     [of_domain] = review(request(a_queue(deserved=sound))).warnings
-    assert of_domain.endswith("[example.com/thing]: no node has a resource of this name; it counts once a node has it")
+    assert of_domain.endswith(
+        "no node has a resource of this name; the amount has an effect once a node has the resource"
+    )
     del sound["example.com/thing"]
     sound |= {"other.org/x": 1}
     assert list(review(request(a_queue(deserved=sound))).warnings) == []
