@@ -102,7 +102,7 @@ def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
 
 
 class Counted(NamedTuple):
-    """A pod as it counts: for a queue, with these amounts; `gang` is the key of its gang, empty without one."""
+    """The charge of a pod: its queue and amounts; `gang` is the key of its gang, empty without a gang."""
 
     queue: str
     amounts: Vector

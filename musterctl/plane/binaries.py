@@ -1,7 +1,7 @@
 """The control plane's programs, from KUBEBUILDER_ASSETS, from the PATH, or built once into the user's cache.
 
-`python -m musterctl.plane.binaries` finds or builds them. The module needs only the standard library, so that `make
-demo` can build the programs while the packages of the virtual environment are being installed.
+`python -m musterctl.plane.binaries` finds or builds the programs. The module needs only the standard library, so that
+`make demo` can build the programs while the packages of the virtual environment are being installed.
 """
 
 import hashlib
