@@ -57,16 +57,17 @@ class Controller:
         templates = JobTemplates(kit, caches)
         self.job_flows = JobFlows(kit, caches, templates.cache)
         native = NativeGroupWorker(kit, caches) if native_groups else None
+        self.queues = QueueController(kit, caches)
         self.jobs = Jobs(
             kit,
             caches,
             needed=self.job_flows.needs,
             joins_native=native.joins if native else lambda _: False,
+            limited=self.queues.limited,
             threads=workers,
             at_once=at_once,
             gather_s=gather_s,
         )
-        self.queues = QueueController(kit, caches)
         self.train_jobs = TrainJobs(
             kit,
             caches,

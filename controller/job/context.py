@@ -25,7 +25,8 @@ class Context:
 
     `job` returns the current Job of a key, or None. `requeue_after` requests another pass after some seconds.
     `others_wait` is true while other namespaces wait. `needed` is true while the creator of a Job has not recorded its
-    end. `joins_native` is true if the pods of a gang must name its published native PodGroup.
+    end. `joins_native` is true if the pods of a gang must name its published native PodGroup. `limited`
+    is true for a queue with a capability, its own or that of a queue above it.
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class Context:
         at_once: int,
         needed: Callable[[Job], bool],
         joins_native: Callable[[PodGroup], bool],
+        limited: Callable[[str], bool],
     ) -> None:
         self.client, self.recorder, self.wall_s = kit.client, kit.recorder, kit.wall_s
-        self.needed, self.joins_native = needed, joins_native
+        self.needed, self.joins_native, self.limited = needed, joins_native, limited
         self.job, queue = jobs.newest, jobs.worker.queue
         self.requeue_after, self.others_wait = queue.add_after, queue.others_wait
         self._pods = caches.pods.store

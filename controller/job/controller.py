@@ -36,6 +36,7 @@ class Jobs(KindController[Job]):
         *,
         needed: Callable[[Job], bool],
         joins_native: Callable[[PodGroup], bool],
+        limited: Callable[[str], bool] = lambda _: False,
         threads: int = 1,
         at_once: int = AT_ONCE,
         gather_s: float = GATHER_S,
@@ -45,7 +46,14 @@ class Jobs(KindController[Job]):
         self._pending_events = PendingEvents()
         priorities = self.reflectors["priorityclasses"] = Reflector(kit.client, PRIORITY_CLASSES)
         self._context = Context(
-            kit, caches, priorities.store, self, at_once=at_once, needed=needed, joins_native=joins_native
+            kit,
+            caches,
+            priorities.store,
+            self,
+            at_once=at_once,
+            needed=needed,
+            joins_native=joins_native,
+            limited=limited,
         )
         self._reconciler = Reconciler(self._context, self._pending_events)
         self.handlers += [

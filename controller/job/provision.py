@@ -1,14 +1,16 @@
 """Creation of a Job's objects: claims, objects of plugins and the PodGroup, then the pods."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from controller.job.context import Context
 from controller.job.objects import ObjectError
+from controller.job.rules.growth import next_members
 from controller.job.rules.status import Failure
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.placement import Placement
+from muster.api.muster.placement import Placement, node_of
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError, NamespaceEnds
@@ -17,10 +19,14 @@ from muster.volcano.manifests import Manifest
 from muster.volcano.plugins.base import JobPlugin, PluginError
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod, in_native_group, pinned_or_gated
-from muster.volcano.tasks import PodSlot
+from muster.volcano.tasks import PodSlot, queue_of
 
 PODS_AT_ONCE = 64
 """Number of pods to create before the pass checks whether Jobs of other namespaces wait."""
+
+
+def _is_placed(placement: Placement | None, slot: PodSlot) -> bool:
+    return placement is not None and node_of(placement, slot.task.name, slot.index) is not None
 
 
 class Prepared(NamedTuple):
@@ -63,13 +69,18 @@ class Provisioner:
         return Prepared(plugins, self._context.groups.find(job), [self._failed(job, failure)])
 
     def create(
-        self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[JobPlugin]
+        self, job: Job, group: PodGroup, pods: Sequence[Pod], slots: Sequence[PodSlot], plugins: Sequence[JobPlugin]
     ) -> list[Failure]:
-        """Create the pods of these slots: pinned if the gang's placement has a node for them, otherwise gated."""
+        """Create the missing pods: pinned if the gang's placement has a node for them, otherwise gated.
+
+        In a queue with a capability, members above the minimum are created in steps. `pods` are the existing ones.
+        """
         if not slots:
             return []
         try:
             placement = self._context.groups.placement(group)
+            if self._context.limited(queue_of(job.spec)):
+                slots = next_members(job, pods, slots, group, partial(_is_placed, placement))
             native = group.metadata.name if self._context.joins_native(group) else ""
             batches = self._batches(job, slots, plugins, placement, native)
             with SPANS.around(job.metadata.uid, "create pods", slots=len(slots)):

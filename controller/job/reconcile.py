@@ -145,7 +145,7 @@ class Reconciler:
         decision = decide(job, pods, may_create=found.may_create and not delay_s)
         failures = [*found.failures, *self._delete(job, decision.delete, "Surplus", mark=True)]
         if found.group:
-            failures += self._provisioner.create(job, found.group, decision.create, found.plugins)
+            failures += self._provisioner.create(job, found.group, pods, decision.create, found.plugins)
         after = self._context.pods(job) if decision.create or decision.delete else pods
         status, waiting = job.status, None
         if not found.failures and found.group:

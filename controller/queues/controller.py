@@ -22,7 +22,7 @@ from muster.kube.offers import NodeOffers
 from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore
 from muster.resources.vector import Vector, add
-from muster.volcano.access import parent_names
+from muster.volcano.access import lineage, parent_names
 
 BUILT_IN_QUEUES: Mapping[str, Mapping[str, Any]] = {
     names.ROOT_QUEUE: {"weight": 1, "reclaimable": False},
@@ -67,6 +67,10 @@ class QueueController(KindController[Queue]):
             (caches.pods, self._pod_seen),
             (caches.commands, self._command_seen),
         ]
+
+    def limited(self, queue: str) -> bool:
+        """Return True if the queue has a capability, or one above it has."""
+        return any(each.spec.capability for each in lineage(queue, self._queues.get))
 
     def _seen(self, old: Queue | None, new: Queue | None) -> None:
         """Queue passes over a changed queue, its ancestors and its descendants."""

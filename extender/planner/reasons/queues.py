@@ -6,13 +6,14 @@ from muster.api.grammar import also, be, listed, many, some
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.api.muster.usage import Period
+from muster.api.volcano import scheduling
 from muster.resources.vector import amount_text
 from muster.volcano.queuelimits import UsageBudget
 
 _HOUR_S = 3600
 RESERVED = "reservation"
 """Code of a reservation's reason; the parameter `aside` explains why the reservation binds only its own queue."""
-OVER_CAPABILITY = "QueueOverCapability"
+OVER_CAPABILITY = scheduling.OVER_CAPABILITY
 GUARANTEED = "KeptForGuarantees"
 OVER_DESERVED = "QueueOverDeserved"
 OVER_USER_LIMIT = "UserOverLimit"
