@@ -5,7 +5,7 @@ An `Ask` is computed from a gang's view and the resource axis, and cached until 
 which ranks come first, so `chosen` and similar methods take the session's hooks.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cmp_to_key
 from itertools import chain
@@ -63,6 +63,8 @@ class Ask:
     """Resources of the minimum without shared claims, int64 of shape (resources,)."""
     claims: tuple[SharedClaim, ...]
     """Claims that pods of the minimum name, each listed once."""
+    shape: Hashable
+    """Equal for gangs that fit or fail alike, except for named claims and avoided nodes."""
 
     @property
     def least(self) -> int:
@@ -180,11 +182,20 @@ def _ask_of(gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
     except LimitError as error:
         topology = LimitError(str(error))  # so that the exception does not keep the frames of this call
     units = units_of(gang.pod_sets, topology if isinstance(topology, TopologyRequest) else None)
-    ask = Ask(gang, snapshot.axis, gang.open_slots, _minimum_of(gang), topology, units, _NOTHING, ())
+    ask = Ask(gang, snapshot.axis, gang.open_slots, _minimum_of(gang), topology, units, _NOTHING, (), gang.key)
     members = ask.members(hooks, ask.minimum)
     amounts = amounts_of_members(snapshot, gang, members)
     amounts.flags.writeable = False
-    return replace(ask, amounts=amounts, claims=named_claims(members))
+    return replace(ask, amounts=amounts, claims=named_claims(members), shape=_shape_of(ask))
+
+
+def _shape_of(ask: Ask) -> Hashable:
+    pod_sets = ask.gang.pod_sets
+    if any(each.mixed for each in pod_sets) or isinstance(ask.topology, LimitError):
+        return ask.gang.key
+    sets = tuple((each.name, each.cls.key if each.cls else b"", ask.minimum[each.name]) for each in pod_sets)
+    most = tuple(map(len, ask.open.values())) if ask.any_members else ()
+    return sets, most, ask.topology and ask.topology.shape
 
 
 def _minimum_of(gang: GangView) -> dict[str, int]:

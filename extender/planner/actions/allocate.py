@@ -20,7 +20,7 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.cyclework import CycleWork
-from extender.planner.actions.failures import Failure, Failures, nodes_of
+from extender.planner.actions.failures import Failure, Failures, Rotation, nodes_of
 from extender.planner.actions.growth import grow, report_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
 from extender.planner.actions.reserve.heads import HeadReservations
@@ -73,7 +73,7 @@ class Allocate:
     name = "allocate"
 
     def __init__(self) -> None:
-        self._failures = Failures()
+        self._failures, self._rotation = Failures(), Rotation()
         self._searched: ReservationSearches = {}
         """Searches for reservations that found no nodes."""
         self._limited: dict[str, float] = {}
@@ -100,6 +100,7 @@ class Allocate:
         found.reservations.close()
         self._work.end(session)
         self._failures.end(session)
+        self._rotation.end()
 
     def _begin(self, session: Session, gangs: list[GangView]) -> _Found:
         """Return the results of earlier cycles that are still valid."""
@@ -114,6 +115,11 @@ class Allocate:
 
     def _try(self, session: Session, gang: GangView, *, found: _Found) -> None:
         """Try to place one gang: keep the slots of its search, or report the reason why the gang waits."""
+        if last := self._rotation.last(gang, self._failures):
+            session.postponed.add(gang.key)
+            found.reservations.stays(gang)
+            session.decide(last)
+            return
         if self._held_up(session, gang, found):
             return
         ask = session.ask(gang)
@@ -123,10 +129,11 @@ class Allocate:
         search = SlotSearch(session, statement, ask)
         with undone(statement), found.reservations.room_for(gang) as restrictions:
             shape = None if _restores_members(gang) else (shape_of(session, ask), restrictions)
-            if shape is not None and self._put_off(session, gang, shape, found):
+            failed = None if gang.options or gang.spares_asked else self._failures.get(shape)
+            if shape is not None and failed is None and self._put_off(session, gang, found):
                 return
             if full is None:
-                failed = self._search(search, shape, found.reservations)
+                failed = failed or self._search(search, shape, found.reservations)
             elif ask.any_members and search.any_members():
                 failed = full = None
         if full is not None:  # no nodes are reserved for a gang that waits for its queue
@@ -135,7 +142,10 @@ class Allocate:
             return
         if failed is not None:
             why = failed.why.also(found.reservations.waits(gang)).also(leaving(gang))
-            session.decide(self._work.failed(decisions.Unschedulable(gang, NO_ROOM, why, failed.lacks)))
+            waits = self._work.failed(decisions.Unschedulable(gang, NO_ROOM, why, failed.lacks))
+            session.decide(waits)
+            if not (gang.started or gang.options or gang.spares_asked):
+                self._rotation.note(shape, waits)
             return
         found.tried.append(search)
         found.limit.add(gang, statement.slots)
@@ -167,10 +177,9 @@ class Allocate:
 
     # -- the search -------------------------------------------------------------------------------------------------
 
-    def _put_off(self, session: Session, gang: GangView, shape: Hashable, found: _Found) -> bool:
-        """Return True, and report why, if a later cycle searches for a gang. Known failures need no search."""
-        known = shape in self._failures and not (gang.options or gang.spares_asked)
-        later = None if known else self._work.put_off(session, gang)
+    def _put_off(self, session: Session, gang: GangView, found: _Found) -> bool:
+        """Return True, and report why, if a later cycle searches for a gang."""
+        later = self._work.put_off(session, gang)
         if later is None:
             return False
         if later.reason in {NO_ROOM, LATER}:
@@ -186,16 +195,16 @@ class Allocate:
             return None
         if gang.spares_asked and self._with_spares(search, shape):
             return None
-        if shape not in self._failures:
-            failed = search.minimum()
-            if failed is None:
+        failed = self._failures.get(shape)
+        if failed is None:
+            lacks = search.minimum()
+            if lacks is None:
                 return None
             search.statement.discard()
-            why = no_room(failed).also(reservations.in_the_way(gang))
-            self._failures.remember(session, shape, Failure(failed, why, nodes_of(session, search.ask)))
-        if gang.options and self._on_spares(search, shape):
-            return None
-        return self._failures[shape]
+            why = no_room(lacks).also(reservations.in_the_way(gang))
+            failed = Failure(lacks, why, nodes_of(session, search.ask))
+            self._failures.remember(session, shape, failed)
+        return None if gang.options and self._on_spares(search, shape) else failed
 
     def _with_spares(self, search: SlotSearch, shape: Hashable) -> bool:
         """Place a gang's minimum together with its spare slots.
@@ -205,7 +214,7 @@ class Allocate:
         session = search.session
         ranks = self._spares.ranks(session, search.ask.gang)
         together = (shape, tuple(map(len, ranks.values())))
-        if not ranks or together in self._failures:
+        if not ranks or self._failures.get(together):
             return False
         spares = Statement(session)
         with undone(spares):
@@ -222,7 +231,9 @@ class Allocate:
         """
         gang = search.ask.gang
         tried = ("spares", shape)
-        if not borrows(gang.options) or tried in self._failures or not (room := lendable_spares(search.session, gang)):
+        if not borrows(gang.options) or self._failures.get(tried):
+            return False
+        if not (room := lendable_spares(search.session, gang)):
             return False
         with room.free():
             failed = search.minimum()
@@ -268,15 +279,13 @@ def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: boo
 
 def shape_of(session: Session, ask: Ask) -> Hashable:
     """Return a value that is equal for gangs that fit or fail alike. Raises LimitError like `Ask.request`."""
-    gang, wanted = ask.gang, ask.minimum
-    if session.asks_by_gang or any(pod_set.mixed for pod_set in gang.pod_sets):
+    gang, avoided = ask.gang, session.avoided.get(ask.gang.key)
+    if session.asks_by_gang:
         return gang.key
-    sets = tuple(
-        (each.name, each.cls.key if each.cls else b"", wanted[each.name], _most(session, each, wanted[each.name]))
-        for each in gang.pod_sets
-    )
-    most = tuple(map(len, ask.open.values())) if ask.any_members else ()
-    return sets, most, frozenset(session.avoided.get(gang.key, ())), ask.request and ask.request.shape
+    if ask.request is None and not ask.claims and not avoided:
+        return ask.shape
+    claims = tuple(_most(session, each, ask.minimum[each.name]) for each in gang.pod_sets)
+    return ask.shape, claims, frozenset(avoided or ())
 
 
 def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:

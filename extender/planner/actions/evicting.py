@@ -134,7 +134,7 @@ class Evicting:
 
     def _due(self, session: Session, why: decisions.Unschedulable, hopeless: dict[Hashable, bool]) -> bool:
         """Return True if a search for the gang is allowed and not known to fail; `hopeless` has known answers."""
-        if not self._may_ask(session, why.gang):
+        if why.gang.key in session.postponed or not self.worthwhile(why.gang):
             return False
         key, refused = self._key(session, why.gang), refused_by(why)
         known = hopeless.get((key, refused))
@@ -142,7 +142,7 @@ class Evicting:
             anywhere = self.by_shares or bool(refused)
             known = self._attempts.hopeless(session, why.gang, key, anywhere=anywhere)
             hopeless[key, refused] = known
-        return not known
+        return not known and self._may_ask(session, why.gang)
 
     def _key(self, session: Session, gang: GangView) -> Key:
         """Return the key under which failed searches are remembered; constant within a cycle."""
@@ -153,13 +153,11 @@ class Evicting:
         return known
 
     def _may_ask(self, session: Session, gang: GangView) -> bool:
-        """Return False for a gang that can have no victims, never preempts, or whose last evictions had no effect.
+        """Return False for a gang that never preempts, or whose last evictions had no effect.
 
         Gangs of every priority class may get their own spare slots back.
         """
-        if not self.worthwhile(gang) or not (gang.preempts or self.borrowers):
-            return False
-        if gang.active or failed_to_evict(gang, session.now):
+        if not (gang.preempts or self.borrowers) or gang.active or failed_to_evict(gang, session.now):
             return False
         return (gang.pending or wants_nodes(session, gang)) and session.hooks.job_ready.call(gang)
 

@@ -5,21 +5,27 @@ other pods, devices or topology, depends only on the nodes that accept its pods.
 while the capacity of these nodes stays equal, and a binding elsewhere causes no new search.
 """
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from extender.planner.ask import Ask
+from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
 from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.amounts import Amounts, Mask
+from extender.planner.state.gangs import GangView
 from muster.api.muster.reason import Reason
 
 _REMEMBERED = 100
 """Number of remembered failures in addition to four per gang: gangs may be created and deleted while capacity is
 unchanged.
 """
+MANY: Final = 64
+"""Number of gangs of a namespace that each cycle evaluates, although they are known not to fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +52,9 @@ class Failures:
         self._after: Amounts | None = None
         """Amounts at the end of the last cycle, whose placements may not have been carried out."""
 
-    def __contains__(self, shape: Hashable) -> bool:
-        return shape in self._known
-
-    def __getitem__(self, shape: Hashable) -> Failure:
-        return self._known[shape]
+    def get(self, shape: Hashable) -> Failure | None:
+        """Return the failure of a shape, if it is known."""
+        return self._known.get(shape)
 
     def begin(self, session: Session, gangs: int) -> None:
         """Begin a cycle with this number of waiting gangs: forget the failures that a change concerns."""
@@ -83,6 +87,49 @@ class Failures:
     def end(self, session: Session) -> None:
         """End the cycle."""
         self._after = _amounts(session) if self._known else None
+
+
+class Rotation:
+    """Rotation of gangs that are known not to fit, for namespaces with many of them.
+
+    Each cycle evaluates the first ones in scheduling order, and a part of the others, which changes with each cycle.
+    For the rest the last result stands: nothing that concerns their searches has changed.
+    """
+
+    def __init__(self) -> None:
+        self._cycle = 0
+        self._before: dict[str, tuple[Hashable, Unschedulable]] = {}
+        """Maps a gang's UID to its shape and result in the last cycle."""
+        self._now: dict[str, tuple[Hashable, Unschedulable]] = {}
+        self._parts: dict[str, int] = {}
+        """Maps a namespace to the number of cycles in which all its gangs are evaluated."""
+        self._seen: Counter[str] = Counter()
+
+    def last(self, gang: GangView, failures: Failures) -> Unschedulable | None:
+        """Return the last result if it stands for this cycle; None if the gang is evaluated."""
+        shape, why = self._before.get(gang.uid, (None, None))
+        if why is None or why.gang is not gang or failures.get(shape) is None:
+            return None
+        namespace = gang.group.metadata.namespace
+        place, parts = self._seen[namespace], self._parts.get(namespace, 1)
+        self._seen[namespace] += 1
+        if place < MANY // 2 or place % parts == self._cycle % parts:
+            return None
+        self._now[gang.uid] = shape, why
+        return why
+
+    def note(self, shape: Hashable, why: Unschedulable) -> None:
+        """Note the result of a gang that does not fit."""
+        self._now[why.gang.uid] = shape, why
+
+    def end(self) -> None:
+        """End the cycle."""
+        self._before, self._now = self._now, {}
+        self._parts = {
+            namespace: 1 + number // (MANY // 2) for namespace, number in self._seen.items() if number > MANY
+        }
+        self._seen.clear()
+        self._cycle += 1
 
 
 def nodes_of(session: Session, ask: Ask) -> int | None:

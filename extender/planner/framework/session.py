@@ -53,6 +53,8 @@ class Session(FreeCapacity):
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle admitted."""
+        self.postponed: set[str] = set()
+        """Keys of waiting gangs that this cycle does not evaluate; their last results stand."""
         self.evicted: set[str] = set()
         """Keys of gangs that this cycle evicts entirely, so that they get no nodes in this cycle."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)

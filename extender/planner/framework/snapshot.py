@@ -135,7 +135,8 @@ class Snapshot:
     @property
     def guards(self) -> Guards:
         """The disruption budgets by the pods that they count; computed on first use, not while events wait."""
-        self._guards = self._guards or Guards(self.disruption_budgets)
+        if self._guards is None:
+            self._guards = Guards(self.disruption_budgets)
         return self._guards
 
     @property

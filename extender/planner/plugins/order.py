@@ -94,9 +94,10 @@ class TaskOrder(PlainPlugin):
 
 def has_members(gang: GangView) -> bool:
     """Return True if enough members exist, or can be created from a template, to start."""
+    if gang.started:
+        return True
     slots = gang.open_slots
-    counts = {pod_set.name: len(pod_set.taken) + len(slots[pod_set.name]) for pod_set in gang.pod_sets}
-    return gang.started or gang.satisfied(counts)
+    return gang.satisfied({pod_set.name: len(pod_set.taken) + len(slots[pod_set.name]) for pod_set in gang.pod_sets})
 
 
 def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:

@@ -216,9 +216,11 @@ class QueueShares:
 
     def _charge(self, gang: GangView, amounts: Amounts, new: Sequence[Sharing]) -> Vector:
         """Return the increase of a gang's charge by these requests; minResources exclude devices of new claims."""
+        if not new:
+            return self.limited.minimums.growth(gang.key, self._asked(gang, amounts))
         devices = sum((each.devices for each in new), np.zeros_like(amounts))
         growth = self.limited.minimums.growth(gang.key, self._asked(gang, amounts - devices))
-        return add(growth, self._asked(gang, devices)) if new else growth
+        return add(growth, self._asked(gang, devices))
 
     def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
         """Return the requests to check against the limits of the gang's queue; empty if there are no limits."""

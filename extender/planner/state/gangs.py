@@ -99,7 +99,7 @@ class GangView:
         """
         return [pod for pod in self.pods if pod.taken and not pod.alive] if self.restarts_whole else []
 
-    @property
+    @cached_property
     def creator(self) -> str:
         """The user whose limits apply to the gang, from the PodGroup's annotation."""
         return counted_user(self.group.metadata.namespace, self.group.metadata.annotations)

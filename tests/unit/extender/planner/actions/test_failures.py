@@ -7,8 +7,9 @@ from extender_world import CPU, GPU1, GPU8, World, of, slots, waiting, where
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.planner.actions import cyclework
+from extender.planner.actions import cyclework, failures
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.failures import Failures
 from extender.planner.actions.search import SlotSearch
@@ -16,6 +17,8 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
 from extender.planner.reasons.shortages import Shortage
+from muster.api.kubernetes.core import PriorityClass
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import Placement
 
 ODD = 40
@@ -61,6 +64,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Counting:
         world.gang(f"odd{number:02}", {"w": (1, GPU8)}, spec=on(f"none-{number}"))
     assert len(world.searches()) == ODD
     return world
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The number of a namespace's known failures that each cycle evaluates."""
+    monkeypatch.setattr(failures, "MANY", 8)
+    return 8
 
 
 def test_a_binding_that_frees_nothing_causes_no_search(world: Counting) -> None:
@@ -137,6 +147,47 @@ def test_odd_shapes_leave_the_cycle_to_other_namespaces(world: Counting, monkeyp
     world.searched.clear()
     assert [place.gang.key for place in of(world.plan(), decisions.Place)] == ["there/other"]
     assert len([name for name in world.searched if name.startswith("odd")]) == 10
+
+
+def test_known_failures_of_a_namespace_are_evaluated_in_rotation(world: Counting, few: int) -> None:
+    """The first ones in each cycle, and all within a round; each gang has its reason in each cycle."""
+    world.plan()
+    evaluated = []
+    for _ in range(1 + ODD // (few // 2)):
+        session = world.plan()
+        assert len(waiting(session)) == ODD
+        assert set(waiting(session).values()) == {waiting(session)["odd00"]}
+        evaluated.append({gang.key for gang in session.snapshot.gangs} - session.postponed)
+    assert max(map(len, evaluated)) <= few
+    assert set.union(*evaluated) == set(world.state.groups)
+
+
+def test_a_gang_that_fits_is_placed_at_once_beside_known_failures(world: Counting, few: int) -> None:
+    """A new one, and one for which a node is added although the cycle would not evaluate it."""
+    world.plan()
+    assert len(world.plan().postponed) == ODD - few // 2 - (ODD - few // 2) // (1 + ODD // (few // 2))
+    world.gang("new", {"w": (1, CPU)})
+    assert where(world.plan(), "w") == {"new": ["node-0"]}
+    world.node("node-9", labels={"host": "none-39"})
+    assert where(world.plan(), "w") == {"odd39": ["node-9"]}
+
+
+@pytest.mark.usefixtures("few")
+def test_victims_are_found_for_a_gang_within_a_round() -> None:
+    """Among many gangs of its namespace that are known not to fit, and for which there are no victims."""
+    world, preempt = Counting(), Preempt()
+    for name, value in (("low", 1), ("high", 10)):
+        world.state.on_priority_class(None, PriorityClass(metadata=ObjectMeta(name=name, uid=name), value=value))
+    low = world.gang("low", {"w": (1, GPU8)}, spec=on("host-0"), priority_class="low", phase="Running")
+    world.pod(low, "w", 0, GPU8, node="node-0", phase="Running")
+    for number in range(ODD):
+        world.gang(f"odd{number:02}", {"w": (1, GPU8)}, spec=on(f"none-{number}"), priority_class="high")
+    world.gang("high", {"w": (1, GPU8)}, spec=on("host-0"), priority_class="high")
+    for _ in range(2 * ODD):
+        if found := world.session(Enqueue(), world.allocate(), preempt).decided(decisions.MakeRoom):
+            assert [room.gang.key for room in found] == ["ns/high"]
+            return
+    pytest.fail("no victims were found")
 
 
 class Forgetful(Failures):
