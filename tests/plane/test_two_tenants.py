@@ -179,6 +179,6 @@ def test_an_observer_sees_all(anne: Typist) -> None:
     """What the hint says helps."""
     bind(anne.plane, "muster-view-cluster", anne.subject, everywhere=True)
     assert "ClusterRole" not in anne.muster("queue", "top")
-    assert "no topology to draw" in anne.muster("topo"), "none is configured"
+    assert "no topology exists" in anne.muster("topo"), "none is configured"
     name = f"{THEIRS}-{anne.namespace.partition('-')[2]}"
     assert "would help" in anne.muster("explain", "job", f"{THEIRS}-waits", f"--namespace={name}")
