@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 STATIC := web/static
 LIVE := $(STATIC)/vendor/sse.min.js
 
-.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose workflows generate check-generated release-crds dist docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo picture binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose workflows generate check-generated release-crds dist dist-check docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -132,6 +132,12 @@ dist: setup $(LIVE) ## the files of a release in build/dist: VERSION=1.0.0 BASE=
 	PYTHONPATH=.ci:. $(BIN)/python -B -m release $(if $(VERSION),--version=$(VERSION)) $(if $(BASE),--base=$(BASE)) \
 	  $(if $(IMAGE),--image=$(IMAGE)) $(if $(REGISTRY),--registry=$(REGISTRY)) $(if $(PLATFORMS),--platforms=$(PLATFORMS)) \
 	  $(if $(KEY),--key=$(KEY)) $(if $(BUILDER),--builder=$(BUILDER)) $(if $(DOWNLOAD),--download=$(DOWNLOAD))
+
+dist-check: setup ## verifies a release in build/dist, and installs its files on real nodes, as root: VERSION=1.0.0 PUBLIC=release.pub
+	cd build/dist/$(VERSION) && sha256sum --quiet --check SHA256SUMS
+	$(if $(PUBLIC),base64 -d build/dist/$(VERSION)/SHA256SUMS.sig > build/signature && openssl dgst -sha256 -verify $(PUBLIC) -signature build/signature build/dist/$(VERSION)/SHA256SUMS)
+	PYTHONPATH=tests/real MUSTER_RELEASE=build/dist/$(VERSION) $(BIN)/python tests/install/install.py
+	MUSTER_RELEASE=build/dist/$(VERSION) $(BIN)/pytest tests/install/test_lifecycle.py -m install -k "not killed and not dies"
 
 docs: ## the documentation as a site, in build/docs; a link that leads nowhere fails it
 	test -x $(DOCS)/bin/python || $(PY) -m venv $(DOCS)

@@ -13,6 +13,8 @@ PROVENANCE: Final = "provenance.intoto.json"
 SUMS: Final = "SHA256SUMS"
 SIGNATURE: Final = f"{SUMS}.sig"
 _BUILD_TYPE: Final = "https://muster.dev/make-dist/v1"
+_ENCRYPTED: Final = "ENCRYPTED SIGSTORE PRIVATE KEY"
+"""The head of a key by `cosign generate-key-pair`."""
 _INPUTS: Final = "*.lock"
 """Files of the commit that determine what is installed."""
 
@@ -46,8 +48,15 @@ def sums(target: Path) -> None:
 
 
 def sign(target: Path, key: Path) -> None:
-    """Sign the checksums with an ECDSA key: the base64 text that `cosign verify-blob --signature` reads."""
+    """Sign the checksums with an ECDSA key: the base64 text that `cosign verify-blob --signature` reads.
+
+    openssl does that with a plain key; cosign itself reads its own encrypted keys, with COSIGN_PASSWORD.
+    """
     signature = target / SIGNATURE
+    if _ENCRYPTED in key.read_text(encoding="ascii"):
+        options = ["--yes", "--tlog-upload=false", f"--key={key.resolve()}", f"--output-signature={signature}"]
+        run(["cosign", "sign-blob", *options, str(target / SUMS)], target)
+        return
     run(["openssl", "dgst", "-sha256", "-sign", key.resolve(), "-out", signature, target / SUMS], target)
     signature.write_bytes(base64.b64encode(signature.read_bytes()))
 

@@ -17,9 +17,16 @@ from musterctl.app import main
 from musterctl.kind import image as checkout
 from musterctl.plane import binaries
 
-CHART: Final = checkout.ROOT / "charts" / "muster"
+CHART: Final = (
+    next(images.RELEASE.glob("muster-chart-*.tgz")) if images.RELEASE else checkout.ROOT / "charts" / "muster"
+)
 NAME: Final = "muster"
-IMAGE: Final = ("image.registry=localhost", "image.repository=muster", f"image.tag={images.MUSTER.partition(':')[2]}")
+IMAGE: Final = (
+    ("image.registry=localhost", "image.repository=muster", f"image.tag={images.MUSTER.partition(':')[2]}")
+    if not images.RELEASE
+    else ()
+)
+"""Values of the image; the chart of a release has its own."""
 _READY_S: Final = 120.0
 _GONE_S: Final = 60.0
 _ROTATED_S: Final = 240.0

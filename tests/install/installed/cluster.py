@@ -73,7 +73,7 @@ class Cluster:
             node.start_runtime()
         self.wait("containerd answers", lambda: all(node.answers() for node in self.nodes))
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda node: [node.load(archive) for archive in archives], self.nodes))
+            list(pool.map(lambda node: [node.load(each, *images.other_names(each)) for each in archives], self.nodes))
         for node in self.nodes:
             node.kubelet.start()
         self.wait("the nodes are Ready", lambda: self.ready() == {node.name for node in self.nodes})

@@ -1,6 +1,7 @@
 """The images of the cluster, made on this machine: there is no registry."""
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from installed import controlplane
 from musterctl.kind import image
 from musterctl.plane.binaries import user_cache
 
+RELEASE: Final = Path(os.environ["MUSTER_RELEASE"]).resolve() if "MUSTER_RELEASE" in os.environ else None
+"""The folder with the files of a release, which are installed in place of the checkout."""
 BUSYBOX: Final = "localhost/busybox:1"
 PAUSE: Final = "localhost/pause:1"
 MUSTER: Final = "localhost/muster:install"
@@ -75,7 +78,9 @@ def _one(folder: Path, name: str, program: Path, path: str, command: Sequence[st
 
 
 def muster() -> Path:
-    """The archive of Muster's image, built from this checkout as users do it, if it was not yet."""
+    """The archive of Muster's image: the release's, or one that is built from this checkout as users do it, once."""
+    if RELEASE:
+        return next(RELEASE.glob("muster-image-*.tar"))
     target = user_cache() / "images" / f"muster-{_checkout()}.tar"
     if target.exists():
         return target
@@ -94,6 +99,11 @@ def muster() -> Path:
     engine("save", "--quiet", "--format=oci-archive", f"--output={partial}", MUSTER)
     partial.rename(target)
     return target
+
+
+def other_names(archive: Path) -> list[str]:
+    """What else an image is called: the pods of tests run Muster's, and a release's has another name."""
+    return [MUSTER] if archive.parent == RELEASE else []
 
 
 def _checkout() -> str:

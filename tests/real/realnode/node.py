@@ -9,7 +9,7 @@ from pathlib import Path
 
 from musterctl.plane.pki import Pki
 from musterctl.plane.process import PlaneProcess
-from realnode import cgroups, containerd, kubelet, namespaces, programs
+from realnode import cgroups, containerd, kubelet, namespaces, oci, programs
 from realnode.namespaces import Place
 
 _RUN = Path("/run")
@@ -64,11 +64,17 @@ class Node:
         """Whether containerd does."""
         return self._ctr("version").returncode == 0
 
-    def load(self, archive: Path) -> None:
-        """Puts the image of an OCI archive into containerd's store."""
-        result = self._ctr("images", "import", str(archive))
+    def load(self, archive: Path, *names: str) -> None:
+        """Puts the image of an OCI archive into containerd's store, by its name, its digest, and other names."""
+        self._images("import", str(archive))
+        name, digest = oci.name_and_digest(archive)
+        for other in (f"{name.rpartition(':')[0]}@{digest}", *names):
+            self._images("tag", "--force", name, other)
+
+    def _images(self, *arguments: str) -> None:
+        result = self._ctr("images", *arguments)
         if result.returncode:
-            raise OSError(f"{self.name} cannot take {archive}: {result.stderr.strip()}")
+            raise OSError(f"{self.name}: ctr images {' '.join(arguments)}: {result.stderr.strip()}")
 
     def kill(self, container_id: str) -> None:
         """Ends the first process of a container by SIGKILL, as the kernel would; `container_id` as in a pod's status.

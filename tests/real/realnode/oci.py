@@ -49,6 +49,16 @@ def write(content: Content, target: Path) -> None:
         _file(archive, "oci-layout", _json({"imageLayoutVersion": "1.0.0"}))
 
 
+def name_and_digest(archive: Path) -> tuple[str, str]:
+    """The name under which containerd imports the image of an archive, and its digest."""
+    with tarfile.open(archive) as opened:
+        index = opened.extractfile("index.json")
+        (entry,) = json.load(index)["manifests"] if index else ()
+    named = entry["annotations"]
+    name = named.get("io.containerd.image.name") or named["org.opencontainers.image.ref.name"]
+    return str(name), str(entry["digest"])
+
+
 def _layer(archive: tarfile.TarFile, path: Path) -> dict[str, Any]:
     digest = hashlib.sha256()
     with path.open("rb") as file:

@@ -235,6 +235,22 @@ def test_evidence_covers_every_file(source: Source, tmp_path: Path) -> None:
     assert not verified(target, key)
 
 
+def test_cosign_reads_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only it can decrypt them; nothing is sent to a transparency log."""
+    program, key = tmp_path / "cosign", tmp_path / "cosign.key"
+    program.write_text(
+        '#!/bin/sh\nfor each; do case $each in --output-signature=*) echo "$@" > "${each#*=}";; esac; done\n'
+    )
+    program.chmod(0o755)
+    key.write_text("-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n", encoding="ascii")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    evidence.sign(tmp_path, key)
+    words = (tmp_path / evidence.SIGNATURE).read_text(encoding="utf-8").split()
+    assert words[0] == "sign-blob"
+    assert {"--tlog-upload=false", f"--key={key}"} <= {*words}
+    assert words[-1] == str(tmp_path / evidence.SUMS)
+
+
 def verified(target: Path, key: Path) -> bool:
     """Return True if the signature is by the key: an ECDSA signature over SHA-256, as base64, as cosign's are."""
     signature, public = target.parent / "signature", target.parent / "public.pem"
