@@ -205,7 +205,7 @@ def test_a_queues_status_is_written_through_its_subresource_only(client: Client)
     assert client.merge_patch(QUEUES, queue.metadata.name, patch).status.state == ""
     assert client.merge_patch(QUEUES, queue.metadata.name, patch, subresource="status").status.state == "Closed"
     with pytest.raises(Invalid, match=r"spec\.weight"):
-        client.merge_patch(QUEUES, queue.metadata.name, {"spec": {"weight": 0}})
+        client.merge_patch(QUEUES, queue.metadata.name, {"spec": {"weight": 65_536}})
     client.delete(QUEUES, queue.metadata.name)
 
 
