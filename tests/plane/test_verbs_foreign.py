@@ -9,15 +9,19 @@ from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
-from job_sets import JOBSETS, install, make_jobs
-from planes import Muster
+from gang_jobs import job as volcano_job
+from job_sets import JOBSETS, install, make_jobs, tell
+from planes import Muster, drop_queue
+from verb_walks import contradictions
 
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS, PRIORITY_CLASSES
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import APIError
+from muster.workloads.verbs import Condition
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 
@@ -182,8 +186,14 @@ def world(request: pytest.FixtureRequest, plane: Plane, wait_for: WaitFor) -> It
     with closing(plane.client()) as client:
         one = World(client, Muster(plane.kubeconfig), plane.kubeconfig, request.param)
         yield one
-        one.does("cancel")
+        if one.rows:
+            one.does("cancel")
         wait_for(lambda: not one.rows and not one.pods(), what="it to be gone")
+
+
+def check(world: World, condition: Condition) -> None:
+    """Compare the outcome of each verb with the table."""
+    assert [*contradictions(world.muster, world.name, "w", SPACE, condition, "high")] == []
 
 
 def all_are(world: World, state: str, queue: str, pods: int = 2) -> bool:
@@ -195,6 +205,7 @@ def test_waiting(world: World, wait_for: WaitFor) -> None:
     """It is raised, moved and resized as far as its kind can be."""
     world.client.create(world.kind.resource, world.kind.made(NOWHERE), SPACE)
     wait_for(lambda: all_are(world, "Waiting", "default"), what="it to wait")
+    check(world, "waiting")
     world.does("priority")
     if "priority" not in world.kind.refuses:
         wait_for(lambda: list(world.pods().values()) == ["high", "high"], what="the class of its pods")
@@ -210,6 +221,7 @@ def test_running(world: World, wait_for: WaitFor) -> None:
     """A move keeps its pods; the class of running groups stays."""
     world.client.create(world.kind.resource, world.kind.made({}), SPACE)
     wait_for(lambda: all_are(world, "Running", "default"), what="it to run")
+    check(world, "running")
     before = world.pods()
     world.does("move")
     wait_for(lambda: all_are(world, "Running", "other"), what="its queue")
@@ -227,6 +239,7 @@ def test_suspended(world: World, wait_for: WaitFor) -> None:
     assert "muster release" in world.does("hold")
     wait_for(lambda: not world.pods(), what="its pods to end")
     wait_for(lambda: world.rows == [("Suspended", "default")], what="its row")
+    check(world, "suspended")
     assert "is held already" in world.does("hold")
     assert "once it is released" in world.does("move")
     assert world.rows == [("Suspended", "other")]
@@ -234,6 +247,38 @@ def test_suspended(world: World, wait_for: WaitFor) -> None:
     assert ("once it is released" in world.does("priority")) == ("priority" not in world.kind.refuses)
     world.does("release")
     wait_for(lambda: all_are(world, "Running", "other"), what="it to run where it was moved to")
+
+
+def test_evicted(world: World, wait_for: WaitFor) -> None:
+    """It waits again, as a gang of a higher priority has its share of the queue."""
+    world.client.create(QUEUES, {"metadata": {"name": "tight"}, "spec": {"capability": {"pods": "3"}}})
+    made = world.kind.made({})
+    made["metadata"]["labels"][names.QUEUE] = "tight"
+    world.client.create(world.kind.resource, made, SPACE)
+    wait_for(lambda: all_are(world, "Running", "tight"), what="it to run")
+    urgent = volcano_job("urgent", SPACE, replicas=3, gpus=0)
+    urgent["spec"] |= {"queue": "tight", "priorityClassName": "high"}
+    world.client.create(JOBS, urgent, SPACE)
+    try:
+        wait_for(lambda: {*world.rows} == {("Waiting", "tight"), ("Running", "tight")}, what="it to be evicted")
+        wait_for(lambda: len(world.pods()) == 5, what="its pods to come back")
+        check(world, "evicted")
+    finally:
+        world.client.delete(JOBS, "urgent", SPACE)
+        world.does("cancel")
+        wait_for(lambda: not world.rows and not world.pods(), what="both to be gone")
+        drop_queue(world.client, "tight")
+
+
+def test_ended(plane: Plane, wait_for: WaitFor) -> None:
+    """A JobSet that has completed can only be deleted; a LeaderWorkerSet has no end."""
+    with closing(plane.client()) as client:
+        world = World(client, Muster(plane.kubeconfig), plane.kubeconfig, "jobset.jobset.x-k8s.io")
+        made = client.create(JOBSETS, job_set({}), SPACE)
+        tell(client, made, counts={}, condition={"type": "Completed", "reason": "x", "message": "x"})
+        check(world, "ended")
+        world.does("cancel")
+        wait_for(lambda: not world.rows and not world.pods(), what="it to be gone")
 
 
 def test_a_job_set_without_a_framework(plane: Plane, wait_for: WaitFor) -> None:

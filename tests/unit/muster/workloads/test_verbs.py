@@ -1,18 +1,18 @@
 """Every verb has a stated outcome for every kind in every state; a refusal names the way that works."""
 
 from copy import deepcopy
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any
 
 import pytest
 from merge_patches import applied
+from verb_outcomes import CONDITIONS, NOT, OUTCOMES, VERBS
 
 from muster.api import names
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.verbs import ACTED_ON, Condition, Outcome, Verb, VerbRequest, condition_of, is_world, outcome
 
 JSON = dict[str, Any]
-CONDITIONS: tuple[Condition, ...] = get_args(Condition)
-VERBS: tuple[Verb, ...] = get_args(Verb)
 KINDS = {f"{kind.resource.plural}.{kind.resource.group}": kind for kind in ACTED_ON}
 TORCH = {"metadata": {"labels": {names.FRAMEWORK: "torch"}}, "spec": {}}
 
@@ -61,37 +61,6 @@ def shown(told: Outcome) -> str:
     return "no" if told.refused else " ".join(step.does for step in told.steps) or "-"
 
 
-ALL, NOT = "delete | delete | delete | delete | delete", "no | no | no | no | no"
-SUSPENDS: dict[Verb, str] = {
-    "cancel": ALL,
-    "hold": "patch | patch | patch | - | no",
-    "release": "- | - | - | patch | no",
-    "move": "gangs patch | gangs patch | gangs patch | patch | no",
-    "priority": NOT,
-    "resize": NOT,
-}
-ANEW = "patch stopped patch"
-REPLICAS: dict[Verb, str] = {**SUSPENDS, "priority": f"{ANEW} | no | {ANEW} | patch | no"}
-IN_PLACE = "patch | patch | patch | patch | no"
-OUTCOMES: dict[str, dict[Verb, str]] = {
-    "jobs.batch": {**SUSPENDS, "resize": f"{ANEW} | {ANEW} | {ANEW} | patch | no"},
-    "jobsets.jobset.x-k8s.io": SUSPENDS,
-    "trainjobs.trainer.kubeflow.org": {**SUSPENDS, "move": NOT, "resize": IN_PLACE},
-    "statefulsets.apps": {**REPLICAS, "resize": f"{ANEW} | {ANEW} | {ANEW} | patch | no"},
-    "deployments.apps": {**REPLICAS, "resize": IN_PLACE},
-    "leaderworkersets.leaderworkerset.x-k8s.io": {**REPLICAS, "resize": IN_PLACE},
-    "jobs.batch.volcano.sh": {
-        "cancel": ALL,
-        "hold": "command | command | command | - | no",
-        "release": "- | - | - | command | no",
-        "move": NOT,
-        "priority": IN_PLACE,
-        "resize": " | ".join([*["command stopped patch command"] * 3, "patch", "no"]),
-    },
-    "pods.": {**dict.fromkeys(VERBS, NOT), "cancel": ALL, "move": SUSPENDS["move"]},
-    "podgroups.scheduling.volcano.sh": {**dict.fromkeys(VERBS, NOT), "move": IN_PLACE, "priority": IN_PLACE},
-}
-"""Kind -> verb -> its outcome for a workload that waits, runs, was evicted, is suspended, and has ended."""
 CASES = [
     pytest.param(kind, condition, verb, wanted, id=f"{verb} {kind} {condition}")
     for kind, rows in OUTCOMES.items()
@@ -227,3 +196,35 @@ def test_resizing_a_task_of_a_plugin_restarts_its_pods(plugins: JSON, fixed: str
         for task in tasks
     }
     assert [name for name, told in steps.items() if len(told.steps) > 1] == fixed.split()
+
+
+COLUMNS: tuple[tuple[Verb, ...], ...] = (("priority",), ("move",), ("resize",), ("hold", "release"), ("cancel",))
+"""Columns of the table in docs/why.md, after the kind."""
+DOCUMENTED = {
+    "Job of Kubernetes": "jobs.batch",
+    "Volcano Job": "jobs.batch.volcano.sh",
+    "TrainJob": "trainjobs.trainer.kubeflow.org",
+    "JobSet": "jobsets.jobset.x-k8s.io",
+    "StatefulSet": "statefulsets.apps",
+    "Deployment": "deployments.apps",
+    "LeaderWorkerSet": "leaderworkersets.leaderworkerset.x-k8s.io",
+    "Pod": "pods.",
+    "PodGroup of an operator's pods": "podgroups.scheduling.volcano.sh",
+}
+"""The first cell of a row -> its kind."""
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    """A cell begins with `no` if the kind never has the verb, and only then."""
+    page = (Path(__file__).parents[4] / "docs" / "why.md").read_text(encoding="utf-8")
+    table = page[page.index("| kind | raise:") :].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert {row[0] for row in rows} == DOCUMENTED.keys()
+    assert {*DOCUMENTED.values()} == KINDS.keys()
+    above: list[str] = []
+    for row in rows:
+        cells = [above[at] if cell == "the same" else cell for at, cell in enumerate(row)]
+        above = cells
+        for verbs, cell in zip(COLUMNS, cells[1:], strict=True):
+            refused = {OUTCOMES[DOCUMENTED[row[0]]][verb] == NOT for verb in verbs}
+            assert refused == {cell.startswith("no")}, (row[0], verbs, cell)
