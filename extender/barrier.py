@@ -35,7 +35,8 @@ WAIT = Histogram(
 MEMBER_S = 0.05
 """Time added to the timeout for each arrived member.
 
-Without this time, a gang of a thousand pods would never start while kube-scheduler binds only twenty pods per second.
+Without this time, a gang of a thousand pods would never start with a busy API server, because kube-scheduler then
+binds only twenty pods per second.
 """
 LONGEST_S = 290.0
 """Longest timeout, because kube-scheduler abandons a bind call after 300 s (`httpTimeout`)."""

@@ -116,7 +116,7 @@ class EvictionWriter(Evictor):
         self._close = close
 
     def make_room(self, session: Session) -> None:
-        """Evict the victims of written placements: first those with a disruption budget, then the others."""
+        """Evict the victims of written placements: those with a disruption budget; the others if none was refused."""
         self._forget()
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()

@@ -13,7 +13,7 @@ from muster.workloads.owners import workload_of
 _ACTIONS = {"preempted": "preempt", "reclaimed": "reclaim", "recalled": "recall", "moved": "move"}
 """Maps the last part of an eviction reason's code to the action that decided the eviction."""
 _TIME = slice(len("2026-11-30T"), None)
-"""Pattern of the time of day in an RFC 3339 time."""
+"""Position of the time of day in an RFC 3339 time."""
 
 
 class EvictionText(NamedTuple):

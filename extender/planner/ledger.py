@@ -177,7 +177,7 @@ class Ledger:
             self.nodes.remove(name)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the numbers of devices of a node, which may be unknown yet."""
+        """Set the numbers of devices of a node, which may still be unknown."""
         if not self.nodes.is_equipped(name, devices):
             with self._emptied(name):
                 self.nodes.equip(name, devices)

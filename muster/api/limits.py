@@ -114,7 +114,8 @@ LIMIT_WINDOWS: Final = Limit("time windows of a queue", 32, "windows")
 DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")
 """Each kind is a row of the planner's arrays over all nodes; clusters have some tens of kinds."""
 OBJECT_BYTES: Final = Limit("bytes of an object in memory", 2 * 2**20, "bytes")
-"""The API server accepts objects of 1.5 MiB, which are texts in memory; other content may take a hundred times more."""
+"""The API server accepts objects of 1.5 MiB, which are texts in memory; usual objects of other kinds take a hundredth
+of the limit."""
 NAMESPACE_BYTES: Final = Limit("bytes of a kind in a namespace", 64 * 2**20, "bytes")
 """Ten thousand usual Jobs, or an eighth of a process's memory."""
 METADATA_BYTES: Final = Limit("bytes of labels of an object", 65_536, "bytes")

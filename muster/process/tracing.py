@@ -110,8 +110,8 @@ def check_endpoint(endpoint: str) -> None:
 def configure(process: str, endpoint: str) -> None:
     """Send spans to the OTLP/HTTP endpoint in the settings or the environment, if there is one.
 
-    Call it after a fork, where threads survive. TracingError as with `check`; if only the environment asks, which many
-    programs may share, a missing package is only logged.
+    Call this after a fork, where threads survive. Raises TracingError like `check_endpoint`. If only the environment
+    names an endpoint, which many programs may share, a missing package is only logged.
     """
     check_endpoint(endpoint)
     wanted = endpoint or os.environ.get(ENDPOINT_VARIABLE, "")

@@ -174,7 +174,7 @@ def pod_usage(spec: PodSpec) -> PodUsage:
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
-    """Return the pod spec with limits as requests, because both are added up in the same way; overhead counts."""
+    """Return the pod spec with limits as requests, because both are added up alike; limited overhead counts."""
     limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
     return structs.replace(
         spec,

@@ -1,4 +1,4 @@
-"""The runtime framework, whose plugins compute an immutable plan of a workload: pod sets, slots, endpoints, env.
+"""The runtime framework, whose plugins compute a workload's immutable plan: pod sets, counts, slots, endpoints, env.
 
 An `Info` (`info`) describes a workload. An `Info` is created by `train_job.describe(train_job, runtime, target=...)`
 for a TrainJob with its runtime. For pods whose owner has an adapter (`muster.workloads`), it is created by

@@ -39,7 +39,7 @@ def native_of(group: PodGroup) -> scheduling.NativePodGroup:
 
 
 def group_of(native: scheduling.NativePodGroup) -> PodGroup:
-    """Return the PodGroup that a user of Muster would write instead: as the planner reads it, without annotations.
+    """Return the PodGroup that a user of Muster would write instead: as the planner reads it, without Muster's records.
 
     Muster always ends a gang as a whole or down to its minimum, so no field corresponds to `disruptionMode`.
     """

@@ -108,7 +108,7 @@ def size_of_ended_world(job: IndexedJob, pods: Iterable[Pod]) -> int | None:
 
 
 def _failure(job: IndexedJob) -> str:
-    """Return why a Job has failed, because Kubernetes' message for the most frequent reason has no number."""
+    """Return why a Job has failed; the message has a number that Kubernetes leaves out for the most frequent reason."""
     failed = next((each for each in job.status.get("conditions") or [] if holds([each], "Failed")), None)
     if failed is None:
         return ""

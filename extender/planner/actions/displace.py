@@ -80,7 +80,10 @@ class Preempt(Evicting):
 
 
 class Reclaim(Evicting):
-    """The action reclaim, whose victims are gangs of other queues, if a plugin with shares (`proportion`) allows it."""
+    """The action reclaim, whose victims are gangs of other queues that are reclaimable.
+
+    A plugin that computes shares (`proportion`) must allow it.
+    """
 
     name = "reclaim"
     takes_spares = True

@@ -195,7 +195,7 @@ def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[NodeSpares] | None:
-    """Return the gang's spare slots without the unlent ones on these nodes and the taken ones; None without any."""
+    """Return the gang's spare slots without taken ones, and without lent ones on these nodes; None without any."""
     if not gang.spares:
         return None
     unused = {(each.pod_set, each.node) for each in room.left}
@@ -203,7 +203,7 @@ def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[No
 
 
 def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
-    """Return the gangs that borrow this gang's spare slots, smallest first."""
+    """Return the gangs without an active placement that borrow this gang's spare slots, smallest first."""
     found = [each for each in session.snapshot.gangs if not each.active and borrows(each, gang)]
     return sorted(found, key=lambda each: each.taken)
 

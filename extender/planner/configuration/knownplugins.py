@@ -42,7 +42,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
     "proportion": KnownPlugin(differs="fair shares follow KAI-Scheduler's rules over the same fields of queues"),
     "capacity": KnownPlugin(
         ours="proportion",
-        differs="use proportion, which reads the same fields: deserved, capability, guarantee, parent",
+        differs="the plugin is proportion, which reads the same fields: deserved, capability, guarantee, parent",
         arguments={
             "ancestorReclaimLevel": Name(without="reclaim compares the branches below a common ancestor", default=0),
             "capacity.DynamicResourceAllocationEnable": _CLAIMS,

@@ -129,7 +129,7 @@ class _Waiting:
 
 
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
-    """Return the resources of pods to be evicted with the rows of their queues, and the claims that become unused.
+    """Return the resources of pods to be evicted with the rows of their queues.
 
     Return also pairs of a claim and a queue whose only users of the claim are such pods.
     Moving members are left out: their next slots count for the queue once they have left.

@@ -2,7 +2,8 @@
 
 Rule 1 puts queues within their fair share first; rule 2 puts queues first that stay within what they deserve. By rule
 3, the higher priority comes first. Rule 4 puts queues last that use a resource without having a share of it. Rules 5 to
-8 compare the dominant share with the gang, the dominant share without the gang, the share, and the age.
+7 put the smaller one first: of the dominant shares with the gang, the dominant shares without it, and the shares. By
+rule 8, the older queue comes first.
 """
 
 from collections.abc import Sequence

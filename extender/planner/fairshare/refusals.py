@@ -82,7 +82,7 @@ def over_quota(
 
 
 def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
-    """Return the keys of gangs that, with earlier gangs in `held`, use more than their queue deserves.
+    """Return the keys of gangs that, with earlier gangs in `held`, use more than their queue or one above it deserves.
 
     Gangs that cannot be evicted get no more than that at their start. So these were marked later, or the queue now
     deserves less.

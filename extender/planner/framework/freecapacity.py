@@ -56,7 +56,10 @@ class FreeCapacity:
         return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
-        """Return the number of pods of this class that fit on each node's GPUs; an upper bound for other capacities."""
+        """Return the number of pods of this class that fit on each node's GPUs.
+
+        The number is an upper bound if `free` is neither the present capacity (`now`) nor the allocatable one.
+        """
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
         if cls.gpu is None:  # the caller means the pods that run now
@@ -68,7 +71,7 @@ class FreeCapacity:
         return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
-        """Return the code, per node, of the resource that a pod of this class lacks most; 0 if the pod fits.
+        """Return the code, per node, of the first resource that a pod of this class lacks; 0 if the pod fits.
 
         Without `free`, capacity reserved for others also counts as missing, with a separate cause.
         """

@@ -58,7 +58,7 @@ class LabelCache:
         self.known: dict[str, _Values] = {}
         self.taints = _Values()
         self.present: set[str] = set()
-        """Label keys that nodes have; some of these nodes may be gone."""
+        """Label keys that nodes have; some keys may belong only to nodes that are gone."""
         self._seen, self._changes = -1, 0
 
     def note_keys(self, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int) -> None:

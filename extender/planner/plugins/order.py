@@ -101,7 +101,7 @@ def has_members(gang: GangView) -> bool:
 
 
 def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:
-    """Return a pod set's sort key with `given` additional slots: below its minimum first, then by share."""
+    """Return a pod set's sort key with `given` additional slots: below its minimum first, then the smaller share."""
     taken, minimum = len(pod_set.taken) + given, pod_set.minimum
     return taken >= minimum, taken / max(minimum, 1)
 

@@ -205,7 +205,7 @@ class DeviceTable:
             sums.share(ref.key, claim.demand, grouped=grouped)
 
     def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
-        """Add a claim that was created for the pod from a template, or will be created for the pod or its group."""
+        """Add a claim from a template; while it does not exist, a claim that a group may own is only reported."""
         if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
             sums.problems.append(reasons.devices.claim_unmade(template=ref.template))
         elif claim is not None and claim.allocated:

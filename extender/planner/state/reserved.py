@@ -1,4 +1,4 @@
-"""Capacity that is reserved for the first waiting gangs of queues; other pods must leave it free.
+"""Capacity that is reserved for the first waiting gangs of queues; pods without a gang must leave it free.
 
 The planner renews the reservations in every cycle; the verbs read them while kube-scheduler waits for an answer. Pods
 that end before the gang can start may use the capacity. Reservations belong to the ledger (`extender.planner.ledger`)
@@ -85,7 +85,7 @@ class ReservedRooms:
             self.changed(column, row)
 
     def changed(self, column: int, row: Amounts | None) -> None:
-        """Subtract the resources `row` of a pod that left this node; with None, the node is gone."""
+        """Subtract the resources `row` of a pod that left this node; with None, the node and its reservations end."""
         if self._since is not None:
             self._since.append((column, row))
         if sum(room.changed(column, row) for room in self._rooms):

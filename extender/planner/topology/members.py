@@ -1,8 +1,8 @@
 """Direct members of HyperNodes: nodes by name, by patterns of names, or by labels, as in Volcano.
 
-The cost is proportional to the listed names, plus one pass over the nodes if there are patterns or labels. Names are
-looked up; patterns are compared in one pass (RE2's sets, each with a fixed limit of memory). Label selectors are
-indexed by a label that they require.
+The cost is proportional to the listed names, plus one pass over the nodes if there are patterns or labels, for any
+number of HyperNodes. Names are looked up; patterns are compared in one pass (RE2's sets, each with a fixed limit of
+memory). Label selectors are indexed by a label that they require.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -96,7 +96,7 @@ _USAGE: Final = msgspec.json.Decoder(PublishedUsage)
 
 
 def silent_s(usage: PublishedUsage, now: float) -> float:
-    """Return the seconds since when a due publication has been missing; 0 if none is missing."""
+    """Return the seconds for which a due publication has been missing; 0 if none is missing."""
     since = now - usage.until
     return since if since > 2 * AGAIN_S else 0.0
 

@@ -21,7 +21,7 @@ CONFIG_MAP_BYTES = 1 << 20
 
 
 class Svc(JobPlugin):
-    """Plugin svc; flags: publish-not-ready-addresses, disable-network-policy (false), inject-hosts-env (true)."""
+    """Plugin svc; flags: publish-not-ready-addresses, disable-network-policy (both false), inject-hosts-env (true)."""
 
     name = "svc"
     flags: ClassVar[Flags] = {

@@ -73,7 +73,7 @@ class HeadReservations:
         """Maps the queues whose reservations a gang respects to the capacity that the gang must leave free."""
         self._position: dict[str, int] = {}
         self._asked: set[str] = set()
-        """UIDs of gangs for which a search was due; in the next cycles, other gangs are searched for first."""
+        """UIDs of gangs for which a search was due in this cycle; earlier searches for other gangs are forgotten."""
         self._load(gangs)
 
     def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
