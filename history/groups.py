@@ -100,14 +100,16 @@ def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[N
 def edits(seen: LastSeen, queue: str, group: PodGroup, moment: ObservationTime) -> Iterator[NewGangEvent]:
     """Yield the changes of a PodGroup's spec by users since the last observation, and record them in `seen`."""
     new, version, moved_to = group.spec, group.metadata.resource_version, queue_of(group)
+    user = group.metadata.annotations.get(names.CHANGED_BY, "")  # of this request, if it changed queue or class
+    by = f", by {user}" if user else ""
     if moved_to != queue:
-        yield NewGangEvent(What.MOVED, moment.at, seen.epoch, f"from queue {queue} to {moved_to}", version)
+        yield NewGangEvent(What.MOVED, moment.at, seen.epoch, f"from queue {queue} to {moved_to}{by}", version)
     known = seen.minimum > 0
     if known and new.min_member != seen.minimum:
         words = f"members that start together: from {seen.minimum} to {new.min_member}"
         yield NewGangEvent(What.RESIZED, moment.at, seen.epoch, words, version)
     if known and new.priority_class_name != seen.priority_class:
-        words = f"from class {seen.priority_class or 'none'} to {new.priority_class_name or 'none'}"
+        words = f"from class {seen.priority_class or 'none'} to {new.priority_class_name or 'none'}{by}"
         yield NewGangEvent(What.PRIORITY, moment.at, seen.epoch, words, version)
     seen.minimum, seen.priority_class = new.min_member, clean(new.priority_class_name, NAME_CHARS)
 

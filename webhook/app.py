@@ -20,7 +20,7 @@ from muster.runtime.train_job import Target
 from webhook import mutate, review, validate
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
-from webhook.mutate.creator import signed
+from webhook.mutate.creator import note_user, signed
 from webhook.review import BadReviewError, Handler, MalformedError, ReviewVerdict
 from webhook.senders import Senders
 from webhook.validate.edits import scale_reviewer
@@ -60,6 +60,7 @@ def routes(
         "/mutate/workload": signed(mutate.workload.reviewer(lookups.namespaces)),
         "/mutate/podgroup": signed(mutate.queues.reviewer(lookups)),
         "/mutate/creator": signed(lambda _request: ReviewVerdict()),  # nothing else is filled in
+        "/mutate/changed": note_user,
         "/mutate/queue": mutate.queues.review_queue,
         "/mutate/pod": signed(mutate.pod.reviewer(lookups, framework, marks=marks, groups=groups)),
         f"/mutate{_TRAINER}-trainjob": signed(

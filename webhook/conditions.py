@@ -232,6 +232,14 @@ _ENTERS_A_QUEUE: Final = (
 )
 
 
+CHANGED: Final = (
+    (
+        "gets-another-queue-or-class",
+        " || ".join(f"{each.format('object')} != {each.format('oldObject')}" for each in (_QUEUE, _CLASS)),
+    ),
+)
+"""A PodGroup that is moved, or gets another class; admission notes the user."""
+
 _REPLICAS: Final = ("object.spec.replicas", "oldObject.spec.replicas")
 _SOME: Final = " && ".join(f"has({each}) && {each} > 0" for each in _REPLICAS)
 SCALED: Final = (("keeps-pods-and-not-as-many", f"{_SOME} && {' != '.join(_REPLICAS)}"),)

@@ -117,6 +117,7 @@ def _signed(kind: WorkloadKind, silent: Conditions = ()) -> Iterator[_Webhook]:
 _MUTATING = (
     _Webhook("jobs.batch-volcano-sh", "/mutate/job", JOBS, _CHANGES),
     _Webhook("podgroups", "/mutate/podgroup", POD_GROUPS, conditions=conditions.OF_NO_JOB),
+    _Webhook("changed-podgroups", "/mutate/changed", POD_GROUPS, ("UPDATE",), conditions=conditions.CHANGED),
     _Webhook("cronjobs.batch-volcano-sh", "/mutate/creator", CRON_JOBS),
     _Webhook("jobflows", "/mutate/creator", JOB_FLOWS),
     _Webhook("queues", "/mutate/queue", QUEUES),

@@ -61,6 +61,7 @@ EVICT_READY = f"{DOMAIN}/evict-ready"  # "true": nothing is left to save
 
 # The creator of a workload, as authenticated by the API server: written by admission, never copied from the object.
 CREATED_BY = f"{DOMAIN}/created-by"
+CHANGED_BY = f"{DOMAIN}/changed-by"  # annotation of a PodGroup: likewise, who changed its queue or class last
 
 # Annotations set by users on a Volcano Job or a TrainJob: the number of restarts for its own faults, and exit codes
 # that do not count as such (docs/preemption.md).

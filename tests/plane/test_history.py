@@ -307,7 +307,7 @@ def test_what_users_and_others_do_to_a_job_is_told(recorded: Plane, wait_for: Wa
     client.delete(JOBS, "displaces", "urgent")
     tells("started", 2)
     muster(recorded, "move", "job.batch/plain", "--queue", "moved-to")
-    tells("moved: from queue default to moved-to")
+    tells("moved: from queue default to moved-to, by muster-admin")
     muster(recorded, "hold", "job.batch/plain")
     tells("suspended: its workload wants no pods")
     muster(recorded, "release", "job.batch/plain")

@@ -34,6 +34,7 @@ _COPIED: Final = {
 }
 """Kubernetes copies these annotations to each Job of a CronJob; Muster does not read CronJobs."""
 _WHY: Final = Why("who created it", "the user of the request")
+_CHANGED: Final = Why("who changed its queue or class", "the user of the request")
 _OF_ANOTHER: Final = (names.MOVED_TO, names.HELD_REPLICAS)
 _COPY: Final = Why("this annotation is about the object that was copied", "a new object")
 
@@ -62,6 +63,16 @@ def signed(handler: Handler) -> Handler:
         )
 
     return with_creator
+
+
+def note_user(request: AdmissionRequest) -> ReviewVerdict:
+    """Write the user who moves a PodGroup, or gives it another class, into the PodGroup, for the history."""
+    try:
+        patch = Patch(generic(request.object))
+    except MalformedError:
+        return ReviewVerdict()
+    patch.set(*_PLACE, names.CHANGED_BY, value=written(request.user_info.username), why=_CHANGED)
+    return ReviewVerdict.admitted_with(patch)
 
 
 def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequence[Operation]) -> Iterator[Operation]:

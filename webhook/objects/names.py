@@ -50,7 +50,7 @@ WRITTEN = frozenset({
     *(names.DELETE_AFTER, names.REVIEWED, names.PLACEMENT, names.GPU_DEVICES_CHOSEN, names.GPU_PORTION),
     *(names.EVICT_AT, names.EVICT_FOR, names.EVICTION_NOTICE),
     *(names.INDEPENDENT, names.WORKLOAD, names.SCALE_UP_ATTEMPT, names.NATIVE_GROUP, names.INDIVISIBLE),
-    *(names.RUNS_ON_SPARE, names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS),
+    *(names.RUNS_ON_SPARE, names.CREATED_BY, names.CHANGED_BY, names.MOVED_TO, names.HELD_REPLICAS),
     *(f"{_PREFIX}{note}" for note in ("restart", "command", "timers", "restarts")),
 })  # fmt: skip
 """Labels and annotations that Muster writes for itself."""

@@ -32,14 +32,16 @@ def test_changes_by_users_are_events() -> None:
     """Each once, with the values before and after."""
     w = Lives()
     w.look("podgroups", EVE.group, 0.2, plain())
-    w.look("podgroups", EVE.group, 1.0, plain(queue="product"))
+    moved = plain(queue="product")
+    moved["metadata"]["annotations"]["muster.dev/changed-by"] = "bob"
+    w.look("podgroups", EVE.group, 1.0, moved)
     w.look("podgroups", EVE.group, 2.0, plain(queue="product", minMember=4))
     w.look("podgroups", EVE.group, 3.0, plain(queue="product", minMember=4, priorityClassName="high"))
     w.look("podgroups", EVE.group, 4.0, plain(queue="product", minMember=4, priorityClassName="high"))
     w.look("podgroups", EVE.group, 5.0, plain())
     assert story(w) == [
         ("submitted", "to queue research"),
-        ("moved", "from queue research to product"),
+        ("moved", "from queue research to product, by bob"),
         ("resized", "members that start together: from 1 to 4"),
         ("priority", "from class none to high"),
         ("moved", "from queue product to research"),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind, UserInfo
 from muster.api.muster.creator import MOST_CHARS, UNKNOWN, creator_of, passed_on, written
-from muster.api.names import CREATED_BY, HELD_REPLICAS, MOVED_TO
-from webhook.mutate.creator import signed
+from muster.api.names import CHANGED_BY, CREATED_BY, HELD_REPLICAS, MOVED_TO
+from webhook.mutate.creator import note_user, signed
 from webhook.patch import Patch
 from webhook.review import Handler, ReviewVerdict
 
@@ -168,3 +168,10 @@ def test_what_is_made_of_a_template_has_the_creator_of_its_owner() -> None:
     said = {CREATED_BY: "bob", "a": "b"}
     assert passed_on({CREATED_BY: "alice"}, said) == {CREATED_BY: "alice", "a": "b"}
     assert passed_on({}, said) == {"a": "b"}
+
+
+@pytest.mark.parametrize("said", [None, {}, {"a": "b"}, {CHANGED_BY: "bob"}])
+def test_who_changes_a_pod_group_is_noted(said: dict[str, str] | None) -> None:
+    """Whatever name the request brings along."""
+    after = admitted({} if said is None else {"annotations": said}, "alice", note_user, old={})
+    assert after["metadata"]["annotations"] == {**(said or {}), CHANGED_BY: "alice"}
