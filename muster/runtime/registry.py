@@ -7,6 +7,7 @@ A third party's package names its plugin class in its metadata, and Muster finds
 """
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from muster.runtime.framework import Framework, RuntimePlugin
@@ -44,8 +45,13 @@ def framework(*more: RuntimePlugin, accelerators: Sequence[str] = ()) -> Framewo
     `accelerators` are resources, or patterns of their names, that count devices in addition to the known ones.
     RuntimeError names a plugin that cannot be loaded, at start-up.
     """
-    found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-    return Framework([*plugins(), *map(_load, found), *more], accelerators)
+    return Framework([*plugins(), *map(_load, installed()), *more], accelerators)
+
+
+@cache
+def installed() -> list[EntryPoint]:
+    """Return the plugins of installed packages by name, as they are when the process first asks."""
+    return sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
 
 
 def _load(entry: EntryPoint) -> RuntimePlugin:

@@ -1,6 +1,7 @@
 """The framework groups plugins by what they can do and runs them in the order given."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -110,6 +111,7 @@ def entries(monkeypatch: pytest.MonkeyPatch, *plugins: object) -> None:
     """These plugins are installed."""
     found = [Entry(plugin) for plugin in plugins]
     monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "muster.runtime" else [])
+    monkeypatch.setattr(registry, "installed", cache(registry.installed.__wrapped__))
 
 
 def test_plugins_of_third_parties_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
