@@ -88,7 +88,7 @@ class Evicting:
         before, self._known_failures = self._known_failures, {}
         tried = self._try_some(session, waiting)
         more: dict[int, decisions.Unschedulable] = {}
-        for why in waiting if before or tried else ():
+        for why in waiting if before or any(tried.values()) else ():
             if why.reason == NO_ROOM and why.gang.key not in self._ending.taken:
                 queue, _, shape = self._key(session, why.gang)
                 words = tried.get((queue, shape))
