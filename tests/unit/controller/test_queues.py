@@ -124,6 +124,14 @@ def test_parents_take_their_children_along(cluster: Cluster) -> None:
     assert (state(cluster, "p"), state(cluster, "q")) == ("Open", "Closed"), "closed for itself after its parent"
 
 
+def test_a_capability_limits_the_queues_below(cluster: Cluster) -> None:
+    """Members above the minimum of their gangs are created in steps."""
+    assert not cluster.controller.queues.limited("q")
+    cluster.api.merge_patch(QUEUES, "p", {"spec": {"capability": {"cpu": "4"}}})
+    assert cluster.converge()
+    assert [cluster.controller.queues.limited(name) for name in ("p", "q", "root")] == [True, True, False]
+
+
 def test_a_client_writes_the_state(cluster: Cluster) -> None:
     """Closed by hand it stays closed, and its children with it; the root opens again."""
     for name in ("p", "root"):
