@@ -1,18 +1,18 @@
-"""The planner's public names; the page, the command line and the history may import only these from the planner.
+"""The planner's public names: the web pages, the command line and the history may import only these from the planner.
 
 | question | answer |
 |---|---|
 | What does the planner read? | `FEED`, a row per kind of object |
 | Can it run with a configuration, and with which does it run by default? | `report_of`, `defaults`, `SchedulerConfig` |
-| Which native PodGroups are gangs of Muster's? | `natives_of` |
-| Which data does it have of a gang, and in which order does it name nodes? | `GangView`, `natural` |
+| Which native PodGroups does Muster schedule as gangs? | `natives_of` |
+| Which data does it have about a gang, and in which order does it list nodes? | `GangView`, `natural` |
 | Which times apply to reservations? | `ReservationRules` |
 | Which of its inputs are published for other processes? | `PublishedInputs`, `published_inputs` |
 | Which limits does it have? | `PLACED_SLOTS`, `SEARCHES_OF_A_CYCLE`, `SEARCHES_OF_A_QUEUE` |
 | How is its documentation generated? | `documentation`, `hook_table` |
 
-`extender.explain` runs cycles over a dump of a cluster, and reports on them. Importing that package takes a second of
-CPU time, so a command that does not plan must not import it.
+`extender.explain` runs cycles over a dump of a cluster, and reports on them. Importing `extender.explain` takes a
+second of CPU time, so a command that does not plan must not import it.
 """
 
 from extender.planner.actions import ACTIONS

@@ -1,8 +1,8 @@
-"""Demand of one gang: ranks that need a node, the number needed to start, their resources, and topology.
+"""Demand of one gang: the ranks that need a node, how many must start together, their resources, and the topology.
 
 An `Ask` is computed from a gang's view and the resource axis, and cached until the view or the axis is replaced. An
-`Ask` does not depend on free capacity: all searches for the gang in a cycle start from the same one. Plugins decide
-which ranks come first, so `chosen` and similar methods take the session's hooks.
+`Ask` does not depend on free capacity: all searches for the gang in a cycle use the same `Ask`. Plugins determine which
+ranks come first. Therefore `chosen` and similar methods take the session's hooks as an argument.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -25,21 +25,21 @@ from extender.planner.topology.requests import TopologyRequest, Units, request_o
 from muster.api.limits import LimitError
 
 Ranks = Mapping[str, Sequence[int]]
-"""Maps a pod set to ranks."""
+"""Maps the name of a pod set to some of its ranks."""
 Columns = Mapping[str, Mapping[int, int]]
 """Maps a pod set and a rank to the column of the member's node."""
 Members = Mapping[str, Mapping[PodClass, int]]
-"""Maps a pod set to the classes of its pods, and to the number of pods of each class."""
+"""Maps the name of a pod set to the number of its pods by pod class."""
 
 
 class Along(Protocol):
-    """Resource axis of a snapshot: the order of resources in arrays."""
+    """Resource axis of a snapshot: the order in which its arrays list resources."""
 
     axis: dict[str, int]
     free: Amounts
 
     def row_of(self, cls: PodClass, /) -> Amounts:
-        """Return the requests of one pod of this class as an array."""
+        """Return the requests of one pod of this class as an array in the order of the axis."""
 
 
 _NOTHING = np.zeros(0, dtype=np.int64)
@@ -53,18 +53,20 @@ class Ask:
     axis: Mapping[str, int]
     """Maps a resource to its row in `amounts`."""
     open: Ranks
-    """Ranks that need a node, in order."""
+    """Ranks that need a node, by pod set and in order."""
     minimum: Mapping[str, int]
-    """Maps a pod set to the ranks that must get a node for the gang's minimum; 1 for independent pods."""
+    """Maps a pod set to the number of ranks that must get a node to complete the gang's minimum; 1 for independent
+    pods."""
     topology: TopologyRequest | LimitError | None
-    """The gang's topology request, or the reason why it is not evaluated; None for most gangs."""
+    """The gang's topology request, or the error because of which it cannot be evaluated; None for most gangs."""
     units: Units
     amounts: Amounts
-    """Resources of the minimum without shared claims, int64 of shape (resources,)."""
+    """Resources of the gang's minimum without claims that pods share, int64 of shape (resources,)."""
     claims: tuple[SharedClaim, ...]
-    """Claims that pods of the minimum name, each listed once."""
+    """Claims that pods of the minimum name, each listed once even if several pods share it."""
     shape: Hashable
-    """Equal for gangs that fit or fail alike, except for named claims and avoided nodes."""
+    """A value that is equal for gangs that fit, or fail to fit, under the same conditions, apart from named claims and
+    avoided nodes."""
 
     @property
     def least(self) -> int:
@@ -73,7 +75,7 @@ class Ask:
 
     @property
     def any_members(self) -> bool:
-        """True if any members can make up the minimum, because no framework or topology depends on ranks."""
+        """True if the minimum may consist of any members, because neither framework nor topology depends on ranks."""
         sets = [each for each in self.gang.pod_sets if self.open[each.name]]
         differ = len(sets) > 1 or any(each.mixed for each in sets)
         tied = self.gang.framework or self.topology is not None or self.units.united
@@ -81,13 +83,13 @@ class Ask:
 
     @property
     def missing(self) -> dict[str, int]:
-        """Maps a pod set to the number of members that it lacks for its own minimum."""
+        """Maps a pod set to the number of members that it lacks to reach its own minimum."""
         floor = self.gang.floor.min_task_member
         return {each.name: max(0, floor.get(each.name, 0) - len(each.taken)) for each in self.gang.pod_sets}
 
     @property
     def nodes(self) -> Mapping[str, int]:
-        """Maps a pod set to the number of ranks that need nodes: all independent pods, otherwise the minimum."""
+        """Maps a pod set to the number of ranks that need nodes now: all of independent pods, else the minimum."""
         return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum
 
     @property
@@ -128,7 +130,7 @@ class Ask:
         return sorted(found)
 
     def in_task_order(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[int]:
-        """Return ranks in the plugins' task order if all have pods and are placed singly; otherwise unchanged."""
+        """Return ranks in the plugins' task order, if all have pods and no unit joins them; otherwise unchanged."""
         if pod_set.name in self.units.united or not all(rank in pod_set.waiting for rank in ranks):
             return ranks
 
@@ -138,7 +140,7 @@ class Ask:
         return sorted(ranks, key=cmp_to_key(compare))
 
     def by_unit(self, hooks: Hooks, pod_set: PodSetView, ranks: Sequence[int]) -> Iterable[list[int]]:
-        """Return these ranks of a pod set grouped by unit, in the plugins' order if there is one, else by rank."""
+        """Return these ranks of a pod set grouped by unit; units are in the plugins' order if any, else by rank."""
         units = self.units.units_of_ranks(pod_set, ranks)
         if not hooks.sub_group_set_order.functions:
             return units
@@ -147,7 +149,10 @@ class Ask:
         return (list(group.ranks) for group in groups)
 
     def members(self, hooks: Hooks, wanted: Mapping[str, int]) -> Members:
-        """Return the wanted number of members per pod set, by pod class; the hooks choose among unlike pods."""
+        """Return the wanted number of members per pod set, by pod class.
+
+        Hooks choose among members of different classes.
+        """
         found = {}
         for pod_set in self.gang.pod_sets:
             count = wanted.get(pod_set.name, 0)
@@ -164,14 +169,14 @@ class Asks:
         self._known: dict[str, Ask] = {}
 
     def ask_of(self, gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
-        """Return the demand of a gang; compute it again if the gang's view or the axis was replaced."""
+        """Return the demand of a gang from the cache; compute it again if the gang's view or the axis has changed."""
         known = self._known.get(gang.key)
         if known is None or known.gang is not gang or known.axis is not snapshot.axis:
             known = self._known[gang.key] = _ask_of(gang, snapshot, hooks)
         return known
 
     def forget_others(self, gangs: Mapping[str, GangView]) -> None:
-        """Remove gangs that are gone or have a new view, whose demands would keep old views and pods in memory."""
+        """Drop the demands of gangs that are gone or have a new view, because they would keep old views in memory."""
         self._known = {key: known for key, known in self._known.items() if gangs.get(key) is known.gang}
 
 
@@ -214,7 +219,7 @@ def _minimum_of(gang: GangView) -> dict[str, int]:
 
 
 def named_claims(members: Members) -> tuple[SharedClaim, ...]:
-    """Return the claims that these members name, each once."""
+    """Return the claims that these members name, each only once."""
     named = (cls.needs.named for classes in members.values() for cls, count in classes.items() if count)
     return tuple(dict.fromkeys(chain.from_iterable(named)))
 

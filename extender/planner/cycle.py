@@ -1,6 +1,6 @@
-"""One planning cycle: its parts and its run, shared by the planner, reports about a dump, and replays.
+"""One planning cycle, as run by the planner, by reports about a dump of a cluster, and by replays.
 
-Pure code: a cycle reads its inputs and returns decisions, which `extender.cycles` carries out.
+The module does no I/O: a cycle reads its inputs and returns decisions, which `extender.cycles` carries out.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 
 
 class Parts:
-    """Actions and plugins of successive configurations; unchanged ones keep their memory.
+    """Actions and plugins of successive configurations; those that are not changed keep their memory.
 
     In each configuration, placements are tracked first, so that no gang stays partly placed. Right after `allocate`,
-    lent spares are taken back, and waiting gangs get other gangs' spares if these alone are enough. When all actions
-    have run, gangs that wait for notices may get free capacity, and their notices are withdrawn. Requests for nodes
-    come last, for the gangs that still wait.
+    gangs in need take back the spare slots that they have lent. Then waiting gangs get other gangs' spare slots, if
+    these alone are enough. When all actions have run, gangs that wait for notices may get free capacity, and their
+    notices are withdrawn. Last, additional nodes are requested from autoscalers for the gangs that still wait.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[
 
 
 def report_of(text: str) -> ConfigurationReport:
-    """Report the differences, the names without effect, and the errors in the text of a configuration."""
+    """Report which names in a configuration's text differ in meaning or have no effect, and its errors."""
     return examine(text, registry())
 
 
@@ -74,7 +74,7 @@ def report_of(text: str) -> ConfigurationReport:
 def registry() -> Registry:
     """Return every action and plugin of this process: the built-in ones and those of installed packages.
 
-    A configuration file is compared with the plugins and actions that exist now.
+    A configuration file is compared with the plugins and actions that are installed when this function is called.
     """
     return Registry(PLUGINS, ACTIONS)
 
@@ -96,7 +96,8 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
 
 
 RENEWED_S = 60.0
-"""Interval in seconds after which the codes of causes start at 0 again, so that all cached answers are dropped."""
+"""Minimum interval in seconds between two resets of the cause codes. A reset drops all cached answers, and is made once
+all codes are in use."""
 
 
 class Planning:
@@ -121,10 +122,10 @@ class Planning:
         self.actions, self.plugins = self._parts.parts_of(configuration)
 
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
-        """Run one cycle with further inputs, named as in `CycleInputs`; `actions` may replace the planner's actions.
+        """Run one cycle; `more` has inputs named as in `CycleInputs`, and `actions` replaces the planner's actions.
 
         Nodes that refused a member are remembered for the next cycle: the Placement records them too, but its write may
-        fail. They count unless `avoided` is given.
+        fail. The remembered nodes are used unless `avoided` is given.
         """
         if self._causes.full and not 0 <= now - self._renewed < RENEWED_S:
             self._causes, self._renewed = Causes(), now

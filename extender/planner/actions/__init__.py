@@ -1,10 +1,11 @@
-"""Steps of a planning cycle: each reads the session, calls its hooks and records decisions.
+"""Actions, the steps of a planning cycle: each reads the session, calls the session's hooks and records decisions.
 
 Actions do no I/O and read no clock: decisions are data that `extender.commit` carries out. Actions import the framework
-and the state. Actions must not import plugins, which they call through hooks, or anything that serves and writes. Start
-reading at `enqueue`, then `allocate`, which uses `search` and `fill`, and `growth` for pods above the minimum;
-`backfill` is in the same module as `allocate`. `displace` (preempt and reclaim) and `consolidate` share `evicting`;
-`attempts` orders their gangs. `progress` is not in the table below: it runs first in every cycle, with `avoidance`.
+and the state. Actions must not import plugins, because they call them through hooks, and must not import code that
+serves requests or writes to the API server. Start reading at `enqueue`, then `allocate`, which uses `search` and
+`fill`, and `growth` for pods above the minimum; `backfill` is in the same module as `allocate`. `displace` (preempt and
+reclaim) and `consolidate` share the base class in `evicting`. `attempts` decides in which order they search for victims
+for waiting gangs. `progress` is not in the table below: it runs first in every cycle, with `avoidance`.
 """
 
 from extender.planner.actions.allocate import Allocate, Backfill

@@ -1,13 +1,13 @@
 """The action that places gangs: the whole minimum under one Statement or nothing, then as many further pods as fit.
 
 Gangs are taken in scheduling order. For each gang the action checks for obstacles, computes the demand, and checks the
-queue's limits. Then a search places the gang on a statement, which is committed, or rolled back with the reason.
-`actions.growth` adds pods above the minimum. A waiting gang blocks no capacity except the nodes that are reserved for
-it. Independent pods are placed as gangs of one.
+queue's limits. Then a search places the gang tentatively on a statement. If the gang fits, the statement is committed;
+otherwise it is rolled back and the reason is reported. `actions.growth` adds pods above the minimum. A waiting gang
+does not keep capacity from other gangs, unless nodes are reserved for it. Independent pods are placed as gangs of one.
 
-This action does not undo placements for later gangs. Within a cycle, placements only reduce the free capacity. After a
-gang has failed, gangs of the same shape are therefore skipped, in this cycle and in later ones until a change concerns
-them (`actions.failures`).
+The action never undoes a placement in favour of a later gang. Within a cycle, placements only reduce the free capacity.
+After a gang has failed, gangs of the same shape are therefore skipped, in this cycle and in later ones until a change
+concerns them (`actions.failures`).
 
 Volcano's action backfill places all pods without requests. In Muster, backfill places best-effort gangs of strictly
 ordered queues while the first gang of the queue waits for capacity. A pod without requests uses only one of its node's
@@ -48,11 +48,11 @@ from muster.resources.spares import borrows
 from muster.resources.vector import PODS
 
 LIMIT_REPORTED_AFTER_S = 5.0
-"""Time after which the status reports that a gang waits for the limit on placed slots; most gangs are placed
-earlier."""
+"""Time after which the status of a gang reports that it waits because of the limit on placed slots. Most gangs are
+placed earlier."""
 HELD_BACK_S = 30.0
-"""Time for which a gang is not admitted if only the limit on placed slots refuses it. Gated pods would cost a write for
-each pod; most such gangs can soon be placed, before their pods exist."""
+"""Time for which a Pending gang is not admitted if only the limit on placed slots prevents its placement. Admission
+would create gated pods, and each pod would cost a write; most such gangs can soon be placed anyway."""
 
 
 @dataclass(slots=True)
@@ -62,9 +62,10 @@ class _Found:
     limit: SlotLimit
     reservations: HeadReservations
     limited: dict[str, float]
-    """Maps a gang's UID to the time since when only the limit on placed slots refused it, before this cycle."""
+    """Maps a gang's UID to the time since when only the limit on placed slots has prevented its placement, as of the
+    previous cycle."""
     tried: list[SlotSearch] = field(default_factory=list)
-    """Searches of gangs that have their minimum, with their slots of this cycle."""
+    """Searches of gangs that have their minimum, with the slots that this cycle has added."""
 
 
 class Allocate:
@@ -80,12 +81,12 @@ class Allocate:
         """Maps the UID of a gang that waits only for the limit on slots to the start of its wait, in seconds since the
         epoch."""
         self._placed_since: dict[str, float] = {}
-        """Maps a gang's UID to the time since when the gang has placed slots."""
+        """Maps a gang's UID to the time at which its first slots were placed."""
         self._spares = Spares()
         self._work = CycleWork()
 
     def execute(self, session: Session) -> None:
-        """Decide Place for gangs that fit, and Unschedulable with the reason for other gangs."""
+        """Decide Place for gangs that fit, and Unschedulable with the reason for all others."""
         gangs = [gang for gang in session.snapshot.gangs if session.attempt(gang, wants_nodes)]
         found = self._begin(session, gangs)
         for gang in session.in_order(gangs):
@@ -114,7 +115,7 @@ class Allocate:
         return found
 
     def _try(self, session: Session, gang: GangView, *, found: _Found) -> None:
-        """Try to place one gang: keep the slots of its search, or report the reason why the gang waits."""
+        """Try to place one gang: keep the search with its slots, or report the reason why the gang waits."""
         if last := self._rotation.last(gang, self._failures):
             session.postponed.add(gang.key)
             found.reservations.stays(gang)
@@ -178,7 +179,7 @@ class Allocate:
     # -- the search -------------------------------------------------------------------------------------------------
 
     def _put_off(self, session: Session, gang: GangView, found: _Found) -> bool:
-        """Return True, and report why, if a later cycle searches for a gang."""
+        """Return True, and report why, if the search for a gang is postponed to a later cycle."""
         later = self._work.put_off(session, gang)
         if later is None:
             return False
@@ -188,7 +189,10 @@ class Allocate:
         return True
 
     def _search(self, search: SlotSearch, shape: Hashable, reservations: HeadReservations) -> Failure | None:
-        """Place a gang's whole minimum, or return why it does not fit; without a shape, restore members that fit."""
+        """Place a gang's whole minimum, or return why it does not fit.
+
+        A `shape` of None means that the gang restores lost members: it gets those that fit.
+        """
         session, gang = search.session, search.ask.gang
         if shape is None:
             _complete(search)
@@ -227,7 +231,7 @@ class Allocate:
     def _on_spares(self, search: SlotSearch, shape: Hashable) -> bool:
         """Place a gang's whole minimum, partly on spare slots of other gangs.
 
-        Return False if the minimum does not fit.
+        Return False if the gang does not fit even then.
         """
         gang = search.ask.gang
         tried = ("spares", shape)
@@ -250,7 +254,7 @@ class Backfill:
     name = "backfill"
 
     def execute(self, session: Session) -> None:
-        """Decide Place for best-effort gangs that fit."""
+        """Decide Place for best-effort gangs that fit and wait only because of strict queue order."""
         for waits in session.decided(decisions.Unschedulable):
             behind = waits.reason == reasons.queues.STRICT_ORDER
             if behind and _best_effort(waits.gang) and session.attempt(waits.gang, _try_to_place):
@@ -258,7 +262,7 @@ class Backfill:
 
 
 def _complete(search: SlotSearch) -> None:
-    """Place as many missing members of a started gang's minimum as fit, also on the gang's own spare slots."""
+    """Place as many of a started gang's missing members as fit, up to its minimum; its own spare slots may be used."""
     ask = search.ask
     own = own_spares(search.session, ask.gang)
     with own.free():
@@ -278,7 +282,10 @@ def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: boo
 
 
 def shape_of(session: Session, ask: Ask) -> Hashable:
-    """Return a value that is equal for gangs that fit or fail alike. Raises LimitError like `Ask.request`."""
+    """Return a value that is equal for gangs that fit, or fail to fit, under the same conditions.
+
+    Raises LimitError like `Ask.request`.
+    """
     gang, avoided = ask.gang, session.avoided.get(ask.gang.key)
     if session.asks_by_gang:
         return gang.key
@@ -304,12 +311,12 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
 
 
 def _restores_members(gang: GangView) -> bool:
-    """Return True for a gang that may replace lost members above its queue's limit, because the others need them."""
+    """Return True for a started gang, which may exceed its queue's limit to replace lost members that it needs."""
     return gang.started and not gang.independent
 
 
 def _best_effort(gang: GangView) -> bool:
-    """Return True if all pods of the gang are known, and none has requests."""
+    """Return True if all pods of the gang are known, and none of them requests resources."""
     classes = gang.all_classes
     return bool(classes) and all(
         cls and not any(amount for name, amount in cls.requests.items() if name != PODS) for cls in classes

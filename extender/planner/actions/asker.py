@@ -1,4 +1,4 @@
-"""A gang that needs evictions, either for nodes or because its queue's limit refuses it."""
+"""A gang that needs evictions, either because nodes lack free capacity or because its queue has reached a limit."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,10 @@ from extender.planner.state.gangs import GangView
 from extender.planner.victims.capacity import Need
 
 OWN_LIMIT = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.OVER_DESERVED})
-"""Reasons for which a gang waits because its queue has reached a limit."""
+"""Reason codes of gangs that wait because their own queue has reached a limit."""
 FULL_QUEUE = OWN_LIMIT | {reasons.queues.GUARANTEED}
-"""Reasons for which a queue refuses a gang; resources that others took from a guarantee may be reclaimed."""
+"""Reason codes of gangs that their queue rejects. Reclaim may help them if other queues use resources that are
+guaranteed to the queue."""
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class Asker:
     ask: Ask
     needs: list[Need]
     refused: str
-    """The reason why a queue refuses the gang; empty if the gang lacks nodes."""
+    """The reason why the queue rejects the gang; empty if the gang only lacks nodes."""
 
     @property
     def gang(self) -> GangView:
@@ -30,7 +31,7 @@ class Asker:
 
     @property
     def queue_full(self) -> bool:
-        """True if victims on any node help the gang, because a queue's limit refuses it."""
+        """True if victims on any node help the gang, because its queue has reached a limit."""
         return self.refused in FULL_QUEUE
 
     @property
@@ -40,5 +41,5 @@ class Asker:
 
 
 def refused_by(why: Unschedulable) -> str:
-    """Return the reason why a queue refuses a gang; empty if the gang lacks nodes."""
+    """Return the reason why a queue rejects a gang; empty if the gang only lacks nodes."""
     return why.reason if why.reason in FULL_QUEUE else ""

@@ -1,12 +1,12 @@
 """Memory of failed searches for victims, which prevents useless repeated searches that would delay other gangs.
 
 A failed search is repeated only after a relevant change, or when the next period of `RETRY_S` begins. A change is
-relevant if a node that the pods may use has gained capacity or possible victims. A change of a queue or a disruption
+relevant if a node that the pods may use has gained capacity or possible victims. A change to a queue or to a disruption
 budget is relevant to all searches.
 
 The search for each queue begins with its first waiting gang. If more gangs wait than one cycle can search for, the user
-whose last failed search is oldest comes first. The next gang of that user, and the next queue, are chosen in the same
-way. The memory is limited to `MOST_REMEMBERED` entries; the oldest entry is dropped.
+whose last failed search is oldest comes first. The gangs of one user, and the queues, take turns in the same way. The
+memory is limited to `MOST_REMEMBERED` entries; the oldest entry is dropped.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -24,9 +24,9 @@ from extender.planner.state.gangs import GangView
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 Key = tuple[str, str, Hashable]
-"""Queue, user, and the priority and shape of a gang."""
+"""Key of a search: the gang's queue and user, and its priority and shape."""
 RETRY_S = 10.0
-"""Length of a period, in each of which a failed search is repeated once: minimum run times end, and shares change."""
+"""Interval at which a failed search is repeated, because minimum run times end and shares change in the meantime."""
 MOST_REMEMBERED = 4096
 """Maximum number of entries of each kind: failed searches, users and queues."""
 
@@ -36,19 +36,19 @@ class VictimSearches:
     """Failed searches of one action, kept from cycle to cycle."""
 
     _number: int = 0
-    """Number of the last cycle with a failed search; other cycles are not counted."""
+    """Number of the last cycle in which a search failed; cycles without a failure are not counted."""
     _counted: bool = False
-    """True if the current cycle has that number."""
+    """True if a search has already failed in the current cycle, so that `_number` is the number of this cycle."""
     _crowded: bool = False
     """True if more queues have waiting gangs than one cycle can search for."""
     _queues: dict[str, int] = field(default_factory=dict)
     """Maps a queue to the number of the cycle with its last failed search."""
     _users: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Maps a queue and a user to the number of the cycle with their last failed search."""
+    """Maps a queue and a user to the number of the cycle in which a search for this user last failed."""
     _searches: dict[Key, tuple[int, int]] = field(default_factory=dict)
-    """Maps a key to the cycle and the period of its last failed search."""
+    """Maps a search key to the cycle and the retry period in which its search last failed."""
     _changes: "_Changes | None" = None
-    """The changes since then; None while no failed search is remembered."""
+    """The changes to nodes since the remembered failures; None while no failed search is remembered."""
 
     def begin(self, session: Session, running: Sequence[GangView]) -> None:
         """Begin a cycle in which the gangs in `running` run, and record the changes since the last cycle."""
@@ -62,7 +62,7 @@ class VictimSearches:
     def in_turn(
         self, waiting: Sequence[Unschedulable], key: Callable[[GangView], Key] | None, most: int
     ) -> list[Unschedulable]:
-        """Return gangs in the order of their searches, for a cycle that searches for at most `most` queues.
+        """Return gangs in the order in which the cycle searches for victims, in at most `most` queues.
 
         Without a `key`, the gangs of a queue keep their order.
         """
@@ -102,7 +102,7 @@ class VictimSearches:
         _put(self._queues, key[0], number)
 
     def passed(self, queue: str) -> None:
-        """Record that this cycle searched for a queue, if other queues still wait."""
+        """Record that this cycle has searched for a queue, so that other waiting queues come first in the next one."""
         if self._crowded:
             _put(self._queues, queue, self._remembered_count())
 
@@ -113,14 +113,15 @@ class VictimSearches:
 
 
 class _Changes:
-    """Records of the cycle in which each node last gained something that a search may use."""
+    """For each node, the last cycle in which it gained capacity or possible victims."""
 
     def __init__(self, session: Session, running: Sequence[GangView], number: int) -> None:
         self._all = number
         """Cycle of the last change that is relevant to every search."""
         self._gained: Amounts = np.zeros(session.snapshot.free.shape[1], dtype=np.int64)
         self._of_class: dict[bytes, int] = {}
-        """Maps a pod class to the last change on nodes that accept it; computed on demand in each cycle."""
+        """Maps a pod class to the last cycle with a change on nodes that accept it; computed on demand in each cycle.
+        """
         self._remember(session, running)
 
     def _remember(self, session: Session, running: Sequence[GangView]) -> None:
@@ -150,7 +151,7 @@ class _Changes:
         self._remember(session, running)
 
     def last(self, session: Session, gang: GangView | None) -> int:
-        """Return the cycle of the last change on nodes that the gang's pods may use; None for a change on any node."""
+        """Return the cycle of the last change on nodes that the gang's pods may use; if `gang` is None, on any node."""
         if gang is None:
             return max(self._all, int(self._gained.max(initial=0)))
         found = self._all
@@ -164,15 +165,15 @@ class _Changes:
 
 
 def _victim(gang: GangView) -> tuple[Hashable, ...]:
-    """Return the properties of a gang that decide if it may be a victim."""
+    """Return the properties of a gang that determine whether it may be a victim."""
     return gang.queue, gang.priority, gang.taken, gang.active, gang.preemptable
 
 
 def _rules_of(session: Session) -> tuple[object, object]:
     """Return the settings of queues and disruption budgets, without their statuses.
 
-    A queue's status is written every few seconds and has no effect. A disruption budget's status is included, because
-    it contains the allowed disruptions.
+    The status of a queue is left out, because it is written every few seconds and has no effect on searches. A
+    disruption budget's status is included, because it contains the allowed disruptions.
     """
     snapshot = session.snapshot
     queues = {name: (queue.spec, queue.metadata.annotations) for name, queue in snapshot.queues.items()}

@@ -1,12 +1,12 @@
-"""Exclusion of nodes on which members of a gang failed, for that gang and for a growing time.
+"""Avoidance of nodes on which members of a gang failed: only this gang avoids them, each time for longer.
 
-With an undetected hardware fault, members fail repeatedly on the same node. Therefore the gang's next placements
-exclude the node: for a minute, then twice as long after each further failure, and at most for an hour. The annotation
-`muster.dev/avoid-failed-node` sets another initial time; with 0s, the node is not excluded.
+If a node has an undetected hardware fault, members fail on it again and again. Therefore the gang's next placements
+exclude the node for one minute. Each further failure doubles this time, up to one hour. The annotation
+`muster.dev/avoid-failed-node` overrides the first minute; with the value 0s, no node is excluded.
 
-In a distributed program, the failure of one member often makes the others fail. Therefore, without the annotation,
-nodes are excluded only if the gang uses several nodes and members failed on at most half of them. Evicted or preempted
-members do not count as failed.
+In a distributed program, the failure of one member often makes the others fail. Such a failure does not point to a
+node. Therefore, without the annotation, nodes are excluded only if the gang uses several nodes and members failed on at
+most half of them. Evicted or preempted members do not count as failed.
 """
 
 from collections.abc import Collection
@@ -27,13 +27,14 @@ from muster.resources.faults import seconds_of
 FIRST_S = 60.0
 LONGEST_S = 3_600.0
 FORGET_S = 86_400.0
-"""Time for which an ended avoidance is remembered; a failure within this time makes the next avoidance longer."""
+"""Time for which an expired avoidance is remembered; another failure within this time makes the next avoidance longer.
+"""
 MOST = 32
 """Maximum number of nodes remembered in a gang's Placement; the longest avoidances are kept."""
 
 
 def note_failures(session: Session, gang: GangView) -> None:
-    """Decide Avoid for members that have failed since the last cycle; the decision takes effect in this cycle."""
+    """Decide Avoid for the nodes of members that have failed since the last cycle; this cycle already avoids them."""
     failed = session.snapshot.failed.get(gang.key, {})
     if not failed:
         return
@@ -53,7 +54,7 @@ def note_failures(session: Session, gang: GangView) -> None:
 
 
 def is_remembered(entry: AvoidedNode, now: float) -> bool:
-    """Return True for a node that is avoided, or whose avoidance ended so recently that a new failure counts more."""
+    """Return True for a node that is avoided, or was until so recently that another failure doubles the time."""
     until = readable_time(entry.until) or 0.0
     return until > now or (entry.failures > 0 and until + FORGET_S > now)
 
@@ -71,7 +72,7 @@ def _entry(before: AvoidedNode | None, pod: PodRecord, first_s: float, now: floa
 
 
 def _counted(entries: dict[str, AvoidedNode], node: str, pod: PodRecord) -> bool:
-    """Return True if a failure of the same run was already counted on this node: other members fail after the first."""
+    """Return True if a failure of the same run has already been counted on this node: failures often come in groups."""
     known = entries.get(node)
     if known is None or not known.failures:
         return False

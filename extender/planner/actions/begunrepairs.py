@@ -1,9 +1,9 @@
-"""Continuation of a repair that an earlier cycle has started: notifies or evicts the gang's members.
+"""Continues a repair that an earlier cycle has started, by notifying or evicting the gang's members.
 
-If the nodes of a restarting gang are only suspect, all its members still run and may get a notice
+If the nodes of a restarting gang are only suspect, all its members are still running and may get an eviction notice
 (`planner.victims.notices`). The members are notified after the placement has been written. Members are evicted once
-they have saved a checkpoint, when their time is over, or when one of them has lost its node. If the nodes become
-healthy before that, the members stay.
+they have saved a checkpoint, when their notice period is over, or when the node of one of them is lost. If the nodes
+become healthy before that, the members stay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from muster.api.muster.node_faults import Fault
 from muster.api.muster.placement import Placement, own_victims, victims_reason
 
 Faults = Mapping[str, Fault | None]
-"""Faulty nodes of a gang by name; None for a node that is gone."""
+"""Faulty nodes of a gang by name; the value is None for a node that no longer exists."""
 
 
 def continue_repair(session: Session, gang: GangView) -> None:
@@ -56,7 +56,7 @@ def continue_repair(session: Session, gang: GangView) -> None:
 
 
 def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
-    """Announce the deadline to members that have no notice."""
+    """Write an eviction notice with the deadline to the members that have none yet."""
     until, reason = placement.spec.notices[0].evict_at, victims_reason(placement)
     for pod in pods:
         if (pod.answer.evict_at if pod.answer else "") != until:
@@ -66,8 +66,8 @@ def _notify(session: Session, gang: GangView, placement: Placement, pods: Sequen
 def faulty_nodes(session: Session, gang: GangView) -> Faults:
     """Return the faulty nodes on which members of a gang are alive.
 
-    A node that the planner does not know may have left the pool. It is read from the API server, and counts as gone
-    only if it does not exist.
+    A node that the planner does not know may only have left the node pool. The planner therefore reads it from the API
+    server, and treats it as gone only if it does not exist.
     """
     faults, index, gone = session.snapshot.faults, session.snapshot.index, session.inputs.gone
     nodes = {pod.node for pod in gang.pods if pod.alive}
@@ -76,7 +76,7 @@ def faulty_nodes(session: Session, gang: GangView) -> Faults:
 
 
 def worst(faults: Faults) -> RepairKind:
-    """Return the worst kind of the given faults."""
+    """Return the most severe of the given kinds of faults."""
     if None in faults.values():
         return "gone"
     return "not-ready" if any(fault and fault.kind == "not-ready" for fault in faults.values()) else "suspect"

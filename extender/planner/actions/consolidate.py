@@ -1,7 +1,7 @@
 """The action that moves small gangs to other nodes if a waiting gang finds only scattered free capacity.
 
-In the same scenario, every moved pod gets a new slot in a placement of its gang. A move restarts the pod, so at most
-`MOST_MOVED` pods move, the default of KAI-Scheduler's flag.
+A move is planned only together with a new slot for every moved pod, in a placement of the pod's gang. A move restarts
+the pod, so at most `MOST_MOVED` pods are moved; the value is the default of KAI-Scheduler's flag.
 """
 
 from collections import Counter
@@ -26,11 +26,11 @@ from extender.planner.victims.units import EvictableUnit
 from muster.api.muster.reason import Reason
 
 Slot = tuple[int, tuple[int, ...]]
-"""Column of a node, and the shared GPUs there."""
+"""Slot of a pod: the column of its node, and the shared GPUs that the pod uses there."""
 MOST_MOVED = 16
 """Maximum number of pods that are moved for one gang."""
 MOST_CONSIDERED = 512
-"""Maximum number of evictable units in one search; units that free most with the fewest pods come first."""
+"""Maximum number of evictable units that one search considers; those with the fewest pods that free most come first."""
 
 
 class Consolidate(Evicting):
@@ -44,13 +44,13 @@ class Consolidate(Evicting):
         return bool(self.running)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
-        """Return True if the queue is not full and the total free capacity suffices."""
+        """Return True if the queue is not full and the free capacity of all nodes together suffices."""
         free = np.maximum(session.snapshot.free, 0).sum(axis=1)
         wanted = sum(session.snapshot.row_of(need.cls) * need.pods for need in asker.needs)
         return not asker.queue_full and bool((free >= wanted).all())
 
     def units(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return evictable units, first by few pods, then by nodes that lack least."""
+        """Return evictable units: those with few pods first, then those on nodes where the gang nearly fits."""
         found = [unit for unit in self.victims_of(session, asker, "move") if len(unit.pods) <= MOST_MOVED]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
@@ -60,11 +60,11 @@ class Consolidate(Evicting):
         return list(dict.fromkeys(chain.from_iterable(bundles_of(nearest[:MOST_CONSIDERED]))))
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """Return True if the scenario moves few enough pods and all plugins agree."""
+        """Return True if the scenario moves at most `MOST_MOVED` pods and all plugins agree."""
         return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED and moves_agreed(session, scenario)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason for the owners of moved gangs."""
+        """Return the reason that the owners of moved gangs see."""
         return reasons.placements.moved(queue=gang.queue)
 
     def solve(self, search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
@@ -83,7 +83,7 @@ class Consolidate(Evicting):
 def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle] | None:
     """Give new slots to the bundles that cannot stay, after the other placements or before them.
 
-    Return the bundles that move.
+    Return the moved bundles.
     """
     moving = _not_staying(session, statement, bundles)
     before = statement.checkpoint()
@@ -101,13 +101,16 @@ def _settle(session: Session, statement: Statement, bundles: list[Bundle]) -> li
 
 
 def _not_staying(session: Session, statement: Statement, bundles: list[Bundle]) -> list[Bundle]:
-    """Return the bundles to move, after putting back those that can stay, the most expensive ones first."""
+    """Return the bundles that must move, after putting back those that can stay, the most expensive ones first."""
     touched = keep_untouched(session, statement, bundles)
     return [bundle for bundle in reversed(touched) if not stays(session, statement, bundle)]
 
 
 def _all_moved(session: Session, statement: Statement, bundles: list[Bundle]) -> bool:
-    """Give these bundles new slots, largest first; return False if a bundle does not fit or would get its old slots."""
+    """Give these bundles new slots, largest first.
+
+    Return False if a bundle does not fit, or would only get its old slots again.
+    """
     for bundle in sorted(bundles, key=lambda bundle: -_size(session, bundle)):
         before = statement.checkpoint()
         if not all(moved(session, statement, unit.gang, unit.pods) for unit in bundle):
@@ -127,7 +130,7 @@ def _apart(units: Sequence[EvictableUnit]) -> list[Bundle]:
 
 
 def _size(session: Session, bundle: Bundle) -> float:
-    """Return the largest fraction of a node that one pod of the bundle takes; bundles hard to place come first."""
+    """Return the largest fraction of a node that one pod of the bundle takes, because large pods are placed first."""
     whole = whole_node(session)
     return max(float((unit.rows / whole).max(initial=0.0)) for unit in bundle)
 

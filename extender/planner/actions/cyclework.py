@@ -1,8 +1,8 @@
 """Limit on the work for one namespace in a cycle, so that gangs of many different shapes do not delay other namespaces.
 
 Work is measured in checks of nodes and not by a clock, because a replay must make the same decisions. Half of the limit
-is for the namespace's first gangs in scheduling order. The other half is for gangs that earlier cycles skipped, until
-all gangs have been processed. A skipped gang keeps the reason of its last search.
+is used for the namespace's first gangs in scheduling order. The other half is used for gangs that earlier cycles
+skipped, until all of them have been processed. A skipped gang keeps the reason that its last search has reported.
 """
 
 from collections import Counter
@@ -17,13 +17,15 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 
 MOST: Final = 40_000_000
-"""Maximum number of node checks for the gangs of one namespace in a cycle; they take about half a second."""
+"""Maximum number of node checks for the gangs of one namespace in a cycle; this many checks take about half a second.
+"""
 _SHAPE: Final = 16
-"""Checks that a search for pods without conditions costs per node: capacity, scores and order."""
+"""Number of checks that a search counts per node for pods without special conditions: capacity, scores and order."""
 _SEARCH: Final = 30_000
-"""Checks that a search costs apart from its nodes; a thousand searches take half a second."""
+"""Number of checks that every search counts in addition to those for its nodes; a thousand searches take half a second.
+"""
 _TERM: Final = 8
-"""Checks that a term about other pods costs per node."""
+"""Number of checks that a search counts per node for each affinity or spreading term."""
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class _NamespaceRound:
 
 
 class CycleWork:
-    """The work of the present cycle, and the rounds of namespaces that had too much work for the last cycle."""
+    """The work done in the current cycle, and the rounds of namespaces that exceeded the last cycle's limit."""
 
     def __init__(self) -> None:
         self._rounds: dict[str, _NamespaceRound] = {}
@@ -51,7 +53,7 @@ class CycleWork:
         self._late: set[str] = set()
 
     def put_off(self, session: Session, gang: GangView) -> Unschedulable | None:
-        """Return the reason if no search is made for a gang in this cycle; otherwise count its work and return None."""
+        """Return a reason if a gang's search is postponed to a later cycle; else count its work and return None."""
         namespace = gang.group.metadata.namespace
         before, spent = self._rounds.get(namespace), self._spent[namespace]
         work = self._work(session, gang)

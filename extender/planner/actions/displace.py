@@ -1,12 +1,12 @@
 """The actions preempt and reclaim, which free capacity for a waiting gang within its queue and between queues.
 
-The action recall takes back a gang's own spare slots. The actions follow KAI-Scheduler's actions and Volcano's
-gangpreempt: whole gangs are evicted, or pods above a minimum.
+The action recall gives a gang its own spare slots back, if it has lent them to other gangs. The actions follow
+KAI-Scheduler's actions and Volcano's gangpreempt: they evict whole gangs, or the pods above a gang's minimum.
 
-Right after `allocate`, in each configuration, gangs on borrowed spare slots leave at once, without notice, when the
-owner of the slots has lost a member. Next, a waiting gang gets spare slots of other gangs if these suffice: no gang is
-evicted or moved for them. Both steps happen by the rules of `reclaim` and of `preempt`, if the configuration names
-these actions.
+If a gang has lost a member, gangs that borrow its spare slots are evicted at once and without notice. This step follows
+`allocate` in every configuration. Next, a waiting gang gets spare slots of other gangs if these are enough, so that no
+gang is evicted or moved. Both steps follow the rules of `reclaim` and `preempt`, if the configuration names these
+actions.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,8 @@ from muster.api.muster.reason import NOTHING, Reason
 class Preempt(Evicting):
     """The action preempt, whose victims are preemptable gangs of the same queue with a lower priority.
 
-    If these are too few, gangs of other queues are added by the rules of `reclaim`, if that action is configured.
+    If these do not free enough, gangs of other queues are added by the rules of `reclaim`, if that action is
+    configured.
     """
 
     name = "preempt"
@@ -50,7 +51,7 @@ class Preempt(Evicting):
         return [*own, *self._of_others(session, asker, own)]
 
     def _of_others(self, session: Session, asker: Asker, own: Sequence[EvictableUnit]) -> list[EvictableUnit]:
-        """Return evictable units of other queues for the shortage that the units of the gang's own queue leave."""
+        """Return evictable units of other queues, to cover what the units of the gang's own queue cannot free."""
         if not own or asker.at_own_limit or Reclaim.name not in session.actions:
             return []
         wanted = np.maximum(session.amounts(asker.ask) - sum(unit.amounts for unit in own), 0)
@@ -61,7 +62,7 @@ class Preempt(Evicting):
     def agreed(self, session: Session, scenario: Scenario) -> bool:
         """Return True if all plugins agree.
 
-        For victims in other queues, the rules apply only to resources that victims in the gang's own queue do not free.
+        Victims in other queues are checked only for the resources that victims in the gang's own queue do not free.
         """
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
@@ -73,7 +74,7 @@ class Preempt(Evicting):
         return not others or session.hooks.reclaim_scenario_validator.call(beyond)
 
     def reason(self, gang: GangView, found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason for the owners of the victims."""
+        """Return the reason that the owners of the victims see."""
         if any(unit.gang.queue != gang.queue for unit in found):
             return reasons.placements.reclaimed(queue=gang.queue)
         return reasons.placements.preempted(priority=gang.priority, queue=gang.queue)
@@ -94,7 +95,10 @@ class Reclaim(Evicting):
         return len(self.lowest) > (gang.queue in self.lowest)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
-        """Return True if the gang's queue would stay within its share; a queue at its own limit may not reclaim."""
+        """Return True if the gang's queue would stay within its share.
+
+        A queue that has reached its own limit may not reclaim.
+        """
         wanted = session.amounts(asker.ask)
         return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
@@ -128,26 +132,26 @@ class Reclaim(Evicting):
         return session.hooks.reclaim_scenario_validator.call(scenario)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason for the owners of the victims."""
+        """Return the reason that the owners of the victims see."""
         return reasons.placements.reclaimed(queue=gang.queue)
 
 
 class SparesAlone(Evicting):
-    """Mix-in for an evicting action that uses only other gangs' spare slots; it precedes the action's class.
+    """Mix-in for an evicting action that uses only other gangs' spare slots; list it before the action's class.
 
-    If the first gang of a queue finds no solution, the queue's other gangs are skipped. They would use spare slots that
-    the first one may need in addition to evictions.
+    If the first gang of a queue finds no solution, the queue's other gangs are skipped. Otherwise they would take spare
+    slots that the first gang may need in addition to evictions.
     """
 
     first_alone = True
 
     def execute(self, session: Session) -> None:
-        """Decide Place and KeepSpares for gangs that fit on spare slots; do nothing if no gang keeps spare slots."""
+        """Decide Place and KeepSpares for gangs that fit on spare slots; do nothing if no gang holds spare slots."""
         if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 
     def victims_of(self, session: Session, asker: Asker, why: Why) -> list[EvictableUnit]:
-        """Return the spare slots, of all gangs that allow it, that would help the waiting gang."""
+        """Return the spare slots that would help the waiting gang, from all gangs that lend theirs."""
         found: list[EvictableUnit] = []
         for gang in session.keepers:
             if may_disturb(session, asker.gang, gang, why):
@@ -156,7 +160,7 @@ class SparesAlone(Evicting):
         return found
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return no reason, because the main action reports it."""
+        """Return an empty reason, because the action without this mix-in reports it."""
         return NOTHING
 
 
@@ -169,7 +173,7 @@ class SparesForReclaim(SparesAlone, Reclaim):
 
 
 class Recall(Evicting):
-    """Mix-in whose victims are gangs on spare slots that they borrowed from the gang in need of capacity."""
+    """Mix-in for an action whose victims are gangs that borrow spare slots of the gang in need of capacity."""
 
     name = "recall"
     borrowers = True
@@ -183,7 +187,7 @@ class Recall(Evicting):
         return by_cost(self.victims_of(session, asker, "recall"), session.now)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason for the owners of the victims."""
+        """Return the reason that the owners of the victims see."""
         return reasons.placements.recalled(queue=gang.queue)
 
     def _try(self, session: Session, gang: GangView, *, refused: str) -> bool:
@@ -191,7 +195,7 @@ class Recall(Evicting):
             return super()._try(session, gang, refused=refused)
 
     def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[NodeSpares]:
-        """Return the spare slots on nodes that get no member."""
+        """Return the gang's spare slots on nodes that its members do not use."""
         taken = {session.snapshot.name(operation.column) for operation in operations}
         return [run for run in gang.spares if run.node not in taken]
 

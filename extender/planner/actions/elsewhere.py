@@ -1,11 +1,12 @@
-"""Withdrawal of unneeded eviction notices, whose beneficiary is gone or gets capacity in another way.
+"""Withdrawal of eviction notices that are no longer needed.
 
-A notice may last for an hour, and other gangs may end in the meantime. Therefore a gang that waits for its victims gets
-other nodes once enough nodes are free without evictions. Gangs that wait for free capacity come first in the same
-cycle, and reservations for other gangs are respected.
+The gang that needed the capacity is gone, or has found other nodes. A notice period may last for an hour, and other
+gangs may finish in the meantime. Therefore a gang that waits for its victims gets other nodes once enough nodes are
+free without evictions. Gangs that wait for free capacity come first in the same cycle, and reservations for other gangs
+are respected.
 
-A pod's notice is withdrawn if no active placement refers to it, and the pod stays. This action runs last: if a gang
-selects the same victims again, their notice time does not restart.
+A pod's notice is withdrawn if no active placement refers to it, and the pod stays. This action runs last, so that the
+notice period does not restart if a gang selects the same victims again.
 """
 
 from extender.planner.actions.makeroom import awaiting_placement, victims_there
@@ -18,11 +19,12 @@ from extender.planner.state.gangs import GangView
 ATTEMPTS = 4
 """Maximum number of searches in one cycle."""
 AT_ONCE = 256
-"""Maximum number of notices withdrawn in one cycle, because users may write such annotations themselves."""
+"""Maximum number of notices withdrawn in one cycle, because users could write any number of such annotations
+themselves."""
 
 
 class Elsewhere:
-    """The action that decides Place for gangs if some of their victims can still be spared."""
+    """The action that decides Place for gangs with victims that need not be evicted after all."""
 
     name = "elsewhere"
 
@@ -49,7 +51,7 @@ class Elsewhere:
 
 
 def _try(session: Session, gang: GangView) -> None:
-    """Try to place the gang as if its slots were free and all victims stayed."""
+    """Try to place the gang as if its slots were free and all its victims stayed."""
     snapshot, placement = session.snapshot, gang.placement
     there = victims_there(session, placement) if placement else []
     if all(pod.terminating for _, pod in there):
@@ -73,7 +75,7 @@ class WithdrawNotices:
     name = "withdraw"
 
     def execute(self, session: Session) -> None:
-        """Withdraw unneeded notices of pods that have one. Most cycles have no such pods."""
+        """Withdraw the eviction notices of pods that need not leave. Most cycles have no such pods."""
         if not session.snapshot.reported:
             return
         asked = {pod.uid for place in session.decided(decisions.Place) for _, pod in place.victims}

@@ -1,8 +1,9 @@
-"""Capacity of ending pods: victim searches use it in scheduling order, so that no further pod is evicted.
+"""Capacity of terminating pods.
 
-A gang that fits on this capacity waits, without a placement. The capacity for the gang is withheld from later gangs in
-the order of `allocate`. Otherwise a later gang would use this capacity in addition to victims, and more pods would be
-evicted for the earlier gang.
+Victim searches assign it to waiting gangs in scheduling order, so that no further pod is evicted for them. A gang that
+fits on this capacity just waits and gets no placement yet. Later gangs, in the order of `allocate`, cannot use the
+capacity of such a gang. Otherwise a later gang would take this capacity, and pods would have to be evicted for the
+earlier gang.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -26,21 +27,22 @@ from extender.planner.victims.notices import expected_to_go
 
 OF_A_QUEUE = 8
 MOST_GANGS_CHECKED = 32
-"""Maximum number of gangs that one action tries on the capacity of ending pods, per queue and in total."""
+"""Maximum number of gangs that one action tries to place on the capacity of terminating pods, per queue and in total.
+"""
 
 
 @dataclass(slots=True)
 class EndingInOrder:
-    """The slots that gangs will take once pods have ended, in scheduling order."""
+    """The slots that waiting gangs will take once pods have terminated, in scheduling order."""
 
     taken: dict[str, list[Operation]] = field(default_factory=dict)
-    """Maps the key of a gang that only has to wait to its slots."""
+    """Maps the key of a gang that needs no evictions but only has to wait to the slots that it will take."""
     position: dict[str, int] = field(default_factory=dict)
     """Maps the key of each processed gang to its position."""
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
-        """Take the capacity that earlier gangs will use, within the block."""
+        """Take the capacity that earlier gangs will use, within a `with` block."""
         mine, statement = self.position.get(gang.key, MOST_GANGS_CHECKED), Statement(session)
         for key, operations in self.taken.items():
             if self.position[key] < mine:
@@ -52,7 +54,7 @@ class EndingInOrder:
 
 
 def in_queue_order(session: Session, waiting: Sequence[GangView]) -> EndingInOrder:
-    """Return the slots that these gangs will take on the capacity of ending pods."""
+    """Return the slots that these gangs will take on the capacity of terminating pods."""
     found, failed = EndingInOrder(), set[Hashable]()
     with room_of_leaving(session) as some:
         if not some:
@@ -76,7 +78,7 @@ def in_queue_order(session: Session, waiting: Sequence[GangView]) -> EndingInOrd
 
 
 def _first(waiting: Iterable[GangView]) -> list[GangView]:
-    """Return the first gangs of each queue."""
+    """Return the first few gangs of each queue."""
     by_queue: dict[str, list[GangView]] = {}
     for gang in waiting:
         of_queue = by_queue.setdefault(gang.queue, [])
@@ -86,7 +88,7 @@ def _first(waiting: Iterable[GangView]) -> list[GangView]:
 
 
 def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
-    """Place the gang's minimum on the statement; return False if it does not fit, or the gang may only grow."""
+    """Place the gang's minimum on the statement; return False if it does not fit or the gang already has it."""
     ask = session.ask(gang)
     if not ask.least or session.queue_refusal(ask) is not None:
         return False
@@ -96,9 +98,9 @@ def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
 
 @contextmanager
 def room_of_leaving(session: Session) -> Iterator[bool]:
-    """Count the capacity of deleted pods and of pods to be evicted as free; return True if there is any.
+    """Count the capacity of pods that are terminating or due for eviction as free; return True if there are any.
 
-    A placement that waits for its victims already holds their capacity.
+    The victims of a placement are not counted, because the placement already holds their capacity.
     """
     snapshot, going = session.snapshot, _going(session)
     room = np.zeros_like(snapshot.free)
@@ -118,7 +120,7 @@ def room_of_leaving(session: Session) -> Iterator[bool]:
 
 
 def needs_leaving(session: Session, columns: Collection[int]) -> bool:
-    """Return True if a placement on these nodes, within `room_of_leaving`, must wait for ending pods."""
+    """Return True if a placement on these nodes, made within `room_of_leaving`, must wait for terminating pods."""
     snapshot = session.snapshot
     room = {column: snapshot.free[:, column].copy() for column in columns}
     for pod, column in _going(session):
@@ -130,14 +132,14 @@ def needs_leaving(session: Session, columns: Collection[int]) -> bool:
 
 
 def _going(session: Session) -> list[tuple[PodRecord, int]]:
-    """Return the pods that are being deleted or evicted and will probably end soon, with the column of their node."""
+    """Return the terminating pods and those due for eviction that will probably end soon, with their node's column."""
     index = session.snapshot.index
     leaving = (pod for pod in leaving_pods(session).values() if pod.node in index)
     return [(pod, index[pod.node]) for pod in leaving if expected_to_go(session, pod)]
 
 
 def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
-    """Take the shared GPUs of pods on their nodes; with sign -1, return them."""
+    """Take the shared GPUs of these pods on their nodes; with sign -1, return them."""
     for pod, column in pods:
         if pod.cls.gpu is not None:
             snapshot.devices.add_share(pod.cls.gpu, column, pod.devices, sign)

@@ -1,7 +1,7 @@
-"""The action that admits gangs: their pods may be created once the queue is open and the cluster is large enough.
+"""The action that admits gangs, so that their pods may be created: the queue must be open and the cluster large enough.
 
-Admission only compares the requests with the resources of all nodes. Taints, cordons, labels and ports may change at
-any moment, often because of waiting pods; `allocate` reports them for existing gated pods.
+Admission only compares the requests with the resources of all nodes. Taints, cordons, labels and ports are not checked,
+because they may change at any moment, often because of waiting pods. `allocate` reports them once gated pods exist.
 """
 
 from bisect import bisect_left
@@ -33,10 +33,11 @@ class Enqueue:
 
     def __init__(self) -> None:
         self._hopeless: dict[Hashable, Shortage | None] = {}
-        """Maps the shape and number of a gang's pods to the shortage that the gang has in the empty cluster."""
+        """Maps the shape and number of a gang's pods to what the gang would lack even in the empty cluster."""
         self._version: int | None = None
         self._updated: frozenset[tuple[str, str]] | None = None
-        """Queue of each started gang, and UID of its owning workload; computed on first use in a session."""
+        """Queue of each started gang, with the UID of the workload that owns the gang; computed on first use in a
+        session."""
 
     def execute(self, session: Session) -> None:
         """Decide Enqueue for gangs that may be admitted, and Unschedulable with the reason for others."""
@@ -58,7 +59,7 @@ class Enqueue:
         session.admit(gang)
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
-        """Return the refusal of a gang: closed or full queue, cluster too small, or vote of a plugin."""
+        """Return why a gang is not admitted: closed or full queue, too small a cluster, or the vote of a plugin."""
         queue = session.snapshot.queues.get(gang.queue)
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)
@@ -77,9 +78,9 @@ class Enqueue:
         return decisions.refused(gang, vote) if vote and not vote.admit else None
 
     def _stays_admitted(self, session: Session, gang: GangView, queue: Queue) -> bool:
-        """Return True for new pods of a workload whose earlier pods still run in a queue that is Closing.
+        """Return True for new pods of a workload whose earlier pods are still running in a queue that is Closing.
 
-        Otherwise an updated Deployment would wait forever, because it ends its old pods only after new ones have
+        Otherwise the update of a Deployment would never finish, because it ends old pods only after new ones have
         started.
         """
         above = workload_above(gang.group.metadata)
@@ -93,7 +94,7 @@ class Enqueue:
         return (gang.queue, above.uid) in self._updated
 
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
-        """Return the shortage of a gang whose minimum does not fit even into the empty cluster."""
+        """Return what a gang lacks if its minimum does not fit even into the empty cluster."""
         alike: dict[PodClass, list[tuple[PodSetView, int]]] = {}
         if _holds_others(session, session.ask(gang)):
             return None
@@ -113,7 +114,7 @@ class Enqueue:
         return self._never_in_a_domain(session, gang)
 
     def _never_in_a_domain(self, session: Session, gang: GangView) -> Shortage | None:
-        """Return the shortage of a gang that requires one domain if no empty domain can hold it."""
+        """Return what a gang that requires a single domain lacks if no domain could hold it even when empty."""
         ask = session.ask(gang)
         if ask.request is None or not ask.request.required:
             return None
@@ -126,7 +127,7 @@ class Enqueue:
 
 
 def _holds_others(session: Session, ask: Ask) -> bool:
-    """Return True if any members satisfy the minimum, and the empty cluster can hold enough of them."""
+    """Return True if the minimum may consist of any members, and the empty cluster can hold enough of them."""
     if not ask.any_members:
         return False
     fits = 0
@@ -143,7 +144,7 @@ def _holds_others(session: Session, ask: Ask) -> bool:
 
 
 def _takes_others(session: Session, ask: Ask) -> bool:
-    """Return True if any members satisfy the minimum, and the queue has quota for enough of them."""
+    """Return True if the minimum may consist of any members, and the queue has quota for enough of them."""
     if not ask.any_members:
         return False
     taken: dict[str, dict[PodClass, int]] = {each.name: {} for each in ask.gang.pod_sets}

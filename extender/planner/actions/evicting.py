@@ -1,9 +1,9 @@
 """Base of preempt, reclaim and consolidate: evicts victims for gangs that find no free capacity.
 
-Each cycle searches for a few gangs of each queue: the first gang, and other gangs in rotation. After a failed search,
-gangs of the same shape are skipped until a relevant change (`attempts`). A solution consists of evictions and a
-placement for the gang, whose members stay gated until the capacity is free. The placement is written first, so that
-another planner could continue with the evictions.
+Each cycle searches for victims for a few gangs of each queue: the first gang, and other gangs in rotation. After a
+failed search, gangs of the same shape are skipped until a relevant change (`attempts`). A solution consists of
+evictions and a placement for the gang. The gang's members stay gated until the capacity is free. The placement is
+written first, so that another planner could continue with the evictions.
 """
 
 from collections import Counter
@@ -39,9 +39,10 @@ ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
 """Maximum number of searches per cycle, per queue and in total; a search may take tens of milliseconds."""
 MOST_VICTIMS = 5_000
-"""Maximum number of victims for one gang, because the gang's placement lists them and must fit into etcd."""
+"""Maximum number of victims for one gang, because the gang's Placement lists them and must not exceed etcd's object
+size limit."""
 KnownFailures = dict[str, dict[Hashable, Reason]]
-"""Maps a queue, and the priority and shape of a waiting gang, to the rule that prevented a solution."""
+"""Maps a queue, and the priority and shape of a waiting gang, to the rule because of which no victims were found."""
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
 
@@ -52,19 +53,19 @@ class Evicting:
     moves = False
     """True if victims must get new slots."""
     borrowers = False
-    """True if victims run on spare slots of other gangs, which get the slots back; such victims leave without
-    notice."""
+    """True if the victims are gangs on borrowed spare slots, which return to their owner. Such victims are evicted
+    without notice."""
     takes_spares = False
-    """True if victims first give up their spare slots, without eviction of a pod."""
+    """True if gangs first give up their spare slots, before any pod is evicted."""
     by_shares = False
-    """True if shares of queues decide who may be a victim, so that a change on any node is relevant."""
+    """True if shares of queues determine which gangs may be victims, so that a change on any node is relevant."""
     first_alone = False
-    """True if the queue's other gangs are skipped after its first gang finds no solution."""
+    """True if the other gangs of a queue are skipped when no victims are found for the queue's first gang."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
         self.running: list[GangView] = []
-        """Gangs that run in this cycle: they have nodes and no active placement."""
+        """Gangs that are running in this cycle: they have nodes and no active placement."""
         self.lowest: dict[str, int] = {}
         """Maps a queue to the lowest priority of its running gangs."""
         self._ending = EndingInOrder()
@@ -102,7 +103,7 @@ class Evicting:
     def _try_some(
         self, session: Session, waiting: Sequence[decisions.Unschedulable]
     ) -> dict[tuple[str, Hashable], Reason]:
-        """Search for gangs in rotation; return known reasons for failures, by queue and shape of the gang."""
+        """Search for victims for gangs in rotation; return the reasons of failures, by queue and shape of the gang."""
         self._attempts.begin(session, self.running)
         hopeless: dict[Hashable, bool] = {}
         due = [
@@ -145,7 +146,7 @@ class Evicting:
         return not known and self._may_ask(session, why.gang)
 
     def _key(self, session: Session, gang: GangView) -> Key:
-        """Return the key under which failed searches are remembered; constant within a cycle."""
+        """Return the key under which failed searches for such a gang are remembered; constant within a cycle."""
         known = self._keys.get(gang.key)
         if known is None:
             shape = gang.priority, shape_of(session, session.ask(gang))
@@ -155,7 +156,8 @@ class Evicting:
     def _may_ask(self, session: Session, gang: GangView) -> bool:
         """Return False for a gang that never preempts, or whose last evictions had no effect.
 
-        Gangs of every priority class may get their own spare slots back.
+        It has no possible victims, never preempts, or its last evictions had no effect. Gangs of every priority class
+        may get their own spare slots back.
         """
         if not (gang.preempts or self.borrowers) or gang.active or failed_to_evict(gang, session.now):
             return False
@@ -180,7 +182,7 @@ class Evicting:
         return True
 
     def reason(self, gang: GangView, found: Sequence[EvictableUnit]) -> Reason:
-        """Return the reason for the owners of victims."""
+        """Return the reason that the owners of the victims see."""
         raise NotImplementedError
 
     def spares_left(
@@ -190,7 +192,7 @@ class Evicting:
         return None
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return the rule that prevented a solution, for the gang's owner; empty if there is no such rule."""
+        """Return the rule because of which no victims were found, for the gang's owner; empty without such a rule."""
         return NOTHING
 
     # -- one gang ---------------------------------------------------------------------------------------------------
@@ -265,7 +267,7 @@ class Evicting:
         return solve(search, units)
 
     def _placed(self, search: SlotSearch, units: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
-        """Place the gang without these units; return the units to evict, or None if the gang does not fit."""
+        """Place the gang as if these units were gone; return the units to evict, or None if the gang does not fit."""
         return units if search.minimum() is None else None
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[EvictableUnit]) -> None:

@@ -1,8 +1,8 @@
-"""Failed searches for nodes, remembered until a change concerns them.
+"""Failed searches for nodes, remembered until a change could make them succeed.
 
 Most failures are remembered while no array of the snapshot changes. A gang of one pod class, without conditions about
-other pods, devices or topology, depends only on the nodes that accept its pods. Its failure is therefore remembered
-while the capacity of these nodes stays equal, and a binding elsewhere causes no new search.
+other pods, devices or topology, depends only on the nodes that accept its pods. Its failure is therefore remembered as
+long as the capacity of these nodes stays the same. A pod that is bound to another node then causes no new search.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _REMEMBERED = 100
 unchanged.
 """
 MANY: Final = 64
-"""Number of gangs of a namespace that each cycle evaluates, although they are known not to fit."""
+"""Number of gangs per namespace that each cycle evaluates even though they are known not to fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,14 @@ class Failure:
 
     lacks: Shortage
     why: Reason
-    """The message with the reservations in the gang's way."""
+    """The message about the shortage, with the reservations that keep the gang from nodes."""
     nodes: int | None = None
-    """Bit set of the only columns on which the failure depends; None if it depends on more."""
+    """Bit set of the node columns on which the failure depends; None if it also depends on something other than these
+    nodes."""
 
 
 class Failures:
-    """The failures of one action by the shape of the gang, from cycle to cycle."""
+    """The failed searches of one action by the shape of the gang, kept from cycle to cycle."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Failure] = {}
@@ -48,16 +49,17 @@ class Failures:
         self._plugins: tuple[object, ...] = ()
         self._offered: Amounts = np.zeros((0, 0), dtype=np.int64)
         self._before: Amounts | None = None
-        """Amounts at the last cycle's first failure, or at its beginning; None as long as nothing has failed."""
+        """Free capacity at the first failure of the last cycle, or at the beginning of that cycle; None as long as
+        nothing has failed."""
         self._after: Amounts | None = None
-        """Amounts at the end of the last cycle, whose placements may not have been carried out."""
+        """Free capacity at the end of the last cycle, whose placements may not have been written."""
 
     def get(self, shape: Hashable) -> Failure | None:
         """Return the failure of a shape, if it is known."""
         return self._known.get(shape)
 
     def begin(self, session: Session, gangs: int) -> None:
-        """Begin a cycle with this number of waiting gangs: forget the failures that a change concerns."""
+        """Begin a cycle with this number of waiting gangs: drop the failures that recent changes may have resolved."""
         snapshot = session.snapshot
         alike = (
             snapshot.generation == self._generation
@@ -133,7 +135,7 @@ class Rotation:
 
 
 def nodes_of(session: Session, ask: Ask) -> int | None:
-    """Return the bit set of the only columns that decide if the gang fits; None if its failure depends on more."""
+    """Return the bit set of the nodes that alone determine if the gang fits; None if its failure depends on more."""
     gang, reserved = ask.gang, session.reserved
     if ask.topology is not None or ask.any_members or session.asks_by_gang or gang.key in session.avoided:
         return None

@@ -1,7 +1,8 @@
-"""Choice of nodes on a Statement, for pods of one set in rank order, and for a gang part by part.
+"""Choice of nodes for the pods of one pod set in rank order, and for a whole gang, part by part.
 
 Each part of a gang is placed on the first suitable node set that plugins propose, like KAI-Scheduler's tree of
-sub-groups (allocateSubGroupSet). A gang without topology is one part; without plugins, all nodes are one set.
+sub-groups (allocateSubGroupSet). A gang without a topology request is a single part. Without plugins, there is a single
+node set with all nodes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,17 +24,17 @@ from extender.planner.topology.parts import SlotGroup
 from muster.resources.topology import NOTHING
 
 ATTEMPTS = 64
-"""Maximum number of first nodes to test for pods that depend on each other."""
+"""Maximum number of nodes to test for the first pod, if a gang's pods have rules about each other."""
 FAILURES = 64
-"""Maximum number of node sets that may fail for one gang; resource totals usually predict where the gang fits."""
-RETRACED = 16
-"""Maximum number of sibling parts that are placed again when a later part fails; with more siblings, each placement is
-final.
+"""Maximum number of node sets on which the placement of a gang may fail; resource totals usually predict where it fits.
 """
+RETRACED = 16
+"""Maximum number of sibling parts that are placed again when a later part fails. With more siblings, each placement is
+final."""
 _Todo = tuple[SlotGroup, NodeSet]
 """A part of a gang that is not placed yet, and the nodes on which it may be placed."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
-"""Function that places all these slots, by pod set, within a node set; on failure, its caller rolls back."""
+"""Function that places all these slots, given by pod set, within a node set. If it fails, the caller must roll back."""
 
 
 def fill(
@@ -44,7 +45,7 @@ def fill(
     ranks: Sequence[int],
     nodes: NodeSet = EVERYWHERE,
 ) -> int:
-    """Place these ranks on the best nodes first, neighbouring ranks together; return how many were placed."""
+    """Place the pods of these ranks on the best nodes, neighbouring ranks together; return how many were placed."""
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in alike_runs(pod_set, ranks):
@@ -82,7 +83,7 @@ class _Filling:
     nodes: NodeSet
 
     def at_once(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Place independent pods: as many as fit on the best nodes, in the order of node names."""
+        """Place pods that do not depend on each other: as many as fit on the best nodes, in the order of node names."""
         room = np.minimum(self._room(cls), len(ranks))
         columns = usual_order(self.session, cls, self.nodes, room)
         before = np.cumsum(room[columns]) - room[columns]
@@ -107,10 +108,11 @@ class _Filling:
         return order[inside[order]]
 
     def one_by_one(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Place pods with rules about each other one by one, and check all predicates again after each pod.
+        """Place pods that have rules about each other one by one; all predicates are checked again after each pod.
 
-        The first node decides about the others (affinity: only its domain), so several are tested, each out of reach of
-        the previous ones; the choice that places most pods wins.
+        The node of the first pod determines which nodes the other pods may use; with affinity, for example, only nodes
+        of its domain. Therefore several first nodes are tested, each outside the nodes that the previous ones allow,
+        and the choice that places most pods wins.
         """
         columns = usual_order(self.session, cls, self.nodes, self._room(cls))
         best, beginning = 0, -1
@@ -128,7 +130,7 @@ class _Filling:
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
     def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
-        """Place the first pod in `column` and the others where possible; return their number and the reachable nodes.
+        """Place the first pod in `column` and others where possible; return their number and the allowed nodes.
 
         With `whole`, stop as soon as some pods certainly do not fit; the number is then an upper bound.
         """
@@ -159,7 +161,7 @@ class _Filling:
 
 
 def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts | None = None) -> Amounts:
-    """Return the columns of nodes with free capacity, ordered by the node set, or by score and adjacency."""
+    """Return the columns of nodes with free capacity, in the order of the node set, or else by score and adjacency."""
     columns = nodes.order(session.snapshot.order)
     columns = columns if room is None else columns[room[columns] > 0]
     if nodes.ranked:
@@ -211,7 +213,7 @@ class PartSearch:
         return False
 
     def _leaf(self, part: SlotGroup, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place a part without children, then the remaining parts; on failure, try variants that save more capacity."""
+        """Place a part without children, then the remaining parts; on failure, try ways that leave more capacity."""
         before = self.statement.checkpoint()
         if self._usual(part, nodes) and self._place_all(rest):
             return True
@@ -233,7 +235,7 @@ class PartSearch:
         return all(self._place_all([(unit, nodes)]) for unit in part.units())
 
     def _otherwise(self, pieces: Sequence[SlotGroup], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place the first group of pods in each way that leaves capacity for the later groups and remaining parts."""
+        """Place the first group of pods in other ways, until the later groups and the remaining parts fit too."""
         first, todo = pieces[0], [*((piece, nodes) for piece in pieces[1:]), *rest]
         ((name, ranks),) = first.slots.items()
         pod_set = next(each for each in self.gang.pod_sets if each.name == name)
@@ -279,8 +281,8 @@ def join(
 ) -> int:
     """Place optional pods next to the members of their part; return how many were placed.
 
-    `fill` places what fits of a part without children. It ends with the first node set that takes any, as members
-    decide about the next ones.
+    The function `fill` places as many pods as fit from a part without children. The search ends at the first node set
+    on which a pod fits, because the members there determine which node sets come next.
     """
     for subset in session.hooks.subset_nodes.call(nodes, gang, part):
         inner = part.children or (tuple(part.units()) if part.slices else ())

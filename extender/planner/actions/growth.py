@@ -1,8 +1,8 @@
-"""Growth of gangs beyond their minimum, after every waiting gang has had the chance to get its minimum.
+"""Growth of gangs beyond their minimum, after every waiting gang has had a chance to get its own minimum.
 
-Pods above the minimum are added one by one, or by unit, a moment after the gang has started. Other gangs may arrive at
-the same time. After each pod, the order of queues, gangs and pod sets is computed again, so that they share the
-remaining capacity.
+Pods above the minimum are added one by one, or unit by unit. They are added a moment after the gang has started,
+because other gangs may arrive at the same time. After each pod, the order of queues, gangs and pod sets is computed
+again, so that they share the remaining capacity.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from muster.api.kubernetes.meta import parse_time
 from muster.api.volcano.scheduling import NO_ROOM
 
 STEPS = 256
-"""Approximate maximum of growth steps in one cycle; each step searches for a node and compares queues."""
+"""Approximate maximum number of growth steps in one cycle; each step searches for a node and compares queues."""
 
 
 def grow(
     session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, reservations: HeadReservations
 ) -> frozenset[str]:
-    """Add slots to these searches; return the keys of the gangs that wanted to grow."""
+    """Add slots above the minimum to these searches; return the keys of the gangs that wanted to grow."""
     growing = {
         search.ask.gang.key: search
         for search in searches
@@ -53,7 +53,7 @@ def grow(
 
 
 def _step(growing: Sequence[SlotSearch]) -> int:
-    """Return the number of pods per step: all pods if no other gang competes."""
+    """Return how many pods a gang may add in one step: all of its pods if no other gang competes for capacity."""
     waiting = sum(search.left for search in growing)
     alone = len(growing) == 1 and sum(map(bool, growing[0].ask.open.values())) == 1
     return waiting if alone else ceil(waiting / STEPS)
@@ -77,7 +77,7 @@ def _add(
 
 
 def growth_is_due(session: Session, gang: GangView) -> bool:
-    """Return True if the gang may now exceed its minimum; a gang with minimum 0 need not wait."""
+    """Return True if the gang may already exceed its minimum; a gang with minimum 0 need not wait."""
     delay_s = session.inputs.timing.growth_delay_s
     if gang.independent or gang.floor.min_member <= 0:
         return True

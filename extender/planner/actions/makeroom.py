@@ -1,17 +1,18 @@
-"""Progress of placements with victims until their capacity is free.
+"""Progress of placements that wait for victims, until the capacity of the victims is free.
 
-The placement names its victims, so that another planner can continue with them. Each cycle handles these cases:
+The placement names its victims, so that another planner can continue with them. Each cycle handles the following cases:
 
-* The capacity is free: the placement no longer has victims, and its deadline starts.
+* The capacity is free: the list of victims is removed from the placement, and its deadline begins.
 * Victims are due a notice: the notice is written. Notified victims are evicted once they have answered or the notice
-  time is over. Victims without a notice are evicted at the same time.
+  period is over. Victims that get no notice are evicted together with them.
 * Victims have not been evicted: they are evicted, unless a disruption budget now forbids their eviction.
-* Victims are terminating: wait until their grace period (at most the longest notice) plus one minute is over.
-* All victims have ended but the capacity is not free, or they do not end: the placement is abandoned.
+* Victims are terminating: the planner waits for their grace period (at most the longest notice period) plus one minute.
+* All victims have terminated but the capacity is not free, or they do not terminate: the placement is abandoned.
 
-The placement of a moved gang waits only for the gang's own members, which are evicted for another gang. The placement
-is abandoned if that other gang no longer needs the capacity. The placement of a repair waits for the members until its
-deadline, because `repair` evicts them. While the members save a checkpoint, the repair's other victims keep running.
+The placement of a gang that is moved waits only for the gang's own members, which are evicted in favour of another
+gang. The placement is abandoned if that other gang no longer needs the capacity. The placement of a repair waits for
+the members until its deadline, because `repair` evicts them. While the members save a checkpoint, the repair's other
+victims keep running.
 """
 
 from collections import Counter
@@ -36,8 +37,8 @@ from muster.api.muster.reason import Reason
 from muster.workloads.table import row_of
 
 PATIENCE_S = 600.0
-"""Time after the deadline during which a placement with notices is still carried out, after an interruption of the
-planner. If the placement were abandoned, its victims would need a second notice."""
+"""Time after the deadline during which a placement with notices is still carried out, if the planner was interrupted.
+If the placement were abandoned, its victims would need a second notice."""
 
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason | None:
@@ -70,13 +71,13 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
 
 
 def _victims_stay(session: Session, gang: GangView, pod: PodRecord) -> Reason:
-    """Return the reason that a pod does not end; the pod's name is only for readers of its namespace or a dump."""
+    """Return why a pod does not terminate; the pod's name is shown only to users who may read its namespace."""
     seen = session.inputs.names_others or pod.namespace == gang.group.metadata.namespace
     return reasons.placements.victims_stay(pod=pod.key if seen else "", node=pod.node)
 
 
 def _devices_left(session: Session, columns: set[int]) -> bool:
-    """Return True if claims on these nodes still have devices after their last pod has ended."""
+    """Return True if claims on these nodes still hold devices although their last pod has terminated."""
     snapshot = session.snapshot
     return any(snapshot.index.get(snapshot.claim_nodes[key]) in columns for key in snapshot.left_claims)
 
@@ -84,15 +85,15 @@ def _devices_left(session: Session, columns: set[int]) -> bool:
 def remade_s(gang: GangView, placement: Placement) -> float:
     """Return the seconds for which the owner of a gang may wait before it re-creates evicted members.
 
-    The Job controller waits, longer with each pod. Other owners re-create them at once: 0, as for gangs without such
-    members.
+    The Job controller backs off, longer with each lost pod. Other owners re-create pods at once, so the result is 0; it
+    is also 0 for gangs without evicted members.
     """
     kind = row_of(gang.group.metadata.controller)
     return kind.remade_s if kind and own_victims(placement) else 0.0
 
 
 def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> Reason | None:
-    """Return why a placement is abandoned because own members were not evicted; None if it continues to wait."""
+    """Return why a placement is abandoned because its own members were not evicted; None if it continues to wait."""
     if is_repair(placement):
         return reasons.placements.not_evicted(pods=members) if late else None
     return None if _asked_to_move(session, gang) else reasons.placements.STAYS
@@ -101,8 +102,8 @@ def _own_stay(session: Session, gang: GangView, placement: Placement, members: i
 def still_saves(session: Session, gang: GangView, placement: Placement, own: Sequence[PodRecord]) -> bool:
     """Return True while the members of an announced repair have time to save a checkpoint.
 
-    The time ends once they have answered, the notice has ended, or one of them has lost its node: the others run
-    without effect.
+    This time ends once the members have answered, the notice period is over, or one member has lost its node, because
+    the others cannot make progress without it.
     """
     if not placement.spec.notices or not is_repair(placement) or any(_on_dead_node(session, pod) for pod in own):
         return False
@@ -111,16 +112,16 @@ def still_saves(session: Session, gang: GangView, placement: Placement, own: Seq
 
 
 def _on_dead_node(session: Session, pod: PodRecord) -> bool:
-    """Return True if no kubelet will end the pod, so that its successor elsewhere does not wait for its end."""
+    """Return True if no kubelet will terminate the pod, so that its successor on another node need not wait for it."""
     fault = session.snapshot.faults.get(pod.node)
     return pod.node in session.inputs.gone or (fault is not None and is_dead(fault))
 
 
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
-    """Notify victims that get a notice, and evict victims that are due; return the reason if none may be evicted.
+    """Notify victims that get a notice, and evict victims that are due; return a reason if they may not be evicted.
 
-    Disruption budgets are checked for all victims each time. So no pod gets a notice that may not be evicted later, and
-    no pod is evicted without effect.
+    Disruption budgets are checked for all victims each time. Therefore no pod gets a notice that could not be evicted
+    later, and no pod is evicted in vain.
     """
     budgets = DisruptionBudgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
@@ -155,7 +156,7 @@ def room_for(
     action: str = "continued",
     notices: Mapping[str, Notice] = MappingProxyType({}),
 ) -> decisions.MakeRoom:
-    """Return the decision to evict these victims, with the saved checkpoints and answers of each of their gangs."""
+    """Return the decision to evict these victims, with the checkpoints and answers that their gangs have reported."""
     now, gangs = session.now, {victim.key: victim for victim, _ in victims}
     saved = {key: last_saved(victim, now) for key, victim in gangs.items()}
     return decisions.MakeRoom(
@@ -184,7 +185,7 @@ def evict_at_once(
     wholes: Sequence[GangView],
     action: str,
 ) -> None:
-    """Decide the eviction of victims without a notice; entirely evicted gangs then wait for their owners."""
+    """Decide the eviction of victims that get no notice; gangs evicted as a whole then wait for their owners."""
     budgets, pods = DisruptionBudgets(session.snapshot), Counter(victim.key for victim, _ in victims)
     budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
     room = room_for(session, gang, epoch, victims, reason, budgeted=budgeted, action=action)
@@ -194,7 +195,7 @@ def evict_at_once(
 
 
 def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
-    """Report gangs that are evicted entirely and wait for their owners; their notice did not mention the wait."""
+    """Report that gangs evicted as a whole wait for their owners; their eviction notice did not mention the wait."""
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}
     for victim in {victim.key: victim for victim, _ in room.victims}.values():
@@ -223,7 +224,10 @@ def _asked_to_move(session: Session, gang: GangView) -> bool:
 
 
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
-    """Return True if the missing slots fit: no node is overfull, or has victims when pods have rules about others."""
+    """Return True if the missing slots fit.
+
+    They do not fit on a node that would be overfull, or that still has victims if pods have rules about other pods.
+    """
     snapshot, nodes = session.snapshot, set(missing.values())
     columns = snapshot.columns_of(nodes)
     free = snapshot.free[:, columns]
@@ -263,7 +267,7 @@ def leaving_pods(session: Session) -> dict[str, PodRecord]:
 
 
 def disruption_budgets(session: Session) -> DisruptionBudgets:
-    """Return the evictions that disruption budgets still allow; a budget's status counts terminating pods."""
+    """Return the evictions that disruption budgets still allow; their statuses already count terminating pods."""
     budgets = DisruptionBudgets(session.snapshot)
     if budgets:
         budgets.count(pod for pod in leaving_pods(session).values() if not pod.terminating)
@@ -271,6 +275,6 @@ def disruption_budgets(session: Session) -> DisruptionBudgets:
 
 
 def failed_to_evict(gang: GangView, now: float) -> bool:
-    """Return True for a gang for which no pods are evicted at present, because an eviction failed recently."""
+    """Return True for a gang that may not evict pods at present, because a recent eviction for it failed."""
     before = gang.placement.status.no_evictions_before if gang.placement else ""
     return not is_over(parse_time(before) or 0.0, now, MAX_PLACEMENT_DELAY_S)

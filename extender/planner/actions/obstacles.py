@@ -1,4 +1,4 @@
-"""Reasons not to try to place a gang, and the limit on slots that may be placed at once."""
+"""Reasons to skip a gang without a search, and the limit on the slots that may be placed at the same time."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
@@ -15,25 +15,26 @@ from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
 LIMIT = 256
-"""Maximum number of placed slots; one gang may exceed the limit, because its minimum starts together."""
+"""Maximum number of placed slots. A single gang may exceed the limit, because all members of its minimum start
+together."""
 MAX_SLOTS = 3 * LIMIT
-"""Number of placed slots, without regard to shares, beyond which only small gangs are placed."""
+"""Number of placed slots, counted without shares, above which only small gangs are placed."""
 QUEUE_SHARE = 192
-"""Maximum number of a queue's placed slots that count for other queues."""
+"""Maximum number of a queue's placed slots that count towards the limit for other queues."""
 NAMESPACE_SHARE = 96
-"""Maximum number of a namespace's placed slots in one queue that count for other namespaces."""
+"""Maximum number of a namespace's placed slots in one queue that count towards the limit for other namespaces."""
 GANG_SHARE = 128
-"""Maximum number of one gang's placed slots that count."""
+"""Maximum number of one gang's placed slots that count towards the limit."""
 SMALL = 8
 """Maximum size, in slots, of a gang that may also use the reserve."""
 RESERVE = 32
 """Number of slots above the limit that only small gangs may use."""
 LATE_S = 5.0
-"""Time after which only slots with existing pods count, because other pods may never be created."""
+"""Time after which placed slots count only if their pods exist, because the other pods may never be created."""
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """Return the reason not to try a gang: back-off, end, pending comparison, other gates, or too few pods."""
+    """Return the reason to skip a gang: back-off, completion, a pending comparison, other gates, or too few pods."""
     if until := gang.waits_until(session.now):
         return _backs_off(gang, until)
     if gang.world_ended:
@@ -49,7 +50,7 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
 
 
 def _too_few(session: Session, gang: GangView) -> decisions.Unschedulable:
-    """Return why a gang with too few pods waits: the reason of its eviction, or the number of its pods."""
+    """Return why a gang with too few pods waits: because it was evicted, or because pods are missing."""
     have = sum(len(slots) for slots in gang.open_slots.values()) + gang.taken
     if not have and (evicted := gang.group.evicted):
         return decisions.Unschedulable(gang, reasons.placements.EVICTED, evicted)
@@ -61,13 +62,13 @@ def _too_few(session: Session, gang: GangView) -> decisions.Unschedulable:
 
 
 def leaving(gang: GangView) -> Reason:
-    """Return a reason if all pods of a gang are being deleted; empty if one of them stays."""
+    """Return a reason if all pods of a gang are being deleted; empty if at least one pod stays."""
     there = [pod.terminating for pod in gang.pods if pod.waiting or pod.uses_node or pod.terminating]
     return reasons.pods.leaving(len(there)) if there and all(there) else NOTHING
 
 
 def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:
-    """Return why a gang is not placed before `until` (RFC 3339): its pods were not bound or not created."""
+    """Return why a gang is not placed before `until` (RFC 3339): its pods were not bound, or not created."""
     status = gang.placement.status if gang.placement else PlacementStatus()
     if gang.was_not_bound:
         why = reasons.pods.not_bound(status.attempts, until).also(stored(status.why, status.message))
@@ -78,9 +79,10 @@ def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:
 class SlotLimit:
     """Limits on placed slots: in total, per queue, per namespace and per gang.
 
-    The total limit keeps waits at the barrier short. Slots whose pods are never created stay placed until the deadline.
-    Queues have shares and small gangs have a reserve, so that other gangs need not wait for this deadline.
-    `since` maps the UID of each gang with placed slots to the time since when it has some.
+    The total limit keeps the time short for which bind calls wait at the barrier. Slots whose pods are never created
+    stay placed until the placement's deadline. Each queue therefore has a share of the limit, and small gangs have a
+    reserve, so that they need not wait for this deadline. `since` maps the UID of each gang with placed slots to the
+    time at which its first slots were placed.
     """
 
     def __init__(self, snapshot: Snapshot, since: Mapping[str, float], now: float) -> None:
@@ -105,7 +107,7 @@ class SlotLimit:
         self._slots += slots
 
     def admit(self, gang: GangView) -> bool:
-        """Return True if the slots of this gang may be placed."""
+        """Return True if slots may be placed for this gang."""
         reserve = RESERVE if gang.min_member - gang.taken <= SMALL else 0
         own = self._namespaces[gang.queue, gang.group.metadata.namespace]
         shares = max(self._total, self._queues[gang.queue], own)

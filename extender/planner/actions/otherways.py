@@ -1,10 +1,10 @@
-"""Other ways to spread pods of one class over nodes, if later pods of another class do not fit.
+"""Alternative ways to spread pods of one class over nodes, for the case that pods of another class then do not fit.
 
-The usual way uses the best nodes, and as few nodes as possible. If unlike pods share a domain, such as a leader and its
-workers, this way may use a node that the others need entirely. The alternatives therefore begin with the nodes on which
-the other pods lose least capacity. The next alternatives use few or many nodes, begin with or exclude each node, or
-limit the pods per node. An alternative that leaves too little total capacity for the other pods is skipped. A domain
-that cannot hold them therefore costs little time.
+The usual way uses the best nodes, and as few nodes as possible. If pods of two classes share a domain, such as a leader
+and its workers, the usual way may take part of a node that a pod of the other class needs entirely. The first
+alternatives therefore prefer the nodes on which the other pods lose least capacity. Further alternatives use few or
+many nodes, begin with or exclude a certain node, or limit the number of pods per node. An alternative that leaves too
+little total capacity for the other pods is skipped, so that a domain that cannot hold all pods costs little time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 
 SINGLE = 16
-"""Maximum number of nodes to test as the first or as an excluded node."""
+"""Maximum number of nodes that are tested as the first node or as an excluded node."""
 SPREAD = 8
-"""Maximum number of limits on pods per node to test."""
+"""Maximum number of different limits on the pods per node that are tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,10 @@ class OtherWays:
     _seen: set[bytes] = field(default_factory=set)
 
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
-        """Yield ways, best first; `usual` has the columns of the usual way, which is yielded only with `again`."""
+        """Yield ways, best first.
+
+        `usual` has the columns of the usual way, which is itself yielded only if `again` is true.
+        """
         room = self._open(self.cls) * self.session.room(self.cls)
         room = np.minimum(self.nodes.limit(room, self.cls), self.count)
         usual = usual[room[usual] > 0]
@@ -110,7 +113,7 @@ class OtherWays:
         ]
 
     def _lost(self, alone: list[Amounts], given: Amounts) -> NDArray[np.float64]:
-        """Return the lost fraction, per node, of the capacity that the other pods need; float64."""
+        """Return, for each node, the fraction of the other pods' capacity that would be lost; float64."""
         lost = np.zeros(len(given), dtype=np.float64)
         for other, before, after in zip(self.others, alone, self._left(given), strict=True):
             lost += (before - after) / other.count

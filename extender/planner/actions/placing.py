@@ -1,4 +1,4 @@
-"""Slots of a placement, made of the operations of a search and the existing slots of the gang."""
+"""Slots of a placement, computed from the operations of a search and the gang's existing slots."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,10 @@ from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_
 
 
 def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
-    """Return the slots of a placement; pod sets that follow others are held, unless all pod sets follow others."""
+    """Return the slots of a placement.
+
+    Pods with affinity to other pods stay gated until those are bound, unless all pod sets have such an affinity.
+    """
     followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
     some = len(followers) < len(gang.pod_sets)
     return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
@@ -27,9 +30,10 @@ def follows(pod_set: PodSetView) -> bool:
 def runs_of_operations(
     session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
 ) -> list[PodSetPlacement]:
-    """Return the slots of a placement, both taken and new ones, in rank order.
+    """Return the slots of a placement in rank order, both the slots of bound members and new ones.
 
-    Pod sets that follow others are held; with `gated`, all pod sets are held because the capacity is not free yet.
+    Pods with affinity to other pods stay gated until those are bound. With `gated`, all pods stay gated, because the
+    capacity is not free yet.
     """
     slots: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
     gpus: dict[str, dict[int, str]] = {name: {} for name in slots}

@@ -1,13 +1,13 @@
-"""Progress of placements: lifts the gates of pods, and ends complete or failed placements.
+"""Progress of placements: the gates of pods are removed, and complete or failed placements are closed.
 
-A placement uses capacity as soon as it is written, so it must not last long. Each cycle handles these cases of an
-active placement:
+A placement holds capacity as soon as it is written, so it must not stay active for long. Each cycle handles the
+following cases for an active placement:
 
 * No member is missing: the placement is Bound.
-* kube-scheduler refused a member, a node is gone or refuses a member, or the deadline has passed: the placement is
-  abandoned. A pin cannot be changed, so pinned pods without a node are deleted; they never ran, and their owner creates
-  new ones. If enough members have a node, the gang continues with them; otherwise it is planned again.
-* Otherwise the gates of missing members are lifted, and each member is pinned to its node.
+* kube-scheduler or the node rejected a member, a node is gone, or the deadline has passed: the placement is abandoned.
+  The pin of a pod cannot be changed, so pinned pods that are not bound are deleted. They have never run, and their
+  owner creates new ones. If enough members have a node, the gang continues with them; otherwise it is planned again.
+* Otherwise the gates of the missing members are removed, and each member is pinned to its node.
 
 A gang may stay below its minimum only for a limited time, because it holds resources without making progress. This
 action runs first in every cycle, in each configuration.
@@ -32,17 +32,17 @@ from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, 
 from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05
-"""Time for which a gang may stay incomplete, for each existing member of its minimum."""
+"""Additional time for which a gang may stay incomplete, per existing member of its minimum."""
 CHECK_INTERVAL_S = 1.0
 """Time after which an unchanged placement is checked again, because of its deadline."""
 AVOID_S = 60.0
-"""Time for which the gang's placements avoid a node that refused a member."""
+"""Time for which a gang's placements avoid a node that rejected one of its members."""
 ORPHAN_AGE_S = 10.0
 """Age after which a pinned pod without a placement is deleted; longer than a watch can be delayed."""
 
 
 class _Check(NamedTuple):
-    """Inputs of a check that led to no decision."""
+    """Inputs of a check of a placement that led to no decision, so that it is not repeated with the same inputs."""
 
     gang: GangView
     generation: int
@@ -67,12 +67,13 @@ class TrackPlacements:
 
     def __init__(self) -> None:
         self._half_since: dict[str, float] = {}
-        """Maps an incomplete gang's UID to the start of this state or the last eviction, in seconds since the epoch."""
+        """Maps an incomplete gang's UID to the time when it became incomplete, or of its last eviction, in seconds
+        since the epoch."""
         self._checks: dict[str, _Check] = {}
         """Maps a gang's key to its last check, if that check led to no decision."""
 
     def execute(self, session: Session) -> None:
-        """Decide Release, ClosePlacement and Evict for gangs whose placement is active or has failed."""
+        """Decide Release, ClosePlacement and Evict for gangs with an active or failed placement."""
         for key in session.snapshot.failed:
             hurt = session.gang(key)
             if hurt is not None:
@@ -118,25 +119,25 @@ class TrackPlacements:
 
 
 def evict_all(session: Session, gang: GangView, reason: Reason) -> None:
-    """Decide Evict for all members of a gang that are on nodes and have not ended."""
+    """Decide Evict for all members of a gang that are on nodes and have not finished."""
     for pod in gang.pods:
         if pod.alive:
             session.decide(decisions.Evict(gang, pod, reason, started=True))
 
 
 def longest_partial_s(gang: GangView, recovery_s: float) -> float:
-    """Return the seconds for which a gang may stay incomplete; each existing member extends this time."""
+    """Return the seconds for which a gang may stay incomplete; the time grows with the number of its members."""
     return recovery_s + BINDING_S * min(gang.min_member, len(gang.pods))
 
 
 def _half_since(gang: GangView, now: float) -> float:
-    """Return the time since when a gang is incomplete, from its first binding, in seconds since the epoch."""
+    """Return since when a gang counts as incomplete: its first binding, in seconds since the epoch."""
     bound = min((pod.bound_at for pod in gang.pods if pod.alive and pod.bound_at is not None), default=now)
     return min(max(bound, readable_time(gang.created) or bound), now)
 
 
 def _follow(session: Session, gang: GangView) -> None:
-    """End one active placement, or lift the gates of pods that wait for the placement."""
+    """Close one active placement, or remove the gates of pods that wait for the placement."""
     placement = gang.placement
     if placement is None:
         return
@@ -174,7 +175,7 @@ def _follow(session: Session, gang: GangView) -> None:
 
 
 def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
-    """Return the reason why existing pods of a placement are unbound: the first known cause."""
+    """Return the reason why existing pods of a placement are not bound: the first cause that is found."""
     pods = [each.pod for each in missing if each.pod is not None]
     known = next(((pod, why) for pod in pods if (why := _hindrance(session, pod))), None)
     pod, why = known or (pods[0] if pods else None, "")
@@ -184,14 +185,14 @@ def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
 
 
 def _hindrance(session: Session, pod: PodRecord) -> str:
-    """Return the obstacle to a pod's binding: the API server's message, or an unbound claim."""
+    """Return what prevents a pod from being bound: an error message of the API server, or an unbound claim."""
     claims = session.snapshot.volumes.claims
     unbound = [use.key for use in pod.cls.claims if (claim := claims.get(use.key)) is not None and not claim.bound]
     return pod.trouble or (str(reasons.cause.claim_unbound(claim=unbound[0])) if unbound else "")
 
 
 def _held(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> set[str]:
-    """Return the pod sets that are held until all other members have a node or wait at the barrier."""
+    """Return the pod sets that stay gated until all other members have a node or wait at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
     arrived = session.inputs.arrived.get(gang.uid, frozenset())
     some_to_come = any(each.slot.pod_set not in held and each.slot not in arrived for each in missing)
@@ -199,7 +200,7 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
 
 
 def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> Reason | None:
-    """Return why the placement cannot be carried out; None if it is still possible."""
+    """Return why the placement cannot be carried out; None if it can."""
     good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
     for slot, node, pod_set, pod in missing:
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
@@ -228,10 +229,10 @@ def give_up(
     in_vain: bool = False,
     evicted_in_vain: bool = False,
 ) -> None:
-    """Keep the bound members if they can run without the others, else abandon the placement; delete pinned pods.
+    """Keep the bound members if they can run without the missing ones, else abandon the placement; delete pinned pods.
 
-    After `in_vain` (pods of the gang were not created) the next placement waits for a while, after `evicted_in_vain`
-    (victims did not go) the next evictions do.
+    With `in_vain`, pods of the gang were not created, so the next placement is delayed. With `evicted_in_vain`, victims
+    did not terminate, so the next evictions are delayed.
     """
     if gang.started:
         runs = {each.name: each.runs for each in placement.spec.pod_sets}
@@ -250,14 +251,14 @@ def give_up(
 
 
 def _is_late(session: Session, gang: GangView, placement: Placement) -> bool:
-    """Return True if the time for members of a placement to arrive is over."""
+    """Return True if members have not been bound within the time that the placement allows."""
     deadline = parse_time(placement.spec.deadline)
     most = arrival_s(MOST_SLOTS) + remade_s(gang, placement)
     return deadline is not None and deadline != session.now and is_over(deadline, session.now, most)
 
 
 def drop_strays(session: Session, gang: GangView) -> None:
-    """Delete pods that an inactive placement has pinned, because they can never be bound."""
+    """Delete pods that are pinned by an inactive placement, because they can never be bound."""
     placement = gang.placement
     for pod in gang.pods:
         if not pod.pinned or pod.epoch is None:

@@ -3,17 +3,18 @@
 Other programs detect faults (`muster.api.muster.node_faults`). The policy applies to a started gang with members on
 nodes that are suspect, do not respond, or are gone:
 
-* `wait` does nothing: the members stay until Kubernetes or a user evicts them.
+* `wait` does nothing: the members stay on their nodes until Kubernetes or a user evicts them.
 * `replace` moves the members on faulty nodes elsewhere, as close to the others as the topology requires.
-* `restart` restarts all members on their nodes, and members of faulty nodes on others. If the Job restarts as a whole,
-  ended members get new nodes too, because other pods may use their old capacity.
+* `restart` restarts all members: those on healthy nodes return to their nodes, and those on faulty nodes get other
+  nodes. If the Job restarts as a whole, finished members get new nodes too, because other pods may use their old
+  capacity.
 
-If capacity is free, both policies create a placement of the gang whose victims are the gang's own members, like a move.
-No other gang gets the new nodes, and the gang does not queue again. Otherwise members on suspect nodes keep running.
-Members on dead nodes are evicted. With `restart`, the whole gang is evicted after the grace period of gangs that lost
-members.
+If capacity is free, `replace` and `restart` create a placement of the gang whose victims are the gang's own members, as
+for a move. The placement holds the new nodes, so the gang need not wait in its queue again. If no capacity is free,
+members on suspect nodes keep running, and members on dead nodes are evicted. With `restart`, the whole gang is then
+evicted after the grace period for gangs that have lost members.
 
-If all members of a restarting gang still run, they first get an eviction notice (`begunrepairs`).
+If all members of a gang that is to restart are still running, they first get an eviction notice (`begunrepairs`).
 
 Several faults in quick succession cause a single repair. A node that does not respond is given time to recover. If most
 nodes are faulty at once, the cause is probably outside the nodes, and nothing is repaired.
@@ -44,30 +45,32 @@ from muster.resources.faults import Policy, policy_of, seconds_of
 from muster.workloads.table import row_of
 
 SETTLE_S = 2.0
-"""Seconds from the last fault of a gang's nodes until the repair, because faults often occur together."""
+"""Seconds between the last fault of a gang's nodes and the repair, because faults often occur together."""
 SETTLE_MOST_S = 10.0
-"""Maximum number of seconds from the first fault until the repair."""
+"""Maximum number of seconds between the first fault and the repair."""
 MOST_GANGS = 16
 """Maximum number of gangs repaired in one cycle; the others follow in later cycles."""
 FEW_NODES = 2
-"""Number of faulty nodes that never stops repairs, like in kube-controller-manager's rule for zones."""
+"""Number of faulty nodes up to which repairs are never stopped, as in kube-controller-manager's rule for zones."""
 _BACK = "mpi"
-"""The framework whose programs may be able to replace a lost process (ULFM)."""
+"""The framework whose programs may be able to replace a lost process themselves, with ULFM (User Level Failure
+Mitigation)."""
 
 
 class Repair:
-    """The action that checks gangs after changes of the gang or of its nodes, and remembers the times of faults."""
+    """The action that checks gangs when they or their nodes change, and remembers when faults have begun."""
 
     name = "repair"
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
-        """Maps a faulty node with gang members to the first time of its fault, in seconds since the epoch."""
+        """Maps a faulty node that has gang members to the time when its fault was first seen, in seconds since the
+        epoch."""
         self._checks: dict[str, tuple[GangView, int]] = {}
-        """Maps the key of a gang without faults to the gang, and to the generation of the nodes at its check."""
+        """Maps the key of a gang without faults to the gang and the nodes' generation when it was last checked."""
 
     def execute(self, session: Session) -> None:
-        """Decide Place and Repair for gangs with a due repair, and Unschedulable for gangs that cannot be repaired."""
+        """Decide Place and Repair for gangs that are due for repair, and Unschedulable for those that cannot be."""
         hurt = self._hurt(session)
         self._since = {node: self._since.get(node, session.now) for _, nodes in hurt for node in nodes}
         stopped, repaired = too_many(session), 0
@@ -77,7 +80,7 @@ class Repair:
             repaired += bool(session.attempt(gang, partial(self._repair, nodes=nodes, stopped=stopped)))
 
     def _hurt(self, session: Session) -> list[tuple[GangView, Faults]]:
-        """Return the started gangs with members on faulty nodes; continue earlier repairs."""
+        """Return the started gangs with members on faulty nodes; also continue repairs that earlier cycles started."""
         before, self._checks = self._checks, {}
         generation, hurt = session.snapshot.generation, []
         for gang in session.snapshot.gangs:
@@ -107,7 +110,7 @@ class Repair:
         return _replace(session, gang, due, lost, why)
 
     def _restart(self, session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
-        """Restart a gang in place; if that is impossible, evict it after the grace period for dead members."""
+        """Restart a gang in place. If this is impossible, evict it after the grace period for dead members."""
         there = [pod for pod in gang.pods if pod.alive]
         gone = {pod.uid for pod in lost}
         leaving = [*lost, *(pod for pod in there if pod.uid not in gone and _refuses(session, pod))]
@@ -127,14 +130,14 @@ class Repair:
         return True
 
     def _due(self, session: Session, gang: GangView, nodes: Faults) -> Faults:
-        """Return the faulty nodes to repair together now; none while more faults or recoveries may follow."""
+        """Return the faulty nodes to repair together now; none as long as more faults or recoveries may follow."""
         at = {node: self._due_at(session, gang, node, fault) for node, fault in nodes.items()}
         soon = [moment for moment in at.values() if moment <= session.now + SETTLE_S]
         settled = soon and (session.now >= max(soon) + SETTLE_S or session.now >= min(soon) + SETTLE_MOST_S)
         return {node: nodes[node] for node, moment in at.items() if moment <= session.now} if settled else {}
 
     def _due_at(self, session: Session, gang: GangView, node: str, fault: Fault | None) -> float:
-        """Return the time when a fault counts: at once, or after the grace period of a node that does not respond."""
+        """Return the time from which a fault is repaired: at once, or after the grace period for unresponsive nodes."""
         seen = self._since[node]
         if fault is None or fault.kind == "suspect":
             return seen
@@ -144,7 +147,7 @@ class Repair:
 
 
 def too_many(session: Session) -> Reason:
-    """Return the reason if too many faulty nodes stop repairs; otherwise empty."""
+    """Return a reason if repairs are stopped because too many nodes are faulty; otherwise empty."""
     faulty, known = len(session.snapshot.faults), len(session.snapshot.index)
     if faulty <= FEW_NODES or faulty < session.inputs.timing.fault_stop * known:
         return NOTHING
@@ -152,7 +155,7 @@ def too_many(session: Session) -> Reason:
 
 
 def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
-    """Return the policy for a gang that loses these members, and the reason for this choice as text."""
+    """Return the repair policy for a gang that loses these members, and the reason for this choice as text."""
     named, owner = policy_of(gang.options), gang.group.metadata.controller
     kind = row_of(owner)
     if kind is not None and kind.one_node_each:
@@ -199,7 +202,7 @@ def _fault_text(fault: Fault | None) -> str:
 
 
 def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
-    """Replace members; without free capacity, evict only the members that no longer run."""
+    """Replace members; if no capacity is free, evict only the members that are no longer running."""
     words, dead = _nodes_text(due), [pod for pod in lost if is_dead(due[pod.node])]
     reason = reasons.repairs.replaces(words, len(lost), why, dead=bool(dead))
     if _place(session, gang, "replace", lost, lost, worst(due), reason):
@@ -216,10 +219,10 @@ def _place(
     session: Session, gang: GangView, policy: Policy, going: Sequence[PodRecord], leaving: Sequence[PodRecord],
     kind: RepairKind, reason: Reason, *, notified: bool = False,
 ) -> bool:  # fmt: skip
-    """Evict the pods `going` and plan new nodes for the subset `leaving`; return False without free capacity.
+    """Evict the pods `going`, and plan new nodes for those in `leaving`; return False if no capacity is free.
 
-    The other evicted pods return to their own nodes. The gang's spare slots are available to them, and their borrowers
-    are evicted. With `notified` the pods get a notice first, if the gang has one.
+    The other evicted pods return to their own nodes. The pods may use the gang's spare slots, and gangs that borrow
+    these slots are evicted. With `notified`, the pods first get an eviction notice, if the gang wants notices.
     """
     statement, coming = Statement(session), [*leaving, *gang.does_again]
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):

@@ -1,8 +1,8 @@
 """Search for a gang's nodes, on a Statement: all members of the minimum together, then as many pods as fit.
 
 A search gets the gang's demand (`planner.ask`), and results in slots on the statement or in a shortage. The minimum is
-placed pod set by pod set, in two orders, and rolled back completely at the first failure. If any members may form the
-minimum, the search then places the members that fit.
+placed pod set by pod set, in up to two orders. If a pod set does not fit, everything is rolled back. If the minimum may
+consist of any members, the search then places those that fit.
 """
 
 from bisect import bisect_left
@@ -43,15 +43,15 @@ class SlotSearch:
     spares: list[NodeSpares] | None = field(default=None, init=False)
     """The gang's new spare slots; None if they are unchanged."""
     borrows: list[BorrowedSpares] | None = field(default=None, init=False)
-    """Spare slots of other gangs that the gang borrows; None if the loans are unchanged."""
+    """Spare slots of other gangs that the gang borrows; None if they are unchanged."""
     grown: Counter[str] = field(default_factory=Counter, init=False)
     """Maps a pod set to the number of slots above the minimum that this cycle has added."""
     _lacks: Shortage | None = field(default=None, init=False)
-    """The first shortage in an attempt to place all slots."""
+    """The first shortage that was found while trying to place all slots."""
 
     @property
     def lacking(self) -> bool:
-        """True if the gang is below its minimum even with the slots on the statement."""
+        """True if the gang lacks members of its minimum, even counting the slots on the statement."""
         return self.statement.slots < self.ask.least
 
     @property
@@ -68,10 +68,10 @@ class SlotSearch:
     # -- the minimum, all members or none ---------------------------------------------------------------------------
 
     def minimum(self, more: Ranks = NO_RANKS) -> Shortage | None:
-        """Place the gang's minimum; return None on success, else the shortage of the first pod set that fails.
+        """Place the gang's minimum; return None on success, else the shortage of the first pod set that does not fit.
 
-        `more` has ranks beyond the last, by pod set, that are filled with it. After a failure the statement may have
-        slots that are to be discarded.
+        `more` maps a pod set to additional ranks, after the last one, that are placed together with the minimum. After
+        a failure, the caller must discard the slots on the statement.
         """
         start = self.statement.checkpoint()
         lacks = self._first_members(more)
@@ -123,7 +123,7 @@ class SlotSearch:
         return shortage(self.session, gang, pod_set, len(slots.get(pod_set.name, ())), 0)  # a plugin excludes all nodes
 
     def _fill_sets(self, orders: Sequence[list[PodSetView]], slots: Ranks, nodes: NodeSet) -> bool:
-        """Place all these slots or none; only the first shortage is reported."""
+        """Place all these slots or none; only the first shortage is reported as a reason."""
         first: Shortage | None = None
         start = self.statement.checkpoint()
         for order in orders:
@@ -138,7 +138,7 @@ class SlotSearch:
     def _fill_in_order(
         self, order: list[PodSetView], slots: Ranks, nodes: NodeSet, *, reported: bool
     ) -> Shortage | None:
-        """Place these pod sets until one fails; return its shortage, or a placeholder if one is `reported` already."""
+        """Place these pod sets until one does not fit; return its shortage, or a placeholder if one is `reported`."""
         session, gang = self.session, self.ask.gang
         for pod_set in order:
             ranks = slots.get(pod_set.name, ())
@@ -156,7 +156,7 @@ class SlotSearch:
         return None
 
     def _in_domains(self, orders: Sequence[list[PodSetView]], slots: Ranks) -> Shortage | None:
-        """Return the shortage of a gang with required domains: of all nodes, or of the nodes in one domain."""
+        """Return what a gang that requires a domain lacks on all nodes together, or on the nodes of a single domain."""
         closest = self.session.hooks.closest_domain.call(self.ask.gang, slots)
         if closest is None:
             return None
@@ -189,7 +189,7 @@ class SlotSearch:
                 self._unit(pod_set, unit)
 
     def _runs(self, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass | None, Sequence[int]]]:
-        """Return runs of ranks that can be placed, or not, independently of each other."""
+        """Return runs of ranks; each run can be placed or left out independently of the other runs."""
         if pod_set.mixed and not self.ask.gang.framework:
             return alike_runs(pod_set, ranks)
         return [(pod_set.cls, ranks)]
@@ -211,7 +211,7 @@ class SlotSearch:
                 full.add(cls)
 
     def beside(self, pod_set: PodSetView, ranks: Sequence[int]) -> None:
-        """Place as many of these slots as fit close to the members with a node."""
+        """Place as many of these slots as fit, close to the gang's members that already have nodes."""
 
         def fill_part(part: SlotGroup, nodes: NodeSet) -> int:
             return fill(self.session, self.statement, self.ask.gang, pod_set, part.slots[pod_set.name], nodes)
@@ -243,9 +243,9 @@ class SlotSearch:
 
 
 def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
-    """Give new slots to all these evicted or ended pods; return False if one does not fit.
+    """Give new slots to all these evicted or finished pods; return False if one does not fit.
 
-    The requests of the pods count, not those of the template, and the new slots are near the members that stay.
+    The slots have the requests of the pods and not of the template, and are near the members that stay.
     """
     alike: dict[str, PodSetView] = {}
     for pod in pods:
@@ -275,7 +275,7 @@ def _all_placed(
 
 
 def place_whole(session: Session, gang: GangView) -> bool:
-    """Decide Place for a gang if its minimum fits beside the reservations of others; otherwise return False."""
+    """Decide Place for a gang if its minimum fits without capacity that is reserved for others; else return False."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), reservations_kept(session, gang):
@@ -289,7 +289,7 @@ def place_whole(session: Session, gang: GangView) -> bool:
 
 @contextmanager
 def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
-    """Exclude the capacity that is reserved for other gangs."""
+    """Exclude the capacity that is reserved for other gangs, within a `with` block."""
     before, session.reserved = session.reserved, session.reserved_from(gang)
     try:
         yield
@@ -298,7 +298,10 @@ def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
-    """Return the columns of members with a node, by pod set and rank, with the statement's; None without topology."""
+    """Return the columns of the gang's members, by pod set and rank, including those placed on the statement.
+
+    The result is None if the gang has no topology request.
+    """
     if ask.request is None:
         return None
     gang, found = ask.gang, session.snapshot.members_of(ask.gang)
@@ -313,7 +316,10 @@ def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[in
 
 
 def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
-    """Return the orders of pod sets to try: largest share first, then the given order; followers come last."""
+    """Return the orders of pod sets to try: largest share of the cluster first, then the given order.
+
+    Pod sets with affinity to other pods come last.
+    """
     if len(gang.pod_sets) <= 1:
         return [gang.pod_sets]
     share = shares_of(session)
@@ -323,6 +329,9 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
 
 
 def shares_of(session: Session) -> Callable[[PodClass | None], float]:
-    """Return a function for the largest fraction of the cluster that one pod of a class requests; 0 if unknown."""
+    """Return a function for the largest fraction of the cluster's resources that one pod of a class requests.
+
+    The fraction is 0 if the class is unknown.
+    """
     totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
     return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))

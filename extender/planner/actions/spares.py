@@ -1,9 +1,9 @@
-"""Spare slots: capacity that a gang keeps on additional nodes of its domain, for members that it may lose.
+"""Spare slots: capacity that a gang holds on additional nodes of its domain, for members that it may lose later.
 
-A gang's spare on a node has as many slots as the gang would have members on that node if it were empty. Spare slots are
-planned with the gang's minimum, as members with additional ranks, so that they are in its domain and follow all rules
-of its pods. If spare slots do not fit or the queue's limits refuse them, the gang starts without them, and gets them
-when capacity is free.
+On each additional node, the gang holds as many spare slots as members would fit on the empty node. Spare slots are
+planned together with the gang's minimum, like members with additional ranks. They are therefore in the gang's domain
+and follow all rules of its pods. If spare slots do not fit, or the queue's limits do not allow them, the gang starts
+without them and gets them later, when capacity is free.
 
 Spare slots are entries of the ledger (`planner.state.spareentries`), and no other gang is placed on them. A lost member
 may use any free capacity and the gang's spare slots; a used spare slot is replaced later.
@@ -40,7 +40,7 @@ SEARCHES = 8
 
 @dataclass(slots=True)
 class Spares:
-    """Memory about spare slots from one cycle to the next."""
+    """State of the planning of spare slots that lasts from one cycle to the next."""
 
     _searched: dict[str, float] = field(default_factory=dict)
     """Maps the UID of a gang to the time of its last failed search for spare slots, in seconds since the epoch."""
@@ -51,8 +51,8 @@ class Spares:
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
         """Return the ranks of spare slots by pod set, which follow the members' ranks; empty for most gangs.
 
-        A gang has at most as many spare slots as members: otherwise a gang of one pod could hold an unused rack. Ranks
-        do not count here, because any user can label a pod with one.
+        A gang has at most as many spare slots as members; otherwise a gang of one pod could hold an unused rack.
+        Members are counted by pods and not by their highest rank, because users can label a pod with any rank.
         """
         asked = Counter(gang.spares_asked)
         if not asked or gang.independent:
@@ -80,7 +80,7 @@ class Spares:
         return max(1, min(_members(pod_set), self._per_node[cls.key]))
 
     def refill(self, session: Session, reservations: HeadReservations) -> None:
-        """Decide KeepSpares for running gangs whose spare slots differ from the desired number."""
+        """Decide KeepSpares for running gangs that have more or fewer spare slots than desired."""
         away = {place.gang.key for place in session.decided(decisions.Place)} | session.evicted
         due = [gang for gang in session.snapshot.gangs if _is_due(gang) and gang.key not in away]
         self._searched = {gang.uid: self._searched[gang.uid] for gang in due if gang.uid in self._searched}
@@ -93,7 +93,7 @@ class Spares:
     def _refill(self, session: Session, gang: GangView, reservations: HeadReservations) -> bool:
         """Decide KeepSpares for one gang; return True if a search was made.
 
-        While a gang lacks members of its minimum, its spare slots stay for these members.
+        While a gang lacks members of its minimum, its spare slots are held for these members.
         """
         if gang.taken < gang.floor.min_member:
             return False
@@ -115,7 +115,7 @@ class Spares:
 
 
 def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
-    """Place the minimum on the search's statement and spare slots on the other; on failure, undo and return False."""
+    """Place the minimum on the search's statement and the spare slots on another; undo both if either does not fit."""
     session, statement = search.session, search.statement
     amounts = session.amounts(search.ask) + _amounts(session, search.ask, ranks)
     if session.queue_refusal(search.ask, amounts) is not None:
@@ -145,7 +145,7 @@ def as_spare_runs(session: Session, operations: Sequence[Operation]) -> list[Nod
 
 
 def joined(seats: Sequence[NodeSpares]) -> list[NodeSpares]:
-    """Return the spare slots, grouped by pod set and node, up to the allowed number of nodes."""
+    """Return the spare slots grouped by pod set and node, on at most the allowed number of nodes."""
     found: dict[tuple[str, str], int] = {}
     for each in seats:
         found[each.pod_set, each.node] = found.get((each.pod_set, each.node), 0) + each.count
@@ -153,7 +153,7 @@ def joined(seats: Sequence[NodeSpares]) -> list[NodeSpares]:
 
 
 class SpareSlots:
-    """Spare slots that a block may use like free capacity, and the slots that are left afterwards."""
+    """Spare slots that a search may use like free capacity, and those that are left after the search."""
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
         self._session = session
@@ -161,7 +161,7 @@ class SpareSlots:
         self.left: list[NodeSpares] = []
         """The spare slots that were not taken."""
         self.loans: list[BorrowedSpares] = []
-        """The borrowed spare slots, with the gangs that lend them."""
+        """The spare slots that were borrowed, with the gangs that lend them."""
         for gang in gangs:
             for run, cls, column in unused_spares(session, gang):
                 self._spares.append((gang, run, column, session.snapshot.row_of(cls)))
@@ -172,7 +172,7 @@ class SpareSlots:
 
     @contextmanager
     def free(self) -> Iterator[None]:
-        """Count the spare slots as free within the block."""
+        """Count the spare slots as free capacity within a `with` block."""
         free = self._session.snapshot.free
         for _, run, column, row in self._spares:
             free[:, column] += row * run.count
@@ -195,7 +195,7 @@ def after_use(gang: GangView, room: SpareSlots) -> list[NodeSpares]:
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[NodeSpares] | None:
-    """Return the gang's spare slots without taken ones, and without lent ones on these nodes; None without any."""
+    """Return the gang's spare slots, except taken ones and lent ones on these nodes; None if it has none."""
     if not gang.spares:
         return None
     unused = {(each.pod_set, each.node) for each in room.left}
@@ -214,14 +214,20 @@ def own_spares(session: Session, gang: GangView) -> SpareSlots:
 
 
 def lendable_spares(session: Session, gang: GangView) -> SpareSlots:
-    """Return the spare slots that a borrowing gang may use until they are needed; none if it may not be evicted."""
+    """Return the spare slots that a borrowing gang may use until their owner needs them.
+
+    A gang that may not be evicted gets none.
+    """
     leaves = session.snapshot.guards.can_be_taken_back(gang)
     return SpareSlots(session, (each for each in session.snapshot.gangs if each is not gang) if leaves else ())
 
 
 @contextmanager
 def spares_returned(session: Session, gang: GangView) -> Iterator[None]:
-    """Take other gangs' lent spare slots within the block, because the slots return to them when borrowers end."""
+    """Take the spare slots that other gangs have lent, within a `with` block.
+
+    These slots return to their owners when the borrowers end.
+    """
     taken: list[tuple[int, Amounts]] = []
     for lender in session.snapshot.gangs:
         for run, cls in spare_runs_of(lender) if lender is not gang else ():
@@ -240,24 +246,27 @@ def _fits(free: Amounts, row: Amounts) -> int:
 
 
 def _is_due(gang: GangView) -> bool:
-    """Return True for a running gang that keeps spare slots or should keep some."""
+    """Return True for a running gang that holds spare slots or should hold some."""
     return not gang.active and gang.placement is not None and runs(gang) and bool(gang.spares or gang.spares_asked)
 
 
 def _members(pod_set: PodSetView) -> int:
-    """Return the number of pods that exist and have not ended; before the first pod, the template's number."""
+    """Return the number of pods that exist and have not finished; before the first pod, the template's replicas."""
     if pod_set.template:
         return pod_set.replicas - (len(pod_set.taken) - pod_set.alive)
     return pod_set.alive + len(pod_set.waiting)
 
 
 def _countable(pod_set: PodSetView) -> bool:
-    """Return True for pods that only request countable resources; GPU fractions and claims are chosen for each pod."""
+    """Return True for pods that request only countable resources.
+
+    GPU fractions and claims are assigned to each pod individually.
+    """
     return pod_set.cls is not None and pod_set.cls.gpu is None and not pod_set.cls.needs and not pod_set.mixed
 
 
 def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[NodeSpares]:
-    """Return the usable spare slots, up to a maximum per pod set."""
+    """Return the spare slots that are still usable, up to a maximum number per pod set."""
     left, kept = Counter(wanted), list[NodeSpares]()
     avoided = session.avoided.get(gang.key, ())
     for run, cls in spare_runs_of(gang):
@@ -275,7 +284,7 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
 
 
 def _found(session: Session, gang: GangView, lacking: Counter[str], reservations: HeadReservations) -> list[NodeSpares]:
-    """Return capacity for these missing spare slots by pod set, near the gang's members; the session takes it."""
+    """Find spare slots in place of these missing ones, near the gang's members; the session takes their capacity."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), reservations.room_for(gang, growth=True):
@@ -289,5 +298,5 @@ def _found(session: Session, gang: GangView, lacking: Counter[str], reservations
 
 
 def _amounts(session: Session, ask: Ask, ranks: Ranks) -> Amounts:
-    """Return the resources of these spare slots, int64 of shape (resources,)."""
+    """Return the resources that these spare slots hold, int64 of shape (resources,)."""
     return session.amounts(ask, {each.name: each.classes_of(ranks.get(each.name, ())) for each in ask.gang.pod_sets})

@@ -1,8 +1,9 @@
-"""The action that evicts the remaining members of a gang that lost members and was not completed in time.
+"""The action that evicts the remaining members of a gang that has lost members and did not get new ones in time.
 
-The action follows KAI-Scheduler's action, with two differences. Failed members count as present, because the job's
-owner decides about failures. Finished members protect the others (KAI-Scheduler's issue 1968). The gang's minimum at
-its start counts, so that a Job that is scaled up keeps its pods while capacity for more pods is missing.
+The action follows KAI-Scheduler's action of the same name, with two differences. Failed members count as present,
+because the Job's controller handles failures. Finished members protect the others (KAI-Scheduler's issue 1968). The
+gang is compared with the minimum that it had when it started. A Job that is scaled up therefore keeps its pods while
+capacity for more pods is missing.
 
 Members with a node in a placement count as present, even in a placement of this cycle. An evicted gang gets no nodes in
 the same cycle. A gang that must wait because of an avoided node (`actions.avoidance`) is not evicted.
@@ -18,7 +19,10 @@ from extender.planner.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """Tracks gangs that have started. The grace period is one of the cycle's inputs; a negative one never ends."""
+    """Tracks gangs that have started.
+
+    The grace period is one of the cycle's inputs; a negative value means that it never ends.
+    """
 
     name = "stalegangeviction"
 
@@ -26,7 +30,7 @@ class StaleGangEviction:
         self._since: dict[str, float] = {}
 
     def execute(self, session: Session) -> None:
-        """Decide Evict for all members of a gang whose grace period is over and which this cycle does not complete."""
+        """Decide Evict for all members of a gang whose grace period is over and that this cycle does not complete."""
         grace_s = session.inputs.timing.staleness_grace_s
         stale = {gang.uid: gang for gang in session.snapshot.gangs if session.attempt(gang, _is_stale)}
         self._since = {uid: self._since.get(uid, session.now) for uid in stale}
@@ -41,7 +45,7 @@ class StaleGangEviction:
 
 
 def _is_stale(_session: Session, gang: GangView) -> bool:
-    """Return True if the gang has started, some members run, none has finished, and the starting minimum is not met."""
+    """Return True if a started gang has running members but fewer than its minimum, and none has finished."""
     finished = any(pod_set.gone for pod_set in gang.pod_sets) or any(pod.phase == "Succeeded" for pod in gang.pods)
     if not gang.started or finished:
         return False
@@ -56,13 +60,13 @@ def _is_completed(session: Session, gang: GangView) -> bool:
 
 
 def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
-    """Return the members that get a node, by pod set; the placement also contains members with a node."""
+    """Return the members for which a placement provides nodes, by pod set, including members that already have one."""
     whole = Counter({each.name: sum(run.count for run in each.runs) for each in place.pod_sets})
     return Counter({each.name: whole[each.name] - len(each.taken) for each in gang.pod_sets})
 
 
 def _viable(gang: GangView, more: Counter[str]) -> bool:
-    """Return True if the members, including failed ones and `more` by pod set, suffice to continue."""
+    """Return True if the gang can continue with its members, including failed ones, and `more` by pod set."""
     counts = {pod_set.name: len(pod_set.taken) + more[pod_set.name] for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:

@@ -1,4 +1,4 @@
-"""Builder of the actions and plugins of successive configurations, which keeps unchanged ones."""
+"""Builder of the actions and plugins of successive configurations, which reuses those with unchanged settings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from extender.planner.framework.session import Session
 
 
 class SwitchedPlugin:
-    """A plugin with some of its hooks switched off."""
+    """A plugin some of whose hooks are switched off by the configuration."""
 
     def __init__(self, plugin: PlannerPlugin, off: frozenset[str]) -> None:
         self.plugin = plugin
@@ -22,7 +22,7 @@ class SwitchedPlugin:
         return self.plugin.name
 
     def on_session_open(self, session: Session) -> None:
-        """Let the plugin register its functions, then remove the functions of hooks that are switched off."""
+        """Let the plugin register its functions, then remove those for hooks that are switched off."""
         before = [(hook, len(hook.functions)) for hook in map(session.hooks.named, self._off)]
         self.plugin.on_session_open(session)
         for hook, number in before:
@@ -36,9 +36,9 @@ class SwitchedPlugin:
 class Assembly:
     """Builder of successive configurations.
 
-    An action stays the same object while it is configured, a plugin while its arguments are the same, so that their
-    caches survive a change of the file. A plugin with changed arguments is created again; its method `take_over`, if
-    any, gets the previous plugin.
+    An action stays the same object as long as it is configured, and a plugin as long as its arguments are the same.
+    Their caches therefore survive a change of the file. A plugin whose arguments have changed is created again; its
+    method `take_over`, if it has one, receives the previous plugin.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -66,7 +66,7 @@ class Assembly:
     def _build_plugins(
         self, uses: list[PluginUse], errors: list[str]
     ) -> dict[str, tuple[Mapping[str, Any], PlannerPlugin]]:
-        """Return the plugins, created again if their arguments changed; add wrong arguments to the errors."""
+        """Return the plugins, created again if their arguments have changed; add invalid arguments to the errors."""
         built = {}
         for use in uses:
             known = self._plugins.get(use.name)
@@ -83,7 +83,7 @@ class Assembly:
 
 
 def examine(text: str, registry: Registry) -> ConfigurationReport:
-    """Check the fields, names and arguments of a file, and return the report."""
+    """Check the fields, names and arguments of a configuration file, and return the report."""
     config, errors = read(text)
     resolved = resolve(config, registry)
     errors += resolved.report.errors
@@ -95,7 +95,7 @@ def examine(text: str, registry: Registry) -> ConfigurationReport:
 
 
 def _stands_in(path: str, config: SchedulerConfig) -> bool:
-    """Return True for a path that the file sets to something other than the default."""
+    """Return True for a field that the file sets to a value other than the default."""
     default = SchedulerConfig()
     return not (
         (path == "actions" and config.actions == default.actions)

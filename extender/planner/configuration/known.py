@@ -1,7 +1,7 @@
-"""Names in a configuration that belong to no single plugin: actions, arguments, switches and other sections.
+"""Names in a configuration that do not belong to a single plugin: actions, arguments, switches and other sections.
 
-Volcano spells some switches `enable…`, others `enabled…`. KAI-Scheduler inherited some switches from kube-batch and
-never reads them.
+Volcano spells some switches `enable…`, others `enabled…`. KAI-Scheduler has inherited some switches from kube-batch,
+but never reads them.
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,17 @@ KAI = "KAI"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    """An action, an argument, or another name without parts; the name of an argument may contain a `*`."""
+    """An action, an argument, or another name without fields of its own. The name of an argument may contain a `*`."""
 
     of: str = VOLCANO
     """Project that defines the name."""
     ours: str = ""
     """The corresponding name in Muster; empty if it is the same."""
     differs: str = ""
-    """The difference in Muster, as a sentence without its full stop; empty if there is no difference."""
+    """How the meaning in Muster differs, as a sentence without its full stop; empty if there is no difference."""
     without: str = ""
-    """Reason why the name has no effect, as a sentence without its full stop; empty if it has an effect."""
+    """The reason why the name has no effect in Muster, as a sentence without its full stop; empty if it has an effect.
+    """
     default: Any = None
     """Default value of an argument; None if it cannot be written in a file."""
 
@@ -44,7 +45,7 @@ class KnownPlugin(Name):
 
     arguments: Mapping[str, Name] = field(default_factory=dict)
     switches: Mapping[str, Switch] = field(default_factory=dict)
-    """Maps the name of a switch with another meaning for this plugin to the switch."""
+    """Maps the name of a switch that has a special meaning for this plugin to the switch."""
 
     def argument(self, name: str) -> Name | None:
         """Return the entry of an argument; None if the argument is unknown."""
@@ -52,7 +53,7 @@ class KnownPlugin(Name):
         return exact or next((each for pattern, each in self.arguments.items() if fnmatchcase(name, pattern)), None)
 
     def joined(self, other: "KnownPlugin") -> "KnownPlugin":
-        """Return this plugin with the arguments that another project's plugin of the same name has in addition."""
+        """Return this plugin with the additional arguments of another project's plugin of the same name."""
         return replace(
             self,
             of=f"{other.of}, {self.of}",
@@ -63,36 +64,39 @@ class KnownPlugin(Name):
 
 
 _BOTH = f"{VOLCANO}, {KAI}"
-_CACHE = Name(without="refusals are always cached as long as they are valid")
-_TRIAL = Name(without="the search for victims always uses all predicates")
+_CACHE = Name(without="results of failed predicates are always cached as long as they are valid")
+_TRIAL = Name(without="the search for victims always checks all predicates on all nodes")
 
 ACTIONS: dict[str, Name] = {
     "enqueue": Name(
-        differs="a gang is also not admitted while even the empty cluster is too small for it, or its queue is full"
+        differs="a gang is also not admitted while its queue is full, or if even the empty cluster is too small for it"
     ),
-    "allocate": Name(of=_BOTH, differs="all waiting gangs get their minimum before any gets more"),
+    "allocate": Name(of=_BOTH, differs="all waiting gangs get their minimum before any gang gets more pods"),
     "backfill": Name(
-        differs="allocate also places pods without requests; backfill places those that wait because of strict order"
+        differs="allocate also places pods without requests, and backfill those that wait only because of strict order"
     ),
     "preempt": Name(
-        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, and the gang keeps their capacity"
+        of=_BOTH,
+        differs="victims are whole gangs or pods above a minimum, and their capacity is held for the waiting gang",
     ),
     "reclaim": Name(
-        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, by KAI-Scheduler's rules"
+        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, selected by KAI-Scheduler's rules"
     ),
     "gangpreempt": Name(
-        ours="preempt", differs="the action is preempt, which always evicts whole gangs or their surplus pods"
+        ours="preempt",
+        differs="the action is preempt here, and always evicts whole gangs or the pods above a minimum",
     ),
     "gangreclaim": Name(
-        ours="reclaim", differs="the action is reclaim, which always evicts whole gangs or their surplus pods"
+        ours="reclaim",
+        differs="the action is reclaim here, and always evicts whole gangs or the pods above a minimum",
     ),
-    "shuffle": Name(without="pods are only evicted if a gang starts on the freed capacity"),
+    "shuffle": Name(without="Muster evicts pods only if a gang starts on the freed capacity"),
     "consolidation": Name(of=KAI, ours="consolidate"),
     "stalegangeviction": Name(of=KAI),
 }
 
 ACTION_ARGUMENTS: dict[str, dict[str, Name]] = {
-    "enqueue": {"overcommit-factor": Name(without="the name is an argument of the plugin overcommit")},
+    "enqueue": {"overcommit-factor": Name(without="this argument belongs to the plugin overcommit")},
     "allocate": {"predicateErrorCacheEnable": _CACHE},
     "backfill": {"predicateErrorCacheEnable": _CACHE},
     "preempt": {
@@ -107,11 +111,11 @@ ACTION_ARGUMENTS: dict[str, dict[str, Name]] = {
     "gangpreempt": {"maxDomains": _TRIAL, "allowWholeBundle": _TRIAL},
     "gangreclaim": {"maxDomains": _TRIAL, "allowWholeBundle": _TRIAL},
 }
-"""Maps an action to its arguments, which Volcano's files have under `configurations`."""
+"""Maps an action to its arguments, which Volcano's files list under `configurations`."""
 
-_NEVER_READ = Switch(of=KAI, default=False, without="neither KAI-Scheduler nor Muster uses it")
-_NOT_ASKED = "no action of Muster has such a hook"
-_SUB_GROUPS = "sub-groups are always placed as a whole, as many as the gang needs"
+_NEVER_READ = Switch(of=KAI, default=False, without="neither KAI-Scheduler nor Muster reads this switch")
+_NOT_ASKED = "no action of Muster calls such a hook"
+_SUB_GROUPS = "Muster always places whole sub-groups, as many as the gang needs"
 
 
 def _all(names: str, switch: Switch) -> dict[str, Switch]:
@@ -137,8 +141,8 @@ SWITCHES: dict[str, Switch] = {
     "enablePreemptable": Switch(hooks=("preempt_victim_filter", "preempt_scenario_validator")),
     "enableReclaimable": Switch(hooks=("reclaim_victim_filter", "reclaim_scenario_validator")),
     "enablePreemptive": Switch(hooks=("can_reclaim_resources",)),
-    "enableHierarchy": Switch(default=False, without="queues always count towards their parents"),
-    "enabledOverused": Switch(without="Muster checks for each gang if the queue may use the requested resources"),
+    "enableHierarchy": Switch(default=False, without="the usage of a queue always counts towards its parent queues"),
+    "enabledOverused": Switch(without="Muster checks for each gang whether its queue may use the requested resources"),
     **_all("enableJobPipelined enableJobStarving enableBestNode enableTargetJob", Switch(without=_NOT_ASKED)),
     **_all("enableReservedNodes enabledVictim", Switch(without=_NOT_ASKED)),
     "enabledClusterOrder": Switch(default=False, without=_NOT_ASKED),
@@ -147,15 +151,16 @@ SWITCHES: dict[str, Switch] = {
     **_all("disableJobOrder disableJobReady disableTaskOrder disableQueueOrder", _NEVER_READ),
     **_all("disablePreemptable disableReclaimable disablePredicate disableNodeOrder", _NEVER_READ),
 }
-"""Maps a switch to its effect; a switch that is not at its default removes hooks from the plugin, or is reported."""
+"""Maps a switch to its effect. A switch that is not at its default value removes hooks from the plugin, or is reported.
+"""
 
 SECTIONS: dict[str, Name] = {
-    "configurations": Name(differs="the arguments of actions: docs/scheduler-configuration.md lists them"),
+    "configurations": Name(differs="docs/scheduler-configuration.md lists which arguments of actions have an effect"),
     "metrics": Name(without="no plugin of Muster reads the load of nodes"),
-    "queueDepthPerAction": Name(of=KAI, without="every waiting gang is tried in every cycle"),
+    "queueDepthPerAction": Name(of=KAI, without="every cycle tries to place every waiting gang"),
     "usageDBConfig": Name(
         of=KAI,
-        differs="Muster measures the usage of queues without a database; only usageParams.halfLifePeriod counts, as"
+        differs="Muster measures the usage of queues without a database, and uses only usageParams.halfLifePeriod, as"
         " the halfLife of plugin proportion",
     ),
 }
@@ -168,7 +173,7 @@ METRICS = (
     "tls.insecureSkipVerify",
     *(f"elasticsearch.{each}" for each in _ELASTICSEARCH),
 )
-"""Known fields of `metrics`; a dot separates a field from a field inside it."""
+"""Known fields of `metrics`; a dot separates the name of a nested field from its parent."""
 _USAGE = "halfLifePeriod windowSize windowType tumblingWindowCronString fetchInterval stalenessPeriod waitTimeout"
 _USAGE_PARAMS = tuple(f"usageParams.{each}" for each in (*_USAGE.split(), "extraParams*"))
 USAGE_DB = ("clientType", "connectionString", "connectionStringEnvVar", *_USAGE_PARAMS)

@@ -1,18 +1,18 @@
-"""Table of the plugins of Volcano and KAI-Scheduler, with their arguments."""
+"""Table of the plugins of Volcano and KAI-Scheduler, with their arguments and their meaning in Muster."""
 
 from extender.planner.configuration.known import KAI, KnownPlugin, Name, Switch
 
-_CHECKED = Name(without="kube-scheduler always checks this, so the planner does too", default=True)
+_CHECKED = Name(without="the planner always makes this check, because kube-scheduler does too", default=True)
 _CHECKS = (
     "NodeAffinity NodePorts TaintToleration PodAffinity NodeVolumeLimits VolumeZone PodTopologySpread VolumeBinding"
 )
 _NO_CACHE = Name(without="results are always cached until the node changes", default=False)
-_BINDS = Name(without="kube-scheduler binds volumes, by its own configuration")
+_BINDS = Name(without="kube-scheduler binds volumes according to its own configuration")
 _CLAIMS = Name(without="the plugin dynamicresources counts claimed devices")
 _NO_METRICS = "no plugin of Muster reads the load of nodes"
 _NO_GANG = Name(without="the plugins that order nodes also apply to pods without a gang")
-_DEVICES = "GPU fractions are always counted (docs/dynamic-resources.md); device plugins divide other devices"
-_WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
+_DEVICES = "GPU fractions are always counted (docs/dynamic-resources.md), and device plugins divide other devices"
+_WHOLE = Switch(differs="evictions never leave a gang below its minimum, with or without this switch")
 
 
 def _plain(names: str) -> dict[str, Name]:
@@ -21,30 +21,34 @@ def _plain(names: str) -> dict[str, Name]:
 
 
 _VOLCANO: dict[str, KnownPlugin] = {
-    "priority": KnownPlugin(differs="this plugin orders gangs; the plugin taskorder orders the pods of a gang"),
+    "priority": KnownPlugin(
+        differs="this plugin only orders gangs, and the plugin taskorder orders the pods of a gang"
+    ),
     "gang": KnownPlugin(
-        differs="gangs always start as a whole and are evicted as a whole or down to their minimum",
+        differs="a gang's minimum starts together, and evictions take the whole gang or only pods above the minimum",
         switches={"enablePreemptable": _WHOLE, "enableReclaimable": _WHOLE},
     ),
     "conformance": KnownPlugin(differs="system pods are never victims, with or without this plugin"),
     "sla": KnownPlugin(
-        differs="a gang that is overdue passes the plugins after this one at enqueue, even if it is larger than the"
-        " cluster, and never a queue's capability",
+        differs="an overdue gang is admitted without a vote of the later plugins, even if it is larger than the"
+        " cluster, but the capabilities of queues always apply",
         arguments={"sla-waiting-time": Name(default="5m")},
     ),
     "overcommit": KnownPlugin(
-        differs="the usage of a gang's existing pods does not count twice",
+        differs="the usage of a gang's existing pods is not counted twice",
         arguments={"overcommit-factor": Name(default=1.2)},
     ),
     "drf": KnownPlugin(
-        differs="this plugin orders gangs by dominant share but does not vote on victims; proportion computes shares"
+        differs="this plugin orders gangs by dominant share but has no vote on victims, and proportion computes shares"
     ),
     "proportion": KnownPlugin(differs="fair shares follow KAI-Scheduler's rules over the same fields of queues"),
     "capacity": KnownPlugin(
         ours="proportion",
         differs="the plugin is proportion, which reads the same fields: deserved, capability, guarantee, parent",
         arguments={
-            "ancestorReclaimLevel": Name(without="reclaim compares the branches below a common ancestor", default=0),
+            "ancestorReclaimLevel": Name(
+                without="reclaim always compares queues at the level below their common ancestor", default=0
+            ),
             "capacity.DynamicResourceAllocationEnable": _CLAIMS,
             "capacity.DRAConsumableCapacityEnable": _CLAIMS,
         },
@@ -87,15 +91,15 @@ _VOLCANO: dict[str, KnownPlugin] = {
     ),
     "network-topology-aware": KnownPlugin(
         ours="topology",
-        differs="plugin topology, which also knows label keys and Kueue's Topologies; fuller domains come first",
+        differs="the plugin topology also supports label keys and Kueue's Topologies, and prefers fuller domains",
         arguments={
             **dict.fromkeys(
                 ("weight", *(f"hypernode.binpack.{part}" for part in ("cpu", "memory", "resources", "resources.*"))),
-                Name(without="domains are chosen before nodes, and compared by the number of the gang's pods that fit"),
+                Name(without="a domain is chosen before its nodes, by the number of the gang's pods that fit into it"),
             ),
             "hypernode.binpack.normal-pod.enable": _NO_GANG,
             "hypernode.binpack.normal-pod.fading": _NO_GANG,
-            "hypernode.gradient.evict.max-hypernodes": Name(without="victims are searched for in all domains"),
+            "hypernode.gradient.evict.max-hypernodes": Name(without="Muster searches for victims in all domains"),
         },
     ),
     "task-topology": KnownPlugin(
@@ -104,7 +108,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
     "numa-aware": KnownPlugin(without="the kubelet decides which NUMA node a pod gets", arguments=_plain("weight")),
     "deviceshare": KnownPlugin(without=_DEVICES, arguments=_plain("deviceshare.*")),
     "nodegroup": KnownPlugin(
-        without="queues are not tied to node groups; use node selectors of pods",
+        without="queues are not tied to node groups, so use node selectors in pods",
         arguments=_plain("strict enablePreferredOrder"),
     ),
     "usage": KnownPlugin(
@@ -112,18 +116,20 @@ _VOLCANO: dict[str, KnownPlugin] = {
     ),
     "rescheduling": KnownPlugin(without=_NO_METRICS, arguments=_plain("interval metricsPeriod strategies")),
     "tdm": KnownPlugin(
-        without="time-of-day zones are not supported; the eviction actions choose victims",
+        without="Muster does not support time-of-day zones, and its eviction actions choose the victims",
         arguments=_plain("tdm.revocable-zone.* tdm.evict.period"),
     ),
     "cdp": KnownPlugin(without="the plugin minruntime protects pods for a minimum time"),
     "pdb": KnownPlugin(without="PodDisruptionBudgets always apply, because pods are evicted through the Eviction API"),
-    "resourcequota": KnownPlugin(differs="quotas with scopes apply to some pods only, and are left to the API server"),
+    "resourcequota": KnownPlugin(
+        differs="quotas with scopes apply only to some pods, so only the API server enforces them"
+    ),
     "extender": KnownPlugin(
         without="write a plugin in Python instead (docs/writing-plugins.md)", arguments=_plain("extender.*")
     ),
 }
 
-_IN_RANK_ORDER = "pods of a gang are placed in the order of their ranks, the first one first"
+_IN_RANK_ORDER = "the pods of a gang are always placed in the order of their ranks, rank 0 first"
 _SEARCH = "plugins do not control the search for victims"
 
 _KAI: dict[str, KnownPlugin] = {
@@ -142,10 +148,12 @@ _KAI: dict[str, KnownPlugin] = {
     "resourcetype": KnownPlugin(of=KAI),
     "subgrouporder": KnownPlugin(of=KAI),
     "taskorder": KnownPlugin(of=KAI, differs="the label is muster.dev/task-priority"),
-    "nominatednode": KnownPlugin(of=KAI, without="gangs are pinned to their nodes; nominations are not used"),
+    "nominatednode": KnownPlugin(
+        of=KAI, without="pods are pinned to their planned nodes, so nominations are not needed"
+    ),
     "dynamicresources": KnownPlugin(
         of=KAI,
-        differs="the plugin counts the devices of nodes by kind; kube-scheduler decides which device a claim gets",
+        differs="the plugin counts the devices of nodes by kind, and kube-scheduler decides which device a claim gets",
         arguments={"maxCelCacheEntries": Name(without="results are cached for the existing devices")},
     ),
     "nodeplacement": KnownPlugin(of=KAI, arguments={"cpu": Name(default="binpack"), "gpu": Name(default="binpack")}),
@@ -159,13 +167,14 @@ _KAI: dict[str, KnownPlugin] = {
     ),
     "topology": KnownPlugin(
         of=KAI,
-        differs="levels are arguments here, node labels that need no configuration, Kueue's Topologies and HyperNodes",
+        differs="levels may come from arguments, well-known node labels, Kueue's Topologies or HyperNodes",
     ),
     "numa": KnownPlugin(of=KAI, without="the kubelet decides which NUMA node a pod gets"),
     "snapshot": KnownPlugin(
-        of=KAI, differs="the page is /plugins/snapshot of the extender; `muster snapshot` saves a file"
+        of=KAI,
+        differs="the extender serves the snapshot at /plugins/snapshot, and `muster snapshot` saves it to a file",
     ),
-    "reflectjoborder": KnownPlugin(of=KAI, differs="the page is /plugins/job-order of the extender"),
+    "reflectjoborder": KnownPlugin(of=KAI, differs="the extender serves the order at /plugins/job-order"),
     "podaffinity": KnownPlugin(of=KAI),
     "sg-nodelocalgreedy": KnownPlugin(of=KAI, without=_SEARCH),
     "sg-multinodegang": KnownPlugin(of=KAI, without=_SEARCH),
@@ -174,4 +183,4 @@ _KAI: dict[str, KnownPlugin] = {
 PLUGINS: dict[str, KnownPlugin] = _VOLCANO | {
     name: plugin.joined(_VOLCANO[name]) if name in _VOLCANO else plugin for name, plugin in _KAI.items()
 }
-"""Maps a name to the plugin of both projects; a plugin that both projects have accepts the arguments of both."""
+"""Maps a name to the plugin. A plugin that both Volcano and KAI-Scheduler have accepts the arguments of both."""

@@ -1,12 +1,13 @@
-"""Evaluation of expressions (Common Expression Language) about devices, as in the API server.
+"""Evaluation of CEL expressions (Common Expression Language) about devices, as in the API server.
 
-The interpreter is the language's own one in C++ (cel-expr-python); an evaluation takes some microseconds. Expressions
-that use Kubernetes' libraries for sets, lists or addresses do not compile and are unsupported; expensive expressions
-are unsupported too.
+The interpreter is CEL's own implementation in C++ (cel-expr-python); an evaluation takes a few microseconds.
+Expressions that use Kubernetes' libraries for sets, lists or addresses do not compile and are unsupported; expensive
+expressions are unsupported too.
 
-An expression depends only on the attributes and capacities that it names. Answers are therefore cached by expression
-and these values, not by device. A thousand devices that differ only in their serial number cost one evaluation. Tenants
-write the expressions: re2 matches patterns in time proportional to the text, and a refusal is cached.
+An expression depends only on the attributes and capacities that it names. Results are therefore cached by the
+expression and these values, not by device. A thousand devices that differ only in their serial number cost one
+evaluation. Tenants write the expressions, so these must not be able to slow down the planner. Patterns are matched by
+re2 in time proportional to the text, and rejected expressions are cached.
 """
 
 from collections.abc import Hashable, Mapping
@@ -22,11 +23,11 @@ from muster.api.kubernetes.devices import Device
 MOST_CHARS = 10 * 1024
 """Maximum length of an expression, as in the API."""
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
-"""Maximum length of an expression with loops, and maximum number of loops, because loops cost more than linear time.
-"""
+"""Maximum length of an expression that contains loops, and maximum number of its loops. The limits are lower because
+loops cost more than linear time."""
 MOST_ANSWERS = 8192
-"""Maximum number of evaluations of an expression; kube-scheduler decides for expressions that distinguish more
-devices."""
+"""Maximum number of cached results of an expression. If an expression distinguishes more devices, it is left to
+kube-scheduler."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )
@@ -38,16 +39,16 @@ _ACCESS = re2.compile(
 _PLAIN = re2.compile(r"\bdevice\s*\.\s*(?:driver|allowMultipleAllocations)\b")
 _DEVICE = re2.compile(r"\bdevice\b")
 Mention = tuple[str, str | None, str | None]
-"""A reference to a device in an expression: `attributes` or `capacity`, then domain and name (None means all).
+"""A reference in an expression to the device's `attributes` or `capacity`, with a domain and a name (None means all).
 """
 
 
 class UnsupportedError(ValueError):
-    """The expression is left to kube-scheduler; the message has the reason for users."""
+    """Raised for an expression that only kube-scheduler can evaluate; the message gives users the reason."""
 
 
 class Selector:
-    """A compiled expression with a cache of its answers."""
+    """A compiled expression with a cache of its results."""
 
     def __init__(self, expression: str) -> None:
         if len(expression) > MOST_CHARS:
@@ -63,7 +64,7 @@ class Selector:
             raise UnsupportedError(reasons.devices.not_understood(error=str(error).partition("\n")[0][:200])) from error
 
     def matches(self, driver: str, device: Device) -> bool:
-        """Return True if the expression is true for the device; an error (a missing attribute) counts as False."""
+        """Return True if the expression is true for the device. Errors, as for a missing attribute, count as False."""
         values = tuple(_values_of(driver, device, mention) for mention in self.mentions)
         key = driver, device.allow_multiple_allocations, values  # everything on which the answer depends
         answer = self._answers.get(key)
@@ -74,7 +75,7 @@ class Selector:
         return answer
 
     def drop_answers(self) -> None:
-        """Remove the cached answers, because answers about removed devices count towards the limit."""
+        """Drop the cached results, because results for deleted devices count towards the limit too."""
         self._answers.clear()
 
     def _evaluate(self, driver: str, device: Device) -> bool:
@@ -92,7 +93,7 @@ class Selector:
 
 
 def selector(expression: str) -> Selector:
-    """Return the selector of an expression; equal expressions share one selector. Raises UnsupportedError."""
+    """Return the selector for an expression; equal expressions share one selector. Raises UnsupportedError."""
     found = _compiled(expression)
     if isinstance(found, str):
         raise UnsupportedError(found)
@@ -101,7 +102,10 @@ def selector(expression: str) -> Selector:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Selector | str:
-    """Return the selector, or the reason for a refusal; caching refusals saves a compilation in each cycle."""
+    """Compile an expression and return its selector, or the reason why it is rejected.
+
+    Rejections are cached, because otherwise each cycle would compile the expression again.
+    """
     try:
         return Selector(expression)
     except UnsupportedError as error:

@@ -1,10 +1,11 @@
-"""Demand of a claim: the number of devices of each kind, and descriptions of demands that cannot be counted.
+"""Demand of a claim: the number of devices of each kind, and descriptions of the demands that cannot be counted.
 
 Requests with the same class, selectors and tolerations request devices of the same kind. A request wants a number of
 devices of a kind (`ExactCount`), all devices of a node (`All`), or administrative access. Administrative access
-(`adminAccess`) takes no device, because other users may have the devices. `firstAvailable` can be counted if each
-alternative is one device; its kind contains all devices that satisfy any alternative. Devices that must share an
-attribute can be counted if all devices of these kinds share it on every node.
+(`adminAccess`) does not take a device away from other users. A request with `firstAvailable` can be counted if each of
+its alternatives is a single device. Its kind contains all devices that satisfy any of the alternatives. Devices that
+must have the same value of an attribute can be counted if, on every node, all devices of their kinds have the same
+value.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,7 +57,7 @@ def tolerated(toleration: Toleration) -> Tolerated:
 
 @dataclass(frozen=True, slots=True)
 class DeviceAlternative:
-    """An alternative in a request: a device of this class that meets all demands."""
+    """One alternative in a request: a device of this class that satisfies all selectors and other demands."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
@@ -65,7 +66,10 @@ class DeviceAlternative:
     """Attributes that the device must have, because all devices of the claim must have the same values."""
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
-        """Return True if the device meets all demands. Raises UnsupportedError if only kube-scheduler can decide."""
+        """Return True if the device meets all demands of this alternative.
+
+        Raises UnsupportedError if only kube-scheduler can decide.
+        """
         device_class = classes.get(self.device_class)
         if device_class is None:
             return False
@@ -98,7 +102,7 @@ class DeviceKind:
         return any(wanted.matched_by(driver, device, classes) for wanted in self.alternatives)
 
     def begin(self, classes: Mapping[str, DeviceClass]) -> None:
-        """Remove the cached answers of the kind's expressions before all devices are matched.
+        """Drop the cached results of the kind's expressions, before all devices are matched again.
 
         May raise UnsupportedError.
         """
@@ -115,7 +119,7 @@ class DeviceKind:
 
     @property
     def name(self) -> str:
-        """Name of the kind's resource: Kubernetes' name for the device class, with further demands in brackets."""
+        """Name of the kind's resource: Kubernetes' name for the device class, and any further demands in brackets."""
         words = " or ".join(map(str, self.alternatives))
         first = self.alternatives[0]
         is_plain = (
@@ -128,13 +132,13 @@ class DeviceKind:
 
 
 def kind_of_class(name: str) -> DeviceKind:
-    """Return the kind of any device of a class."""
+    """Return the kind that consists of all devices of a class."""
     return DeviceKind((DeviceAlternative(name),))
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A constraint: the claim's devices of these kinds must have the same value of an attribute."""
+    """A constraint of a claim: its devices of these kinds must have the same value of an attribute."""
 
     attribute: str
     kinds: tuple[DeviceKind, ...]
@@ -148,7 +152,7 @@ class DeviceDemand:
     all_of: tuple[DeviceKind, ...] = ()
     """Kinds of which the claim takes all devices of the node, at least one."""
     beside: tuple[tuple[DeviceKind, int], ...] = ()
-    """Kinds and numbers of devices that must be on the node, in use or not."""
+    """Kinds and numbers of devices that must exist on the node, whether they are in use or not."""
     alike: tuple[Alike, ...] = ()
     unseen: tuple[str, ...] = ()
     """Descriptions of demands that only kube-scheduler checks."""
@@ -187,7 +191,7 @@ def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
 def _read_device_request(
     request: DeviceRequest, attributes: tuple[str, ...]
 ) -> tuple[DeviceKind, int, ExactDeviceRequest | None] | str:
-    """Return the kind, the number of devices (0: all), and an exact request; or why the request is not counted."""
+    """Return the request's kind, its number of devices (0: all), and the exact request; or why it is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
@@ -212,7 +216,7 @@ def _countable(exact: ExactDeviceRequest) -> str:
 
 
 def _device_count(exact: ExactDeviceRequest) -> int:
-    """Return the number of devices; 0 means all."""
+    """Return the number of devices that a request wants; 0 means all devices of a node."""
     return 0 if exact.allocation_mode == ALL else max(1, exact.count)
 
 
@@ -242,5 +246,5 @@ def _alike(
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:
-    """Return True if the constraint names the request or an alternative of it, or names nothing (and so means all)."""
+    """Return True if the constraint names the request or one of its alternatives, or names none and so means all."""
     return not constraint.requests or any(each.partition("/")[0] == request for each in constraint.requests)

@@ -1,8 +1,8 @@
-"""Environment of expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
+"""Environment of CEL expressions: the interpreter, with Kubernetes' functions on quantities and semantic versions.
 
-The interpreter represents a quantity or version as a map with one text; equal values have equal maps. Only the quantity
-and semver functions of the API server that selectors use exist here. An expression with another function does not
-compile.
+The interpreter represents a quantity or version as a map with a single string. Equal values have equal maps. Of the API
+server's functions on quantities and semantic versions, only those that are used in selectors exist here. An expression
+that uses another function does not compile.
 """
 
 import re
@@ -27,12 +27,12 @@ Release = tuple[int, int, int]
 
 
 def quantity_value(text: str | float) -> Value:
-    """Return a quantity as a value of the language. Raises ValueError if the text is not a quantity."""
+    """Return a quantity as a CEL value. Raises ValueError if the text is not a quantity."""
     return {QUANTITY: str(exact(str(text)))}
 
 
 def semver_value(text: str) -> Value:
-    """Return a version as a value of the language, without its build metadata.
+    """Return a semantic version as a CEL value, without its build metadata.
 
     Raises ValueError if the text is not a semantic version.
     """
@@ -41,7 +41,7 @@ def semver_value(text: str) -> Value:
 
 
 def readable(read: Callable[[str], object], text: str) -> bool:
-    """Return True if the function `read` accepts the text."""
+    """Return True if the parsing function `read` accepts the text."""
     try:
         read(text)
     except ValueError:
@@ -52,7 +52,7 @@ def readable(read: Callable[[str], object], text: str) -> bool:
 def compare(left: Value, right: Value) -> int:
     """Return 1 if the first value is larger or newer, 0 if both are equal, otherwise -1.
 
-    Raises ValueError if the values are of unlike kinds.
+    Raises ValueError if a quantity is compared with a version.
     """
     if QUANTITY in left and QUANTITY in right:
         a, b = amount_of(left), amount_of(right)
@@ -86,7 +86,7 @@ def release_of(value: Value) -> Release:
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
-    """Return the numbers and the pre-release parts of a version (semver.org 2.0).
+    """Return the numbers and the pre-release identifiers of a version (semver.org 2.0).
 
     Raises ValueError if the text is not a version.
     """
@@ -98,7 +98,7 @@ def parse_semver(text: str) -> tuple[Release, tuple[str, ...]]:
 
 
 def _precedence(text: str) -> tuple[Release, bool, tuple[tuple[bool, int, str], ...]]:
-    """Return a sort key for versions: a pre-release comes before its release, numbers come before words."""
+    """Return a sort key for versions: a pre-release comes before its release, and numbers come before words."""
     release, pre = parse_semver(text)
     parts = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in pre)
     return release, not pre, parts

@@ -1,7 +1,7 @@
-"""The devices of every node, read from the slices that drivers publish, and the kinds of each device.
+"""The devices of every node, read from the ResourceSlices that drivers publish, and the kinds of each device.
 
 A device is counted if it is a whole device, belongs to one node, and is in a complete pool (`planner.dynamic.pools`). A
-kind that also matches other devices (partial, shared, or of several nodes) is not counted (`unseen`).
+kind that also matches devices that are partial, shared, or accessible from several nodes is not counted (`unseen`).
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from muster.resources.vector import unit
 
 
 class Inventory:
-    """Devices by pool and node, which events update; every change returns the nodes whose devices changed."""
+    """Devices by pool and node, updated by watch events; every update returns the nodes whose devices have changed."""
 
     def __init__(self) -> None:
         self.classes: dict[str, DeviceClass] = {}
@@ -38,13 +38,13 @@ class Inventory:
         self._unknown: dict[DeviceKind, Reason] = {}
         """Maps a kind to the reason why it cannot be counted, regardless of the devices."""
         self._patterns: Counter[Pattern] = Counter()
-        """Maps a pattern to the number of counted devices with this pattern."""
+        """Maps a pattern (the set of a device's kinds) to the number of counted devices with this pattern."""
         self._key: object = None
         self._stale = False
         self._uniform: dict[tuple[str, tuple[DeviceKind, ...]], bool] = {}
 
     def put_slice(self, name: str, new: ResourceSlice | None) -> set[str]:
-        """Add, replace or (with None) remove the slice of this name."""
+        """Add, replace or (with None) remove the ResourceSlice of this name."""
         old, changed = self._named.pop(name, None), set[str]()
         if new is not None:
             self._named[name] = new
@@ -84,9 +84,9 @@ class Inventory:
         return set(self._of_node)
 
     def want(self, kind: DeviceKind, *, whole: bool = False) -> None:
-        """Count a request for this kind; `whole` means all devices of a node.
+        """Register a request for this kind; `whole` means all devices of a node.
 
-        The kind stays until `uncount` was called once for each request.
+        The kind is kept until `uncount` has been called once for each request.
         """
         self._wanted[kind] += 1
         if whole:
@@ -96,7 +96,7 @@ class Inventory:
             self._mark(kind)
 
     def uncount(self, kind: DeviceKind, *, whole: bool = False) -> None:
-        """Remove a request that `want` counted."""
+        """Remove a request that was registered with `want`."""
         for counter in (self._wanted, self._alls) if whole else (self._wanted,):
             counter[kind] -= 1
             if not counter[kind]:
@@ -110,7 +110,7 @@ class Inventory:
                 self._mark(crowded)
 
     def refresh(self) -> bool:
-        """Rebuild `rows` if kinds or devices changed; return True after a rebuild."""
+        """Rebuild `rows` if kinds or devices have changed; return True after a rebuild."""
         if not self._stale:
             return False
         self._stale = False
@@ -129,8 +129,8 @@ class Inventory:
     def offers(self, node: str, own: Mapping[str, int]) -> dict[str, int]:
         """Return the devices of a node as resources; `own` has the node's allocatable resources.
 
-        A node's own amount of an extended resource (of a device plugin) stays, and also counts for each resource that
-        includes its device class.
+        An extended resource that a device plugin of the node advertises is kept, and is also added to each resource
+        that includes its device class.
         """
         offered = self.rows.amounts(self._of_node.get(node, {}))
         for name, class_name in self.extended.items():
@@ -142,12 +142,12 @@ class Inventory:
         return offered
 
     def used(self, devices: Iterable[DeviceId]) -> dict[str, int]:
-        """Return the resources that these devices represent."""
+        """Return the amounts of resources that these devices represent."""
         found = (entry for device in devices if (entry := self.entry(device)) is not None and entry.counted)
         return self.rows.used(Counter(entry.pattern for entry in found))
 
     def entry(self, device: DeviceId) -> Entry | None:
-        """Return the entry of a device; None if its pool is incomplete or lacks the device."""
+        """Return the entry of a device; None if its pool is incomplete or does not contain the device."""
         driver, pool, name = device
         return self._entries.get((driver, pool), {}).get(name)
 
@@ -166,7 +166,7 @@ class Inventory:
         return self.extended.get(resource, "")
 
     def uniform(self, kinds: tuple[DeviceKind, ...], attribute: str) -> bool:
-        """Return True if all devices of these kinds on a node share an attribute's value, for every node."""
+        """Return True if, on every node, all devices of these kinds have the same value of an attribute."""
         known = self._uniform.get((attribute, kinds))
         if known is None:
             mask = sum(1 << self._bits[kind] for kind in set(kinds) if kind in self._bits)
@@ -256,7 +256,7 @@ class Inventory:
 
 
 def _extended(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Return device classes by extended resource: the newest class that names it, among equally old ones the first."""
+    """Return the device class of each extended resource: the newest class that names it, or the first by name."""
     named = [each for each in classes if each.spec.extended_resource_name]
     named.sort(key=lambda each: each.metadata.name, reverse=True)
     named.sort(key=lambda each: each.metadata.creation_timestamp or "")

@@ -17,40 +17,43 @@ from muster.resources.vector import unit
 
 @dataclass(frozen=True, slots=True)
 class SharedClaim:
-    """A claim that several pods may use. While it has no devices, the first pod that uses it decides its node."""
+    """A claim that several pods may use. Until it has devices, the first pod that uses it determines its node."""
 
     key: str
     """namespace/name"""
     rows: tuple[tuple[str, int], ...]
-    """Resources that the claim takes on its node, regardless of the number of pods that use it."""
+    """Resources that the claim takes on its node, no matter how many pods use it."""
     grouped: bool = False
     """True if native PodGroups share the claim; each group then counts as one user."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimNeeds:
-    """All claims of a pod together; equal needs have equal keys, and a pod without claims has an empty key."""
+    """The needs of all claims of a pod together. Equal needs have equal keys; a pod without claims has an empty key."""
 
     rows: tuple[tuple[str, int], ...] = ()
-    """Resources that the pod takes from its node in addition to its containers' requests."""
+    """Resources that the pod's claims take from its node, in addition to its containers' requests."""
     replaced: tuple[str, ...] = ()
-    """Extended resources in the containers' requests that `rows` replaces."""
+    """Extended resources in the containers' requests that are counted in `rows` instead."""
     beside: tuple[tuple[str, int], ...] = ()
-    """Resources that the node must have, in use or not."""
+    """Resources that must exist on the node, whether they are in use or not."""
     shared: tuple[SharedClaim, ...] = ()
     named: tuple[SharedClaim, ...] = ()
-    """All claims that the pod names and other pods may use, with or without devices; queues are charged for them."""
+    """All claims that the pod names and that other pods may use too, with or without devices. Their devices are charged
+    to queues."""
     nodes: tuple[NodeSelector, ...] = ()
-    """Node selectors of the devices that the pod's claims already have."""
+    """Node selectors of the devices that are already allocated to the pod's claims."""
     problems: tuple[Reason, ...] = ()
-    """Problems that rule out every node."""
+    """Problems of the claims because of which the pod fits on no node."""
     of_group: tuple[str, ...] = ()
-    """Claims of the pod's native PodGroup, if Muster's kube-scheduler places the pod. That kube-scheduler gives such
-    claims to no pod unless its feature gates for groups are enabled."""
+    """Claims of the pod's native PodGroup, if the pod is placed by Muster's kube-scheduler.
+
+    That kube-scheduler does not allocate such claims unless its feature gates for groups are enabled.
+    """
     unseen: tuple[str, ...] = ()
-    """Descriptions of demands that are not counted; kube-scheduler decides about them."""
+    """Descriptions of demands that Muster does not count and only kube-scheduler checks."""
     shown: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """The demands as shown to users: each kind once, without auxiliary resources."""
+    """The demands as shown to users: each kind once, without Muster's auxiliary resources."""
     key: bytes = field(default=b"", compare=False)
 
     def __post_init__(self) -> None:
@@ -71,7 +74,7 @@ NO_NEEDS = ClaimNeeds()
 
 
 class Sums:
-    """Builder of the sum of one pod's claims."""
+    """Builder for the sum of the needs of one pod's claims."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -108,7 +111,10 @@ class Sums:
     def add_own(
         self, demand: DeviceDemand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
-        """Add the devices of a pod's own claim. Before the pod has a node, the claim counts separately."""
+        """Add the devices of a claim that was created for this pod.
+
+        Before the pod has a node, the claim is counted separately.
+        """
         self._show(demand)
         if on_node:
             self._rows.update(self._inventory.used(devices))

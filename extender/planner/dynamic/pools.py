@@ -1,7 +1,7 @@
-"""Pools of devices as kube-scheduler sees them: only complete pools, with the taints of administrators' rules.
+"""Pools of devices as kube-scheduler sees them: only complete pools, with the taints that administrators' rules add.
 
-A pool consists of its newest generation, provided that all its slices exist and no two devices have the same name. Any
-other pool counts as empty, because kube-scheduler allocates none of its devices.
+A pool consists of the slices of its newest generation, provided that all of them exist and no two devices have the same
+name. Other pools are treated as empty, because kube-scheduler allocates none of their devices.
 
 kube-scheduler allocates no device to a request that does not tolerate the device's taints. Taints come from the slice
 and from rules of the kind DeviceTaintRule. The control plane evicts the users of devices with a NoExecute taint.
@@ -23,13 +23,13 @@ DeviceId = tuple[str, str, str]
 
 
 class TaintRules:
-    """The taint rules by name, which add their taints to devices."""
+    """The DeviceTaintRules by name, which add taints to devices."""
 
     def __init__(self) -> None:
         self._rules: dict[str, DeviceTaintRule] = {}
 
     def update_rule(self, name: str, new: DeviceTaintRule | None) -> Callable[[PoolId], bool]:
-        """Add, replace or (with None) remove a rule; return a test for pools whose devices it may have changed."""
+        """Add, replace or (with None) remove a rule; return a predicate for the pools that it may have changed."""
         old = self._rules.pop(name, None)
         if new is not None:
             self._rules[name] = new
@@ -38,7 +38,7 @@ class TaintRules:
         return lambda pool: any(_may_taint(each, pool) for each in rules)
 
     def tainted(self, pool: PoolId, device: Device) -> Device:
-        """Return a copy of the device with the taints of rules; slices keep only the taints of their drivers."""
+        """Return a copy of the device with the taints of rules; slices contain only the taints that drivers set."""
         if not self._rules:
             return device
         taints = [rule.spec.taint for rule in self._rules.values() if _taints(rule, pool, device.name)]
@@ -61,7 +61,7 @@ def _taints(rule: DeviceTaintRule, pool: PoolId, name: str) -> bool:
 
 @dataclass(slots=True)
 class Entry:
-    """A device of a complete pool."""
+    """A device of a complete pool, with its node."""
 
     driver: str
     device: Device

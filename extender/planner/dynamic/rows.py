@@ -1,15 +1,16 @@
-"""Devices as resources of a node, so that counting devices means adding and comparing numbers.
+"""Devices represented as resources of a node, so that they are counted by adding and comparing numbers.
 
 Each kind of device is a resource: a node has one unit for each matching device, and a request for two devices takes two
-units. If this were all, a device of two kinds (any GPU; a GPU with 80 GB) would be counted twice. Therefore a request
-takes units from every resource whose devices include all of its own: a large GPU also counts as a GPU. By Hall's
-theorem, all requests can be served if and only if each union of kinds has enough devices for the requests within it. If
-kinds overlap and neither includes the other, their union is therefore an additional resource. All code for resources
-then also works for devices: free capacity, victims, reservations, queues, scale-up requests.
+units. With this rule alone, a device that belongs to two kinds (any GPU, and a GPU with 80 GB) would be counted twice.
+Therefore a request takes units from every resource that includes all devices of the requested kind: a request for a
+large GPU also takes one unit of the resource for any GPU. By Hall's theorem, all requests can be served if and only if
+each union of kinds has enough devices for the requests within it. If kinds overlap and neither includes the other,
+their union is therefore an additional resource. All code that handles resources then works for devices too: free
+capacity, victims, reservations, queues and scale-up requests.
 
-`All` requests all devices of a kind on a node, regardless of their number. `All` is a separate resource: a node with
-such devices has `WHOLE` units, and each user of one device takes one unit. All `WHOLE` units are therefore free only
-while no device is used.
+A request with allocation mode `All` wants all devices of a kind on a node, regardless of their number. Such requests
+have a separate resource: a node with such devices has `WHOLE` units of it, and each user of a single device takes one
+unit. All `WHOLE` units are therefore free only as long as no device is in use.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,34 +23,34 @@ from muster.resources.vector import unit
 WHOLE = 1 << 20
 """A number that exceeds the number of devices on any node."""
 MOST_UNIONS = 64
-"""Maximum number of unions of kinds; kube-scheduler decides about others."""
+"""Maximum number of unions of kinds. A shortage that only a further union would show is left to kube-scheduler."""
 Pattern = int
-"""The kinds of a device, as one bit for each kind."""
+"""The kinds of a device as a bit mask, one bit per kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The resources that represent some kinds, for devices with the given patterns."""
+    """The resources that represent a set of kinds, for devices with the given patterns."""
 
     masks: Mapping[str, Pattern]
-    """Maps a resource to the kinds whose devices count for it."""
+    """Maps a resource to the bit mask of the kinds whose devices it includes."""
     wholes: Mapping[str, Pattern]
-    """Maps a resource of requests for `All` to the kinds whose devices count for it."""
+    """Maps a resource for requests with mode `All` to the bit mask of the kinds whose devices it includes."""
     taken: Mapping[DeviceKind, tuple[str, ...]]
     """Maps a kind to the resources that one device of it takes: its own first, `wholes` last."""
     whole_of: Mapping[DeviceKind, str]
-    """Maps a kind to its resource in `wholes`."""
+    """Maps a kind to the resource for requests for all its devices on a node."""
     name_of: Mapping[DeviceKind, str]
     """Maps a kind to its own resource."""
 
     def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """Return the resources of a node with these numbers of devices per pattern; zero values are left out."""
+        """Return the resources of a node that has these numbers of devices per pattern; zero values are left out."""
         found = {name: _device_count_in(patterns, mask) * unit(name) for name, mask in self.masks.items()}
         found |= {name: WHOLE for name, mask in self.wholes.items() if _device_count_in(patterns, mask)}
         return {name: amount for name, amount in found.items() if amount}
 
     def used(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
-        """Return the resources that allocated devices take, from their number per pattern."""
+        """Return the resources that allocated devices take, given their number per pattern."""
         masks = (*self.masks.items(), *self.wholes.items())
         return {name: count * unit(name) for name, mask in masks if (count := _device_count_in(patterns, mask))}
 
@@ -68,10 +69,9 @@ def rows_of(
     alls: Collection[DeviceKind],
     patterns: Collection[Pattern],
 ) -> Rows:
-    """Build the resources of these kinds.
+    """Build the resources that represent these kinds.
 
-    `bits` maps each kind to its bit in patterns, and `alls` has the kinds requested with `All`; `patterns` are the
-    distinct patterns of the devices.
+    `bits` maps each kind to its bit in patterns, and `alls` has the kinds that are requested with mode `All`.
 
     `patterns` are the distinct patterns of the devices.
     """
@@ -95,7 +95,7 @@ def rows_of(
 
 
 def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterator[Pattern]:
-    """Yield unions of kinds that overlap while neither includes the other, and unions of such unions."""
+    """Yield the unions of kinds that overlap without one including the other, and unions of such unions."""
     known = dict.fromkeys(masks)
     sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
     todo = list(masks)

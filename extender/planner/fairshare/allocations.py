@@ -1,7 +1,8 @@
-"""Resources that queues use and wait for, including their descendants; a cycle's decisions change them.
+"""Resources that each queue and its descendants use and wait for, updated by the decisions of a cycle.
 
 `allocated` is compared with shares, and excludes pods that are being deleted. `used` is compared with limits, and
-includes such pods until they are gone. `committed` is used or guaranteed, so it cannot be given to other queues.
+includes such pods until they are gone. `committed` is what a queue uses or is guaranteed, whichever is more; other
+queues cannot get it.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ from muster.api.names import QUEUE_WEIGHTS
 
 @dataclass(slots=True)
 class Allocations:
-    """Arrays of shape (queues, resources), int64."""
+    """The resources of all queues, as int64 arrays of shape (queues, resources)."""
 
     tree: QueueTree
     total: Amounts
@@ -33,13 +34,13 @@ class Allocations:
     used: Amounts
     allocated: Amounts
     fixed: Amounts
-    """The part of `allocated` that belongs to gangs which cannot be evicted (`state.guards`)."""
+    """The part of `allocated` that is used by gangs that cannot be evicted (`state.guards`)."""
     request: Amounts
     left: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of claim and queue for which all the queue's pods that use the claim are to be evicted."""
+    """Pairs of a claim and a queue: all pods of the queue that use the claim are to be evicted."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
-    """A number for each queue that grows with every change of its resources."""
+    """A version number for each queue, which grows with every change of the queue's resources."""
 
     def __post_init__(self) -> None:
         for table in (self.used, self.allocated, self.fixed, self.request):
@@ -59,8 +60,8 @@ class Allocations:
     ) -> None:
         """Add these resources to a queue and all queues above it; with sign -1, subtract them.
 
-        With `others`, the amounts are the devices of a claim; they do not count in queues above `others`, which already
-        have them.
+        With `others`, the amounts are the devices of a claim that the queues `others` use too. They are not added to
+        queues above both, which already include them.
         """
         chain = self._chain(row, others and others.used)
         for each in chain:
@@ -83,7 +84,7 @@ class Allocations:
         return [each for each in self.tree.chains[row] if each not in known]
 
     def growth(self, row: int, amounts: Amounts, new: Iterable[Sharing] = ()) -> list[tuple[int, Amounts]]:
-        """Return the growth of `committed`, at each queue from `row` upwards, if the queue got these resources.
+        """Return how much `committed` of each queue from `row` upwards would grow if the queue got these resources.
 
         The resources include the devices of `new` claims, which other queues may already use.
         """
@@ -100,14 +101,14 @@ class Allocations:
         return result
 
     def _inside(self, row: int) -> Amounts:
-        """Return the sum of the resources committed to the queue's children and used by the queue's own pods."""
+        """Return the sum of what is committed to the queue's children and what its own pods use."""
         children = list(self.tree.children[row])
         inside: Amounts = self.used[row] - self.used[children].sum(axis=0) + self.committed[children].sum(axis=0)
         return inside
 
 
 def _sum_up(tree: QueueTree, table: Amounts) -> None:
-    """Add the values of its descendants to every queue."""
+    """Add to every queue the values of all its descendants."""
     for row in range(len(tree.names) - 1, 0, -1):
         parent = tree.parent[row]
         table[parent] = np.minimum(table[parent] + table[row], MAX_SUM)
@@ -118,7 +119,7 @@ _LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachab
 
 @dataclass(slots=True)
 class _Waiting:
-    """The waiting requests of one gang in the last snapshot."""
+    """What one gang was waiting for in the last snapshot."""
 
     view: GangView
     queue: str
@@ -129,10 +130,10 @@ class _Waiting:
 
 
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
-    """Return the resources of pods to be evicted with the rows of their queues.
+    """Return the resources of pods that are to be evicted, by the rows of their queues.
 
-    Return also pairs of a claim and a queue whose only users of the claim are such pods.
-    Moving members are left out: their next slots count for the queue once they have left.
+    The claims are pairs of a claim and a queue in which only such pods use the claim. Members that are moved are left
+    out, because their new slots count for the queue once they have left.
     """
     if not snapshot.awaited:
         return [], set()
@@ -158,18 +159,21 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
 
 
 def _add_left_behind(snapshot: Snapshot, tree: QueueTree, fixed: Amounts) -> None:
-    """Add the usage of gangs whose PodGroup was deleted, as fixed because Muster cannot evict their pods."""
+    """Add the usage of gangs whose PodGroup has been deleted.
+
+    It counts as fixed, because Muster cannot evict their pods.
+    """
     for key, queue in snapshot.left_behind.items():
         if (use := snapshot.gang_use.get(key)) is not None:
             fixed[tree.row(queue)] += sum_along(snapshot.axis, fixed.shape[1], use.staying)
 
 
 _SUMS = 10
-"""Number of remembered sums of deleted queues, in addition to the number of queues."""
+"""Number of remembered sums for deleted queues, in addition to one for each existing queue."""
 
 
 class Accounts:
-    """Computes the allocations of snapshots, at a cost proportional to the gangs changed since the last snapshot."""
+    """Computes the allocations of snapshots, at a cost proportional to the gangs that changed since the last one."""
 
     def __init__(self) -> None:
         self._tree: QueueTree | None = None
@@ -178,7 +182,7 @@ class Accounts:
         self._waiting: dict[str, _Waiting] = {}
         self._sums: dict[str, Shares] = {}
         self._usable: tuple[int, NDArray[np.bool_]] = (0, np.zeros(0, dtype=np.bool_))
-        """Generation of the nodes, and the usable nodes; only changed nodes are checked again."""
+        """Generation of the nodes, and the mask of usable nodes; only nodes that have changed are checked again."""
 
     def allocations(self, snapshot: Snapshot) -> Allocations:
         """Return the allocations of a snapshot."""
@@ -257,12 +261,15 @@ class Accounts:
 
 
 def _usable(node: Node | None) -> bool:
-    """Return True if no property of the node itself keeps pods away."""
+    """Return True if no property of the node itself, such as a cordon, keeps pods away."""
     return node is not None and not node.spec.unschedulable and not any(t.key in _LOST for t in node.spec.taints)
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
-    """Return the requests of the gang's open slots; none for a barred gang, and placed slots count as used."""
+    """Return the requests of the gang's open slots.
+
+    A barred gang waits for nothing, and placed slots already count as used.
+    """
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
     slots = gang.open_slots

@@ -1,4 +1,4 @@
-"""Usage budgets of queues: each queue's usage in the current period, and the enforced budgets that are used up."""
+"""Usage budgets of queues: the usage of each queue in the current period, and the enforced budgets that are used up."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -15,21 +15,21 @@ from muster.volcano.queuelimits import UsageBudget
 
 @dataclass(frozen=True, slots=True)
 class BudgetUsage:
-    """The usage of a queue's budgets in the current periods, including the queues below it."""
+    """The usage of a queue, including its descendants, against its budgets in their current periods."""
 
     ratios: Mapping[UsageBudget, float]
-    """Maps a budget with known usage to the used fraction."""
+    """Maps a budget whose usage is known to the fraction that is used."""
     known: bool
-    """False if a budget's usage is unknown or implausible; the budget is then not enforced, unless `left_out`."""
+    """False if the usage is unknown or implausible. Budgets are then not enforced, unless `left_out` is true."""
     enforced: bool
     left_out: bool = False
-    """True if the usage was missing from the published data for lack of space, so that budgets cannot be checked."""
+    """True if the published data had no space for this queue's usage, so that its budgets cannot be checked."""
 
 
 def spent_budgets(
     snapshot: Snapshot, now: float, usage: PublishedUsage | None
 ) -> dict[str, list[tuple[UsageBudget, float]]]:
-    """Return used-up enforced budgets by queue, with the end of their periods, the latest end first.
+    """Return the enforced budgets that are used up, by queue, with the end of their periods, the latest end first.
 
     The end is infinite for queues whose usage was left out of the published data.
     """
@@ -44,7 +44,7 @@ def spent_budgets(
 
 
 def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> dict[str, BudgetUsage]:
-    """Return the usage of queues with a budget: the usage in the history, plus the usage since then."""
+    """Return the usage of all queues that have a budget: the usage in the history, and the usage since then."""
     annotated = ((name, bounds.annotated) for name, bounds in snapshot.limited.limits.bounds.items())
     budgets = {name: limits for name, limits in annotated if limits.budgets}
     if not budgets:
@@ -98,7 +98,7 @@ def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[s
 def _used_in(
     snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: PublishedUsage
 ) -> defaultdict[tuple[str, str], float]:
-    """Return the usage in a period until now by queue and resource, including the queue's descendants."""
+    """Return the usage from the start of a period until now, by queue and resource, including child queues."""
     span = period_of(period, now)
     seconds = now - max(span.begin, min(usage.until, now))
     held: defaultdict[tuple[str, str], float] = defaultdict(float)

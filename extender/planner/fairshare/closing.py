@@ -1,7 +1,8 @@
-"""Sizes of workloads in queues that are Closing or Closed: ended pods are replaced, but no workload grows.
+"""Sizes of workloads in queues that are Closing or Closed: finished pods are replaced, but no workload may grow.
 
-A workload's size is the number of its pods when the planner first sees the queue closed; a restart of the planner
-resets it. While a workload is updated, pods of its next gang may start before the pods of the previous gang end.
+The size of a workload is the number of its pods when the planner first sees that the queue is closed. A restart of the
+planner resets the size. While a workload is updated, pods of its new gang may start before the pods of its old gang
+have ended.
 """
 
 from collections import Counter
@@ -20,17 +21,17 @@ _Workload = tuple[str, str]
 
 
 class ClosingSizes:
-    """The pods that workloads in closed queues may still get, including the tentative changes of a cycle."""
+    """The number of pods that workloads in closed queues may still get, including the tentative changes of a cycle."""
 
     def __init__(self) -> None:
         self._sizes: dict[_Workload, int] = {}
         self._left: dict[_Workload, int] = {}
         self._states: dict[str, str] = {}
-        """Closed queues."""
+        """Maps a queue that is Closing or Closed to its state."""
         self._axis: dict[str, int] = {}
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Count the pods of a snapshot; forget workloads that are gone or whose queue is open."""
+        """Count the pods of a snapshot, and drop workloads that are gone or whose queue has been opened."""
         self._axis = snapshot.axis
         self._states = {name: queue.status.state for name, queue in snapshot.queues.items() if not queue.open}
         sizes, running = Counter[_Workload](), Counter[_Workload]()
@@ -49,12 +50,12 @@ class ClosingSizes:
         self._left = {key: size + extra.get(key, 0) - running[key] for key, size in self._sizes.items()}
 
     def count(self, gang: GangView, pods: int) -> None:
-        """Count pods that a gang gets, or loses if negative, in a tentative placement."""
+        """Add pods that a gang gets in a tentative placement; a negative number means pods that it loses."""
         if gang.queue in self._states and (key := _workload(gang)) in self._left:
             self._left[key] -= pods
 
     def refusal(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal if these pods exceed the size of the gang's workload."""
+        """Return a refusal if these pods would exceed the size of the gang's workload."""
         if not (state := self._states.get(gang.queue, "")):
             return None
         key, pods = _workload(gang), int(amounts[self._axis[PODS]]) if PODS in self._axis else 0

@@ -1,13 +1,14 @@
 """Division of one resource among the queues of one parent, by KAI-Scheduler's formulas (resource_division.go).
 
-Every queue first gets its quota (`deserved`), limited by its demand. The rest goes, by weight and in whole units, to
-queues of the highest priority that want more, then to the next priority. `rounding` chooses between two ways:
+Every queue first gets its quota (`deserved`), limited by its demand. The rest is divided by weight and in whole units
+among the queues of the highest priority that want more, then among those of the next priority. The setting `rounding`
+selects one of two ways:
 
-* `kai` computes the same numbers as KAI-Scheduler, including its peculiarities. Quotas that exceed the total are given
-  in full. Units that remain after rounding are distributed after all priorities, so a lower priority may get units of a
-  higher one. A queue may therefore get more than it requested.
-* `exact` never distributes more than exists or is requested, and completes one priority before the next one. Quotas
-  that exceed the total are reduced in proportion, guarantees last.
+* `kai` computes the same numbers as KAI-Scheduler, including its quirks. Quotas that exceed the total are given in
+  full. Units that remain after rounding are distributed once all priorities have been processed, so queues of a lower
+  priority may get units that a higher priority wanted. A queue may therefore get more than it requested.
+* `exact` never distributes more than exists or is requested, and serves one priority completely before the next one.
+  Quotas that exceed the total are reduced in proportion, guarantees last.
 """
 
 from collections.abc import Sequence
@@ -21,32 +22,32 @@ Rounding = Literal["kai", "exact"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueClaim:
-    """One queue's claim to one resource, in units that are only distributed whole."""
+    """One queue's claim to one resource, in units that cannot be split."""
 
     deserved: float = 0.0
-    """The queue's quota; `inf` means the total."""
+    """The queue's quota; `inf` means the total amount of the resource."""
     weight: float = 1.0
     request: float = 0.0
-    """Sum of the used and the requested quantity."""
+    """Sum of the amounts that the queue uses and requests."""
     limit: float = inf
     priority: int = 0
     usage: float = 0.0
     """Past usage, as a fraction (0 to 1) of the total."""
     guarantee: float = 0.0
-    """The part of the queue's quota that is reduced last."""
+    """The part of the queue's quota that is reduced last if the quotas exceed the total."""
     born: tuple[str, str] = ("", "")
-    """Creation time and name; of two equal claims, the older one gets a unit."""
+    """Creation time and name of the queue; if two claims are otherwise equal, the older queue gets the unit."""
 
     @property
     def requestable(self) -> float:
-        """Maximum quantity that the queue may get."""
+        """Maximum amount that the queue may get."""
         return min(self.limit, self.request)
 
 
 def divide(
     total: float, claims: Sequence[QueueClaim], rounding: Rounding = "exact", usage_weight: float = 1.0
 ) -> list[float]:
-    """Return the fair share of each claim, in order; `usage_weight` (KAI's kValue) is the weight of past usage."""
+    """Return the fair share of each claim, in the given order; `usage_weight` (KAI's kValue) weighs past usage."""
     by_age = sorted(range(len(claims)), key=lambda index: claims[index].born)
     split = _kai if rounding == "kai" else _exact
     shares = split(total, [claims[index] for index in by_age], usage_weight)
@@ -61,7 +62,7 @@ def _quota(total: float, claim: QueueClaim) -> float:
 
 
 def _buckets(claims: Sequence[QueueClaim]) -> list[list[int]]:
-    """Return the positions of claims by priority, highest first."""
+    """Return the positions of the claims grouped by priority, highest first."""
     order = sorted(range(len(claims)), key=lambda index: -claims[index].priority)
     return [list(group) for _, group in groupby(order, key=lambda index: claims[index].priority)]
 
@@ -104,7 +105,7 @@ def _kai_round(
     fractions: dict[int, float],
     usage_weight: float,
 ) -> tuple[float, bool]:
-    """Distribute one round; return the remaining quantity, and True if a claim needed less than its part."""
+    """Distribute one round; return the remaining amount, and True if a claim needed less than its part of the round."""
     unsatisfied = [index for index in bucket if fair[index] < claims[index].requestable]
     pulls = _pulls(claims, unsatisfied, usage_weight)
     pull = fsum(pulls.values())
@@ -152,7 +153,7 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
 def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
     """Return the quotas, reduced if they exceed the total.
 
-    Guarantees are met first; the other quotas are reduced in proportion to their part beyond the guarantees.
+    Guarantees are met first. What is left is divided in proportion to the parts of the quotas above the guarantees.
     """
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:
@@ -166,7 +167,7 @@ def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> 
 
 
 def _fill(room: float, wants: dict[int, float], pulls: dict[int, float]) -> dict[int, float]:
-    """Distribute `room` in whole units, in proportion to the weights, up to the demand of each claim.
+    """Distribute the amount `room` in whole units, in proportion to the weights, up to the demand of each claim.
 
     The largest fractions get the units that remain after rounding; among equal fractions, the oldest claim comes first.
     """

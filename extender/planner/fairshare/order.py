@@ -1,9 +1,9 @@
 """Order of queues, each with its best gang, as a sort key by KAI-Scheduler's eight rules (queue_order.go).
 
-Rule 1 puts queues within their fair share first; rule 2 puts queues first that stay within what they deserve. By rule
-3, the higher priority comes first. Rule 4 puts queues last that use a resource without having a share of it. Rules 5 to
-7 put the smaller one first: of the dominant shares with the gang, the dominant shares without it, and the shares. By
-rule 8, the older queue comes first.
+By rule 1, queues within their fair share come first. By rule 2, queues that would stay within what they deserve come
+first. By rule 3, the queue with the higher priority comes first. By rule 4, queues that use a resource of which they
+have no share come last. By rules 5 to 7, the queue with the smaller value comes first: the dominant share including the
+gang, the dominant share without the gang, and the fair share. By rule 8, the older queue comes first.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ NO_SHARE = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """Sort key of the last two rules: the share that is not larger in any resource comes first, then the older queue.
+    """Sort key for the last two rules: a share that is larger in no resource comes first, then the older queue.
 
     If the ages are equal, the names decide.
     """
@@ -37,19 +37,19 @@ class Weight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeighedQueue:
-    """The shares and usage of one queue; each sequence has the compared resources in order (`QueueTree.weighed`)."""
+    """The shares and usage of one queue; each sequence has one value per compared resource (`QueueTree.weighed`)."""
 
     allocated: Row
     fair: Row
     quota: Row
-    """Deserved quantities; `inf` for a resource for which no queue has a quota."""
+    """Deserved amounts; `inf` for a resource of which no queue deserves an amount."""
     limit: Row
     total: Row
     priority: int = 0
     born: tuple[str, str] = ("", "")
 
     share: Row = field(init=False)
-    """Quantities that the queue may have before other queues take precedence."""
+    """Amounts that the queue may use before other queues take precedence."""
     weight: Weight = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ class WeighedQueue:
 
 
 def key_of(queue: WeighedQueue, wanted: Row) -> Key:
-    """Return the sort key of a queue, smallest first; `wanted` are the requests of its best gang."""
+    """Return the sort key of a queue, smallest first; `wanted` has the requests of the queue's best gang."""
     share = queue.share
     matters = [bool(has or due) for has, due in zip(queue.allocated, queue.fair, strict=True)]
     over = any(matters) and all(
@@ -83,7 +83,7 @@ def key_of(queue: WeighedQueue, wanted: Row) -> Key:
 
 
 def dominant(allocated: Row, share: Row, total: Row) -> float:
-    """Return the dominant share: the largest used fraction of the share of any resource."""
+    """Return the dominant share of a queue: the largest fraction of its share that it uses of any resource."""
     most = 0.0
     for has, may, whole in zip(allocated, share, total, strict=True):
         if has:

@@ -2,23 +2,25 @@
 
 The rules are KAI-Scheduler's (reclaimable/), plus a comparison that prevents endless cycles.
 
-A reclaim is checked for each chunk (pods that are evicted together), by the losing queue's allocation *before* the
-eviction of the chunk. Evicting a whole gang may therefore take the queue below its share. Afterwards the queues are
-compared.
+A reclaim is checked for each chunk (pods that are evicted together). The check uses the losing queue's allocation
+*before* the eviction of the chunk. Evicting a whole gang may therefore take the queue below its share. Then the
+resulting allocations of the queues are compared.
 
-KAI-Scheduler compares the gaining queue with the losing queues at every level (`strict`). Queues can then reclaim from
-each other endlessly. By default a reclaim is accepted in one of two cases:
+KAI-Scheduler compares the gaining queue with the losing queues at every level of the tree (`strict`). With this
+comparison, two queues can reclaim from each other endlessly. Therefore, by default, a reclaim is accepted in only one
+of two cases:
 
 * Afterwards, the gaining queue has at most what it deserves, at each level: the resources are `owed` to the queue.
   Evicting a whole gang may take the losing queue below what it deserves.
-* The potential of each level falls. The potential is a sorted list: first the missing fractions of deserved resources,
-  largest first, then the saturations (allocation divided by fair share), likewise.
+* The potential of each level decreases. The potential is a list of numbers that is compared from its start: first the
+  missing fractions of deserved resources, largest first, then the saturations (allocation divided by fair share),
+  largest first.
 
 Therefore queues never reclaim from each other endlessly. The losing queue has more than its share or, if the resources
-are owed to the gaining queue, more than it deserves. Let A be the sum of what queues have above their shares, and D the
-sum of what they have above what they deserve. While shares and gangs are constant, no reclaim increases A, and each
-reclaim of resources that are not owed decreases A. Between two such reclaims, each reclaim of owed resources decreases
-D. Only new gangs or changed shares increase A or D.
+are owed to the gaining queue, more than it deserves. Let A be the sum of the amounts by which queues exceed their
+shares, and D the sum of the amounts by which they exceed what they deserve. As long as shares and gangs stay the same,
+no reclaim increases A, and each reclaim of resources that are not owed decreases A. Between two such reclaims, each
+reclaim of owed resources decreases D. Only new gangs or changed shares increase A or D.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +35,7 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The loss of an evictable unit: the row of its queue, and the freed resources; 0 if its pods only move."""
+    """The loss of an evictable unit: the row of its queue, and the resources that it frees; 0 if it is only moved."""
 
     row: int
     amounts: Amounts
@@ -41,18 +43,18 @@ class Loss:
 
 @dataclass(slots=True)
 class ReclaimRules:
-    """State of queues before a reclaim; the arrays have the shape (queues, resources)."""
+    """The rules, with the state of queues before a reclaim; the arrays have the shape (queues, resources)."""
 
     tree: QueueTree
     fair: Shares
     allocated: Amounts
     fixed: Amounts
     multiplier: float = 1.0
-    """Factor by which the gaining queue must stay less saturated than the losing queues; at least 1."""
+    """Factor, at least 1, by which the gaining queue must stay less saturated than the losing queues."""
 
     @property
     def allocatable(self) -> Shares:
-        """Resources that each queue may have before other queues: its fair share or quota, within its limit."""
+        """Resources that each queue may have before other queues: its fair share or its quota, within its limit."""
         return np.minimum(self.tree.limit, np.maximum(self.tree.deserved, self.fair))
 
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:
@@ -98,7 +100,7 @@ class ReclaimRules:
         return bool(counts.any()) and bool((self.allocated[row] + amounts <= self.tree.quota[row])[counts].all())
 
     def above(self, row: int, amounts: Amounts) -> list[int]:
-        """Return the queues that have enough to lose some of these resources to the queue in `row`."""
+        """Return the queues that have enough to give some of these resources to the queue in `row`."""
         may, asked, found = self.allocatable, amounts > 0, list[int]()
         for other in range(1, len(self.tree.names)):
             gains, loses = self.tree.fork(row, other)

@@ -1,9 +1,9 @@
-"""Refusals by a queue: limit exceeded, guarantee of another queue, or quota exceeded by non-preemptable gangs.
+"""Refusal of a gang by its queue: exceeded limit, other queue's guarantee, or quota exceeded by non-preemptable gangs.
 
-Each queue from the gang's own queue up to the root is checked, only for the requested resources. Limits per GPU model
-refuse nodes instead: if the limit for a model is reached, its nodes are not candidates (docs/queues.md). A node's label
-`nvidia.com/gpu.product` names its model. Quantities are thousandths of nvidia.com/gpu; devices that are claimed in
-other ways do not count.
+Every queue from the gang's own queue up to the root is checked, but only for the resources that the gang requests.
+Limits per GPU model do not reject the gang but exclude nodes: once the limit for a model is reached, nodes with this
+model are not candidates (docs/queues.md). The label `nvidia.com/gpu.product` of a node names its GPU model. These
+limits count thousandths of nvidia.com/gpu; devices that pods claim in other ways are not counted.
 """
 
 import math
@@ -30,7 +30,7 @@ from muster.volcano.queuelimits import is_model
 
 
 def refusal(excess: Excess, user: str) -> QueueRefusal:
-    """Return the refusal of a gang of this user."""
+    """Return the refusal of a gang of this user; None if its queues accept the gang."""
     reason, queue, resource, asked, used, limit, until, budget = excess
     amounts = {"limit": limit, "used": used, "asked": asked}
     if budget is not None:
@@ -48,7 +48,7 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
 def over_guarantee(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return the guarantee of other queues that the queue in `row` would use; it does not use the `new` claims yet."""
+    """Return the guarantee of other queues that the queue in `row` would use, including the claims in `new`."""
     tree = allocations.tree
     if not tree.guaranteed:
         return None
@@ -66,7 +66,7 @@ def over_guarantee(
 def over_quota(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return what the queue, or a queue above it, deserves if non-preemptable gangs would exceed it."""
+    """Return the deserved amount that non-preemptable gangs would exceed, in the queue or in a queue above it."""
     tree, quota = allocations.tree, allocations.tree.quota
     counted = [(sharing.devices, above(tree, sharing.fixed)) for sharing in new]
     for each in tree.chains[row][:-1]:
@@ -84,8 +84,8 @@ def over_quota(
 def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
     """Return the keys of gangs that, with earlier gangs in `held`, use more than their queue or one above it deserves.
 
-    Gangs that cannot be evicted get no more than that at their start. So these were marked later, or the queue now
-    deserves less.
+    Gangs that cannot be evicted may only start within that amount. Therefore the gangs found here became
+    non-preemptable later, or their queue now deserves less.
     """
     fixed, tree = allocations.fixed, allocations.tree
     left = {row: tree.quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > tree.quota[row]).any())}
@@ -114,15 +114,15 @@ def _excess(
 
 
 class ModelLimits:
-    """Limits per GPU model of a session's queues; without such limits, nothing is computed."""
+    """Limits per GPU model of the queues in a session. If no queue has such a limit, nothing is computed."""
 
     def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
         self._limits, self._causes, self._nodes = snapshot.limited.limits, causes, len(snapshot.nodes)
         self._column = snapshot.axis.get(GPU, -1)
         self._of: dict[str, NDArray[np.bool_]] = {}
-        """Maps a GPU model to the mask of its nodes."""
+        """Maps a GPU model to the mask of the nodes that have it."""
         self._used: Counter[tuple[str, str]] = Counter()
-        """Maps a queue (with its descendants) and a GPU model to the used thousandths of GPUs."""
+        """Maps a queue and a GPU model to the thousandths of GPUs that the queue and its descendants use."""
         models = {model for bounds in self._limits.bounds.values() for model in bounds.annotated.by_model}
         if not models:
             return
@@ -150,7 +150,7 @@ class ModelLimits:
         return int(amounts[self._column]) if self._column >= 0 else 0
 
     def codes(self, queue: str, cls: PodClass) -> Codes | None:
-        """Return each node's refusal code for one more pod; None if no limit concerns it."""
+        """Return, for each node, the refusal code for one more pod; None if no limit applies to the pod."""
         wanted = cls.requests.get(GPU, 0)
         limited = [bounds for bounds in self._limits.above(queue) if bounds.annotated.by_model]
         if not limited or not wanted:

@@ -1,7 +1,7 @@
-"""Device claims that pods of several queues use, whose devices must count once in the queues above these.
+"""Device claims that are used by pods of several queues.
 
-The allocation of a queue includes the devices of its claims. Plain sums in the queues above would count shared devices
-once for each child queue.
+Their devices must count only once in queues above these queues. The allocation of a queue includes the devices of its
+claims. If the queues above simply added up their children, they would count shared devices once for each child.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,23 +13,26 @@ from extender.planner.state.amounts import Amounts
 
 
 class Sharing(NamedTuple):
-    """The devices of one claim, and the rows of the queues whose pods use it."""
+    """The devices of one claim, and the rows of the queues whose pods use the claim."""
 
     claim: str
     devices: Amounts
     used: tuple[int, ...]
-    """Rows of all queues that use the claim; these rows count for limits."""
+    """Rows of all queues that use the claim, as compared with limits."""
     allocated: tuple[int, ...]
-    """Rows of queues in which some users of the claim stay; these rows count for shares."""
+    """Rows of queues in which at least one user of the claim stays, as compared with shares."""
     fixed: tuple[int, ...]
-    """Rows of queues with a remaining user in a non-preemptable gang."""
+    """Rows of queues in which a non-preemptable gang still uses the claim."""
 
 
 def sharing_of(
     tree: QueueTree, claim: str, uses: Mapping[str, ClaimUse], devices: Amounts, left: Collection[tuple[str, str]],
     held: Collection[str],
 ) -> Sharing:  # fmt: skip
-    """Return a claim's users; `left` has pairs of claim and queue without remaining users, `held` the fixed gangs."""
+    """Return the users of a claim.
+
+    `left` has pairs of a claim and a queue without remaining users, and `held` has the non-preemptable gangs.
+    """
     stays = {queue: use for queue, use in uses.items() if not use[0] and (claim, queue) not in left}
     fixed = [queue for queue, use in stays.items() if use[1] in held]
     return Sharing(claim, devices, *(tuple(map(tree.row, names)) for names in (uses, stays, fixed)))

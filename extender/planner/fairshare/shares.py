@@ -1,8 +1,8 @@
 """The fair share of every queue of a tree, and the past usage that lowers it.
 
-The share of a parent is divided among its children, resource by resource. Usage is a mean with a half-life, in units of
-the resource: a queue that has always used 8 GPUs has a mean of 8. The mean is stored by name, because rows and columns
-change, and kept in Queue.status across restarts.
+The share of a parent queue is divided among its children, resource by resource. Past usage is a mean with a half-life,
+in units of the resource: a queue that has always used 8 GPUs has a mean of 8. Means are stored by the names of queues
+and resources, because rows and columns change. They are saved in Queue.status, so that they survive restarts.
 """
 
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ class UsageMeans:
     means: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
-        """Load a queue's mean of an earlier time, assuming that the queue has used nothing since."""
+        """Load a queue's mean as of an earlier time, assuming that the queue has used nothing since then."""
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 
     def load_all(self, queues: Mapping[str, Queue], now: float) -> None:
-        """Load the means in the status of all queues; ignore unreadable ones."""
+        """Load the means from the status of all queues; ignore those that cannot be parsed."""
         for name, queue in queues.items():
             with suppress(ValueError, OverflowError):
                 if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
@@ -47,7 +47,7 @@ class UsageMeans:
         return {name: round(amount) for name, amount in self.means.get(queue, {}).items() if round(amount)}
 
     def advance(self, now: float, allocated: Mapping[str, Vector]) -> None:
-        """Advance the means to a later time, assuming that the current allocations have been constant until then."""
+        """Advance the means to a later time, assuming that the current allocations have not changed in the meantime."""
         if self.at is not None and now > self.at:
             factor = 0.5 ** ((now - self.at) / self.half_life_s)
             for queue in self.means.keys() | allocated.keys():
@@ -69,9 +69,9 @@ def fair_shares(
 ) -> Shares:
     """Return the fair shares, float64 of shape (queues, resources).
 
-    `usage` is the mean usage of each queue including the queues below it. KAI compares it with the cluster at every
-    level; `exact` compares it with the usage of all queues of the same parent, so that it also matters in small
-    branches.
+    `usage` is the mean usage of each queue, including its descendants. KAI-Scheduler compares it with the size of the
+    cluster at every level. The rounding `exact` compares it with the usage of all queues of the same parent, so that
+    past usage also matters in small branches of the tree.
     """
     tree = allocations.tree
     fair = np.zeros(allocations.used.shape, dtype=np.float64)
@@ -118,7 +118,7 @@ def fair_shares(
 
 
 def _within_limits(allocations: Allocations) -> Shares:
-    """Return the request of every queue, capped at its own and its descendants' limits."""
+    """Return the requests of every queue, capped at its own limits and at its descendants' limits."""
     tree = allocations.tree
     asked = allocations.request.astype(np.float64)
     for row in range(len(tree.names) - 1, 0, -1):

@@ -1,8 +1,9 @@
-"""The tree of queues along the resource axis, with limits, quotas and guarantees.
+"""The tree of queues, with limits, quotas and guarantees for each resource.
 
-As in Volcano, a queue without `capability` has no limit, a queue without `deserved` has no quota (its weight decides),
-and a queue without `guarantee` reserves nothing. An inner queue without `deserved` or `guarantee` gets the sum of its
-children's values. Queues whose parent does not exist, or whose parents form a cycle, are children of the root.
+As in Volcano, a queue without `capability` has no limit, and a queue without `guarantee` reserves nothing. A queue
+without `deserved` has no quota, so its share depends only on its weight. An inner queue without `deserved` or
+`guarantee` gets the sum of its children's values. Queues whose parent does not exist, or whose parents form a cycle,
+are children of the root.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class QueueTree:
-    """The tree as arrays with a row per queue, parents first (row 0 is the root), and a column per resource."""
+    """The tree as arrays with one row per queue, parents first (row 0 is the root), and one column per resource."""
 
     names: tuple[str, ...]
     index: Mapping[str, int]
@@ -40,9 +41,11 @@ class QueueTree:
     """Deserved quantities; 0 if the queue deserves nothing."""
     guarantee: Amounts
     units: tuple[float, ...]
-    """Unit of each resource: GPUs are shared out whole, although pods may use fractions of a GPU."""
+    """Unit in which each resource is divided: GPUs are divided as whole GPUs, although pods may use fractions of a GPU.
+    """
     quoted: NDArray[np.bool_]
-    """True for resources of which a queue deserves a quantity; quotas apply only to these. Shape (resources,)."""
+    """True for each resource of which at least one queue deserves an amount; quotas apply only to these resources.
+    Shape (resources,)."""
     weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]
@@ -56,9 +59,9 @@ class QueueTree:
         return self.index.get(queue, 0)
 
     def fork(self, left: int, right: int) -> tuple[int, int]:
-        """Return the children of the lowest common ancestor of these two queues that lead to them.
+        """Return the children of the two queues' lowest common ancestor that lead to these queues.
 
-        If one of the two is that ancestor, the ancestor itself is returned in its place.
+        If one of the two queues is itself that ancestor, it is returned in place of its child.
         """
         lefts, rights = self.chains[left], self.chains[right]
         i, j = len(lefts) - 1, len(rights) - 1
@@ -68,21 +71,21 @@ class QueueTree:
 
     @property
     def weighed(self) -> tuple[int, ...]:
-        """Columns by which queues are ordered: resources with a deserved quantity, otherwise all resources.
+        """Columns by which queues are ordered: resources of which a queue deserves an amount, or else all resources.
 
-        Without a quota, a queue's share of a plentiful resource equals its request, so the queue with the longer
-        backlog would have the smaller used part of its share.
+        Without a quota, a queue's share of a plentiful resource equals its requests. The queue with the longer backlog
+        would then use a smaller fraction of its share and come first.
         """
         return tuple(map(int, np.flatnonzero(self.quoted if self.quoted.any() else ~self.quoted)))
 
     @property
     def quota(self) -> Shares:
-        """Deserved quantities as limits: `inf` for resources that no queue deserves."""
+        """Deserved amounts as limits: `inf` for resources of which no queue deserves an amount."""
         return np.where(self.quoted, self.deserved, inf)
 
 
 def tree_of(queues: Mapping[str, Queue], axis: Mapping[str, int], resources: int) -> QueueTree:
-    """Build the tree of these queues; it has a root even without a queue of that name."""
+    """Build the tree of these queues; it has a root even if no queue is named root."""
     parents = parents_of(queues)
     names = _ordered(parents, queues)
     index = {name: row for row, name in enumerate(names)}
@@ -128,7 +131,10 @@ def _weights(
     names: Sequence[str], queues: Mapping[str, Queue], specs: Sequence[QueueSpec], quoted: NDArray[np.bool_],
     axis: Mapping[str, int],
 ) -> Shares:  # fmt: skip
-    """Return each queue's weight for each resource; the spec's weight replaces an unreadable annotation."""
+    """Return the weight of each queue for each resource.
+
+    The spec's weight replaces an annotation that cannot be parsed.
+    """
     weights: Shares = np.repeat(np.array([[spec.weight] for spec in specs], dtype=np.float64), len(quoted), axis=1)
     for row, name in enumerate(names):
         found: dict[str, float] = {}
@@ -159,7 +165,10 @@ def _ordered(parents: Mapping[str, str], queues: Mapping[str, Queue]) -> tuple[s
 
 
 def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities: Mapping[str, object]) -> None:
-    """Write the named resources into a row; unreadable quantities (admission was bypassed) count as not set."""
+    """Write the named resources into a row.
+
+    Quantities that cannot be parsed (because admission was bypassed) count as not set.
+    """
     try:
         amounts: Vector = vector(quantities)  # type: ignore[arg-type]
     except ValueError:
@@ -172,7 +181,7 @@ def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities
 
 
 def _sum_up(rows: Shares | Amounts, parent: Sequence[int]) -> None:
-    """Give inner queues without a value (-1) the sum of their children's values; 0 without children."""
+    """Give inner queues without a value of their own (-1) the sum of their children's values; 0 without children."""
     sums = np.zeros_like(rows)
     for row in range(len(parent) - 1, -1, -1):
         rows[row] = np.where(rows[row] < 0, sums[row], rows[row])

@@ -1,7 +1,8 @@
 """Reservations: nodes that are held for the first waiting gang of a queue, so that the gang cannot starve.
 
-The reservations implement EASY backfill on arrays. `ends` has the expected ends of running pods. `reservation` finds
-the earliest time at which a gang fits, or nodes to reserve if no time is known. The module also decides which queues
-must respect the reservation. `heads` has the reservations of one cycle; a head is the first waiting gang of a queue.
-`planner.reasons.queues` has the messages. The package uses no I/O and no clock. Start reading at `heads`.
+The package implements EASY backfill on arrays: a later gang may start first only if it does not delay the reserved
+start. `ends` has the expected ends of running pods. `reservation` finds the earliest time at which a gang fits, or
+nodes to reserve if no time is known. `reservation` also determines which queues must respect a reservation. `heads`
+manages the reservations of one cycle; a head is the first waiting gang of a queue. `planner.reasons.queues` has the
+messages. The package uses no I/O and no clock. Start reading at `heads`.
 """

@@ -1,7 +1,7 @@
-"""Expected ends of running pods, and the resources that they free. Pure.
+"""Expected end times of running pods, and the resources that they free. The module does no I/O and reads no clock.
 
-Only pods with an expected runtime, a deadline or a deletion are expected to end. A pod that exceeds its expected
-runtime may end at any moment; after twice the time, no end is expected.
+Only pods that have an expected runtime or a deadline, or are being deleted, are expected to end. A pod that exceeds its
+expected runtime may end at any moment; once it has run for twice this time, no end is expected.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -28,7 +28,8 @@ LEAST_PATIENCE_S = 60.0
 """Minimum time after a pod's expected end during which the end is still expected."""
 
 End = tuple[float, int, Amounts, str]
-"""Time, column of the node, freed resources, and owner (the key of a gang, or of a pod without a gang)."""
+"""Time when a pod ends, column of its node, resources that it frees, and its owner (the key of a gang, or of a pod
+without a gang)."""
 
 
 def expected_end(since: float | None, runtime_s: float | None, now: float) -> float:
@@ -46,7 +47,7 @@ class Releases:
     times: NDArray[np.float64]
     columns: NDArray[np.int64]
     rows: Amounts
-    """Freed resources, int64 of shape (releases, resources)."""
+    """Freed resources, one row per release, int64 of shape (releases, resources)."""
     owners: tuple[str, ...]
 
     def until(self, moment: float) -> int:
@@ -60,14 +61,14 @@ class Releases:
         return result
 
     def gained(self, columns: NDArray[np.int64], count: int) -> Amounts:
-        """Return the sums of the first `count` releases in these columns, int64 of shape (resources, columns)."""
+        """Return what the first `count` releases free in total in these columns: int64, shape (resources, columns)."""
         result = np.zeros((self.rows.shape[1], len(columns)), dtype=np.int64)
         for index in np.flatnonzero(np.isin(self.columns[:count], columns)):
             result[:, columns == self.columns[index]] += self.rows[index][:, None]
         return result
 
     def when(self, columns: NDArray[np.int64], lacking: Amounts) -> float | None:
-        """Return the time when `lacking`, int64 of shape (resources, columns), becomes free; None if never."""
+        """Return the time when the amounts `lacking`, int64 of shape (resources, columns), are free; None if never."""
         left, place = lacking.copy(), {int(column): position for position, column in enumerate(columns)}
         short = int(np.count_nonzero((left > 0).any(axis=0)))
         if not short:
@@ -88,7 +89,7 @@ class Releases:
 
 
 def releases(session: Session, more: list[End]) -> Releases:
-    """Return the releases of bound pods, of placed slots, and of the slots `more` that this cycle has placed."""
+    """Return the releases of bound pods, of placed slots, and of the slots that this cycle has placed (`more`)."""
     snapshot, now = session.snapshot, session.now
     pods = sorted(_pods(session), key=itemgetter(0))
     ends = [(end, (at := snapshot.index[pod.node]), snapshot.row_on(pod.cls, at), owner) for end, owner, pod in pods]
@@ -138,7 +139,7 @@ def _placed_slots(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, Pod
 def used_by_gangs(
     snapshot: Snapshot, gangs: Iterable[GangView] | None = None, without: Collection[str] = ()
 ) -> Amounts:
-    """Return the usage of gangs on each node, int64 of shape (resources, nodes), because other pods may never end.
+    """Return the usage of each node by gangs, int64 of shape (resources, nodes); other pods may never end.
 
     Pods with the UIDs in `without` do not count.
     """
@@ -157,7 +158,7 @@ def used_by_gangs(
 
 
 def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
-    """Return the usage of a queue on each node, by its gangs and by its pods with an expected end.
+    """Return the usage of each node by a queue's gangs, and by its other pods with an expected end.
 
     Pods that are being deleted do not count: they end independently of the queue.
     """

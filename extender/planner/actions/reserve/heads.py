@@ -1,14 +1,14 @@
-"""Reservations of one cycle: the first waiting gang of each queue, its reserved capacity, and changes to write.
+"""Reservations of one cycle: the first waiting gang of each queue, the capacity reserved for it, and changes to write.
 
-The head of a queue is the queue's first gang, in the session's order, that waits for capacity. A head gets a
+The head of a queue is the first of its gangs, in the session's order, that waits for capacity. A head gets a
 reservation if its start can be predicted, or if it has waited for a long time. Another gang may use reserved nodes if
-it ends before the reservation begins, or if the capacity suffices for both. The reserved capacity is the head's demand
-minus the capacity that will be free when the reservation begins.
+it will end before the reservation begins, or if the capacity suffices for both gangs. The reserved capacity is the
+head's demand minus the capacity that will be free when the reservation begins.
 
 A reservation binds all queues if the head's queue is entitled to the resources (`judged`), otherwise only its own
-queue. No queue can therefore withhold capacity that it may not use. A reservation of an earlier cycle applies from the
-beginning of the cycle. Otherwise the first gang in order would get freed capacity. Gangs of the same queue that come
-before the head need not respect the reservation.
+queue. A queue therefore cannot withhold capacity that it is not entitled to. A reservation of an earlier cycle applies
+from the beginning of the cycle, because otherwise the first gang in order could take capacity that has become free.
+Gangs that come before the head in the same queue need not respect the reservation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ from muster.api.muster.reason import NOTHING, Reason
 SEARCHES_A_CYCLE = 4
 """Maximum number of searches for reservations per cycle; each search places a whole gang about a dozen times."""
 MOST_LIVE = 4
-"""Maximum number of all reservations, as a multiple of `heads`; includes reservations that bind only their own
+"""Maximum number of reservations, as a multiple of `heads`; this number includes reservations that bind only their own
 queue."""
 _MODES = get_args(ReservationMode)
 
@@ -54,7 +54,7 @@ _MODES = get_args(ReservationMode)
 class HeadReservations:
     """The reservations of a cycle, while `allocate` processes one gang after another.
 
-    The argument `looked` is kept from cycle to cycle.
+    The argument `searched` is passed from cycle to cycle.
     """
 
     def __init__(self, session: Session, gangs: Sequence[GangView], searched: ReservationSearches) -> None:
@@ -70,14 +70,19 @@ class HeadReservations:
         self._live: dict[str, Reservation] = {}
         """By queue."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
-        """Maps the queues whose reservations a gang respects to the capacity that the gang must leave free."""
+        """Maps a set of queues, whose reservations a gang must respect, to the capacity that the gang must leave free.
+        """
         self._position: dict[str, int] = {}
         self._asked: set[str] = set()
-        """UIDs of gangs for which a search was due in this cycle; earlier searches for other gangs are forgotten."""
+        """UIDs of gangs for which a search was due in this cycle. The remembered searches of other gangs are dropped.
+        """
         self._load(gangs)
 
     def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
-        """Return the gangs for which a search may be repeated; if many wait, half of the searches are for others."""
+        """Return the gangs for which a search may be repeated.
+
+        If many gangs wait, only half of the searches are repeated ones.
+        """
         searched = self._searched
         few = len({gang.queue for gang in gangs}) <= SEARCHES_A_CYCLE
         return (
@@ -87,7 +92,7 @@ class HeadReservations:
         )
 
     def _load(self, gangs: Sequence[GangView]) -> None:
-        """Load the reservations from placements, the first one of each queue."""
+        """Load the reservations from the gangs' placements, and keep the first one of each queue."""
         reserved = [gang for gang in gangs if _has_reserved_status(gang) and not gang.taken]
         for gang in self._session.ordered_gangs(reserved) if reserved else ():
             full = gang.queue in self._live or self._full()
@@ -108,12 +113,12 @@ class HeadReservations:
         return self._judged(found)
 
     def _full(self) -> bool:
-        """Return True if `heads` reservations bind all queues, or MOST_LIVE times as many exist in total."""
+        """Return True if `heads` reservations bind all queues, or there are MOST_LIVE times as many in total."""
         heads, binding = self._rules.heads, sum(not each.only for each in self._live.values())
         return binding >= heads or len(self._live) >= MOST_LIVE * heads
 
     def mode(self, queue: str) -> ReservationMode:
-        """Return the rule for gangs of this queue that come after a waiting head."""
+        """Return the reservation mode of this queue: how gangs after a waiting head are treated."""
         known = self._session.snapshot.queues.get(queue)
         text = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
         return text if text in _MODES else self._rules.mode  # type: ignore[return-value]  # it is one of them
@@ -127,10 +132,10 @@ class HeadReservations:
 
     @contextmanager
     def room_for(self, gang: GangView, *, growth: bool = False) -> Iterator[bytes]:
-        """Set the session's reserved capacity for this gang; equal results mean equal restrictions.
+        """Apply the reservations that this gang must respect, within a `with` block; equal marks mean equal amounts.
 
-        A gang that has started and lacks members may use everything: else its running members would run without effect.
-        Not so independent pods.
+        A started gang that lacks members may use all free capacity, because its running members make no progress
+        without them. This exception does not apply to independent pods.
         """
         reserved = None if gang.started and not growth and not gang.independent else self.left_by(gang)
         self._session.reserved = reserved
@@ -140,7 +145,7 @@ class HeadReservations:
             self._session.reserved = None
 
     def in_the_way(self, gang: GangView) -> Reason:
-        """Return, within `room_for`, the reservations of nodes that could otherwise hold this gang."""
+        """Return, within `room_for`, the reservations that keep this gang from nodes that could hold it."""
         session = self._session
         if session.reserved is None:
             return NOTHING
@@ -158,7 +163,7 @@ class HeadReservations:
         return reasons.queues.in_the_way(found) if found else NOTHING
 
     def placed(self, gang: GangView, operations: Sequence[Operation]) -> None:
-        """Update the reservations after a gang has got nodes in this cycle."""
+        """Update the reservations after a gang has been placed in this cycle."""
         self.over(gang)
         own = self._live.get(gang.queue)
         if own is not None:  # the queue uses more now, so it may reserve less
@@ -180,7 +185,7 @@ class HeadReservations:
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
     def waits(self, gang: GangView) -> Reason:
-        """Reserve nodes for a gang that does not fit, if it is its queue's first gang; return the reason."""
+        """Reserve nodes for a gang that does not fit, if it is its queue's head; return the reservation's reason."""
         if gang.queue in self._heads:
             return NOTHING
         self._heads[gang.queue] = gang
@@ -198,7 +203,7 @@ class HeadReservations:
         return self._why(own) if self._session.inputs.names_others else own.why
 
     def stays(self, gang: GangView) -> None:
-        """Keep the queue position of a gang that is skipped in this cycle, so that later gangs stay behind it."""
+        """Keep the queue position of a gang that is skipped in this cycle, so that later gangs wait behind it."""
         self._heads.setdefault(gang.queue, gang)
         self._asked.add(gang.uid)
 
@@ -231,7 +236,7 @@ class HeadReservations:
         return replace(found, why=self._why(found))
 
     def _judged(self, reservation: Reservation) -> Reservation:
-        """Return a reservation as it applies now; if it has changed, its placement is written again."""
+        """Return a reservation as it applies now; if it has changed, its Placement is written again."""
         found = judged(self._session, reservation)
         known = found.gang.placement.status.reserved_at if found.gang.placement else ""
         if found.why.params.get("aside", found.why) == found.suspended and readable_time(known) == found.since:
@@ -255,7 +260,7 @@ class HeadReservations:
                 session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, each.since, self._why(each)))
 
     def _why(self, reservation: Reservation) -> Reason:
-        """Return the reason of a reservation, with its nodes in the natural order of their names."""
+        """Return the reason for a reservation, which names its nodes in natural order."""
         found, until, snapshot = self._known_releases(), reservation.at or 0.0, self._session.snapshot
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
@@ -282,7 +287,7 @@ class HeadReservations:
         return self._views[view]
 
     def over(self, gang: GangView) -> None:
-        """End the reservation of a gang that has been placed."""
+        """End the reservation of a gang because the gang has been placed."""
         own = self._live.get(gang.queue)
         if own is not None and own.gang.key == gang.key:
             del self._live[gang.queue]
@@ -316,7 +321,7 @@ def _has_reserved_status(gang: GangView) -> bool:
 
 
 def patience_is_over(session: Session, gang: GangView) -> bool:
-    """Return True if a gang has waited for `patience_s`, so that nodes are reserved even without a known time."""
+    """Return True if a gang has waited for `patience_s`, and may get a reservation even without a known start time."""
     waits = gang.group.status.true_condition("Unschedulable")
     waited_since = readable_time((waits and waits.last_transition_time) or gang.created)
     return waited_since is not None and session.now - waited_since >= session.reservations.patience_s

@@ -1,14 +1,15 @@
-"""Reservations of nodes for one gang, both recorded and new ones, and the queues that must respect them.
+"""Reservations of nodes for a gang, read from its Placement or newly found, and the queues that must respect them.
 
-A reservation is found by trial placements of the gang's whole minimum on future free capacity, as in `allocate`. Free
-capacity only grows with time, so a binary search finds the earliest time in about a dozen trials. Affinity between pods
-is evaluated for the pods that run now.
+A reservation is found by placing the gang's whole minimum, as in `allocate`, on the capacity that will be free at a
+future time. Free capacity only grows with time, so a binary search finds the earliest time in about a dozen trials.
+Affinity between pods is evaluated for the pods that are running now.
 
 A reservation binds all queues if the head's queue is entitled to the resources, otherwise only the head's queue. A
-queue may reserve up to its fair share (or its deserved or guaranteed resources, if these are more), minus its usage.
+queue may reserve its fair share (or its deserved or guaranteed resources, if these are more), minus its current usage.
 While the head must wait for pods of its own queue, the reservation does not bind other queues, because they cannot
-shorten this wait. The same applies if the gang has not started for a long time (`expiry_s`); this exemption lasts for
-`patience_s`. Gangs of the head's own queue that come after the head always leave the capacity free. Pure.
+shorten this wait. Other queues are also exempt, for `patience_s`, if the gang has not started for a long time
+(`expiry_s`). Gangs of the head's own queue that come after the head always leave the capacity free. The module does no
+I/O and reads no clock.
 """
 
 from collections import Counter
@@ -36,20 +37,20 @@ from muster.api.muster.placement import PodSetPlacement, ranks_of
 from muster.api.muster.reason import NOTHING, Reason, stored
 
 LATER_S = 10.0
-"""Maximum delay of an expected start for which the placement is not written again."""
+"""If the expected start moves by at most this time, the Placement is not written again."""
 SEARCH_INTERVAL_S = 5.0
 """Minimum time between a failed search and the next search for the same gang, if nodes have changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Reserved capacity with the gang's slots; the time `at` is in whole seconds."""
+    """Reserved capacity with the gang's slots; its expected beginning `at` is in whole seconds."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
     why: Reason = NOTHING
     written: bool = False
-    """True if the gang's Placement already contains this reservation."""
+    """True if the gang's Placement already records this reservation."""
     suspended: Reason = NOTHING
     """Reason why the reservation binds only the gang's queue; empty if it binds all queues."""
     since: float = 0.0
@@ -57,7 +58,7 @@ class Reservation(ReservedRoom):
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """Return the reservation in the gang's placement with a new expected time; None if a node refuses the gang."""
+    """Return the reservation in the gang's Placement, with a new expected time; None if a node rejects the gang."""
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
@@ -87,7 +88,7 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
 
 
 def _when(session: Session, recorded: str, predicted: float | None) -> tuple[float | None, bool]:
-    """Return the expected beginning, and True if the time in the placement is precise enough."""
+    """Return when the reservation should begin, and True if the time in the Placement is still accurate enough."""
     before = readable_time(recorded)
     if predicted is None:
         return None, not recorded
@@ -119,17 +120,17 @@ class ReservationSearch:
     at: float
     """Time of the search, in seconds since the epoch."""
     improving: bool
-    """True if the gang had a reservation, and the search was for an earlier one."""
+    """True if the gang already had a reservation, and the search was for an earlier one."""
     patient: bool
     """True if the gang had not yet waited for `patience_s`."""
 
 
 ReservationSearches = dict[str, ReservationSearch]
-"""Maps the UID of a gang to its last search without result."""
+"""Maps the UID of a gang to its last search that found no reservation."""
 
 
 def worth_it(search: ReservationSearch, last: ReservationSearch | None) -> bool:
-    """Return True if a search may find more than the last one did."""
+    """Return True if a new search may succeed although the last one failed."""
     if last is None or last.improving != search.improving:
         return True
     changed = (last.version, last.patient) != (search.version, search.patient)
@@ -139,7 +140,7 @@ def worth_it(search: ReservationSearch, last: ReservationSearch | None) -> bool:
 def earliest(
     session: Session, gang: GangView, releases: Releases, taken: Amounts, before: float | None
 ) -> Reservation | None:
-    """Return the earliest reservation (before `before`, if given) on capacity that is not `taken`; None without one."""
+    """Return the earliest reservation on capacity that is not `taken`, before the time `before`; None without one."""
     free = session.snapshot.free - taken
     most = len(releases.times) if before is None else releases.until(before)
     steps = np.flatnonzero(np.diff(releases.times[:most], append=np.inf) > 0) + 1  # after each distinct time
@@ -158,7 +159,7 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others: bool) -> Reservation | None:
-    """Return a reservation without a known time, preferably on nodes with the least usage by gangs.
+    """Return a reservation without an expected time, preferably on nodes that gangs use least.
 
     Returns None if the gang fits nowhere.
 
@@ -185,7 +186,10 @@ def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others
 
 
 def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[int, list[Operation]] | None:
-    """Return the lowest of 0 … count-1 that succeeds, with its result; all higher numbers must also succeed."""
+    """Return the lowest number from 0 to count-1 that succeeds, with its result.
+
+    If a number succeeds, all higher numbers must succeed too.
+    """
     result = tried(count - 1) if count else None
     if result is None:
         return None
@@ -201,7 +205,7 @@ def _first(count: int, tried: Callable[[int], list[Operation] | None]) -> tuple[
 
 
 def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] | None:
-    """Return the allocations of the gang's minimum if `free` were the free capacity; then restore the session."""
+    """Return the allocations of the gang's minimum if the free capacity were `free`, then restore the session."""
     snapshot, reserved = session.snapshot, session.reserved
     before, statement = snapshot.free, Statement(session)
     snapshot.free, session.reserved = free, None
@@ -216,7 +220,7 @@ def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] |
 
 
 def _too_little(session: Session, ask: Ask) -> bool:
-    """Return True if a pod set does not fit even alone; this cheap check ends most failing trials."""
+    """Return True if one of the pod sets does not fit even alone; this cheap check ends most trials that would fail."""
     for pod_set in ask.gang.pod_sets:
         need = ask.minimum[pod_set.name]
         if need and pod_set.cls is not None and not pod_set.mixed:
@@ -227,7 +231,7 @@ def _too_little(session: Session, ask: Ask) -> bool:
 
 
 def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int64], Amounts]:
-    """Return the columns of these slots' nodes, and the resources that the slots take there."""
+    """Return the columns of these slots' nodes, and the resources that the slots need there."""
     columns = np.unique(np.array([operation.column for operation in operations], dtype=np.int64))
     need = np.zeros((session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
     for operation in operations:
@@ -236,7 +240,10 @@ def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int
 
 
 def judged(session: Session, reservation: Reservation) -> Reservation:
-    """Return the reservation with the queues that it binds now: all queues, or only its own with the reason."""
+    """Return the reservation with the queues that it binds now.
+
+    It binds all queues, or only its own queue for the reason given.
+    """
     queue, rules, suspended = reservation.gang.queue, session.reservations, NOTHING
     since = _since(session, reservation.gang)
     if session.now >= since + rules.expiry_s:
@@ -251,7 +258,10 @@ def judged(session: Session, reservation: Reservation) -> Reservation:
 
 
 def _since(session: Session, gang: GangView) -> float:
-    """Return the time since when nodes are reserved for the gang; now, if that time and the pause after it are over."""
+    """Return the time since when nodes are reserved for the gang.
+
+    It is reset to now when that time and the following pause are over.
+    """
     rules, now = session.reservations, float(floor(session.now))
     known = readable_time(gang.placement.status.reserved_at) if gang.placement else None
     if known is None or known > now or session.now >= known + rules.expiry_s + rules.patience_s:
@@ -260,7 +270,7 @@ def _since(session: Session, gang: GangView) -> float:
 
 
 def _within_share(session: Session, queue: str, need: Amounts) -> bool:
-    """Return True if the queue may reserve `need`, int64 of shape (resources, nodes); always True without shares."""
+    """Return True if the queue may reserve `need`, int64 of shape (resources, nodes); True if no plugin has shares."""
     hooks = session.hooks
     fair, used = hooks.get_queue_fair_share.call(queue), hooks.get_queue_allocated_resources.call(queue)
     if fair is None or used is None:
@@ -272,7 +282,7 @@ def _within_share(session: Session, queue: str, need: Amounts) -> bool:
 
 
 def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
-    """Return True if the head does not fit on some node beside the usage of its own queue."""
+    """Return True if some node of the reservation cannot hold the head together with what its own queue uses there."""
     columns, snapshot = reservation.columns, session.snapshot
     own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
     return bool((reservation.need > snapshot.allocatable[:, columns] - own)[np.nonzero(reservation.need)].any())

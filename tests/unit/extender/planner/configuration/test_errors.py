@@ -131,15 +131,18 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
         "usageDBConfig: different",
     ]
     assert [line.partition(": no effect: ")[::2] for line in report_of(DIFFERENT).lines() if "no effect" in line] == [
-        ("actions: shuffle", "pods are only evicted if a gang starts on the freed capacity"),
-        ("tiers[0].plugins[0].arguments.ancestorReclaimLevel", "reclaim compares the branches below a common ancestor"),
-        ("tiers[0].plugins[0].enableHierarchy", "queues always count towards their parents"),
+        ("actions: shuffle", "Muster evicts pods only if a gang starts on the freed capacity"),
+        (
+            "tiers[0].plugins[0].arguments.ancestorReclaimLevel",
+            "reclaim always compares queues at the level below their common ancestor",
+        ),
+        ("tiers[0].plugins[0].enableHierarchy", "the usage of a queue always counts towards its parent queues"),
         ("tiers[0].plugins[3].enablePredicate", "requirements of pods and gangs hold under every configuration"),
         (
             "tiers[0].plugins[4]: tdm",
-            "time-of-day zones are not supported; the eviction actions choose victims",
+            "Muster does not support time-of-day zones, and its eviction actions choose the victims",
         ),
-        ("configurations[0].arguments.overcommit-factor", "the name is an argument of the plugin overcommit"),
+        ("configurations[0].arguments.overcommit-factor", "this argument belongs to the plugin overcommit"),
         ("metrics", "no plugin of Muster reads the load of nodes"),
     ]
     assert "tiers: gang: different: the plugin is always active, and first: members start together or not at all" in [
