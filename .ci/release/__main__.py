@@ -38,7 +38,7 @@ def main() -> str | None:
 def build(options: argparse.Namespace, target: Path, scratch: Path) -> None:
     """Write all files of the release into `target`."""
     source = export(scratch / "source", options.version)
-    text = notes((source.folder / "CHANGELOG.md").read_text(encoding="utf-8"), source.version)
+    text = notes((source.folder / "CHANGELOG.md").read_text(encoding="utf-8"), source.version, options.download)
     (target / "release-notes.md").write_text(text, encoding="utf-8")
     digest = options.image or image.build(source, options, target, scratch)
     packages.sdist(source, target, scratch)

@@ -93,6 +93,14 @@ def test_notes_are_the_section_of_the_version(version: str, text: str) -> None:
     assert notes(CHANGELOG, version) == f"# Muster {version}\n\n{text}\n"
 
 
+def test_links_of_notes_lead_to_the_repository() -> None:
+    """A page of a release is not beside the pages of the documentation."""
+    changelog = "## 1.0.0 (2026-11-30)\n\n- A gang ([why](docs/why.md#gang), [semver](https://semver.org)).\n"
+    text = notes(changelog, "1.0.0", "https://forge.example/team/muster/releases/download/v1.0.0")
+    assert "[why](https://forge.example/team/muster/blob/v1.0.0/docs/why.md#gang)" in text
+    assert "[semver](https://semver.org)" in text
+
+
 def test_no_notes_are_an_error() -> None:
     """The message names the missing heading."""
     with pytest.raises(ReleaseError, match=r"under `## 2\.0\.0`"):
