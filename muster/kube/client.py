@@ -112,7 +112,7 @@ class Client:
         self._make = partial(LoopClient, config, **options)
         self._given = loop
         self._made: dict[asyncio.AbstractEventLoop, LoopClient] = {}
-        """Maps a loop to its client; loops that this process does not run belong to the process that was forked."""
+        """Maps a loop to its client; loops that this process does not run belong to the process that forked it."""
 
     @classmethod
     def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[ClientOptions]) -> "Client":

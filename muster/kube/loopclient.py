@@ -28,7 +28,7 @@ _EVICT_S = 15.0
 
 
 class LoopClient(Reads):
-    """Typed access to one API server: the calls of `Reads`, and calls that write."""
+    """Typed access to one API server: the calls of `Reads`, and calls that write; used on one loop."""
 
     async def create(
         self,

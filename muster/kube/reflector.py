@@ -178,7 +178,7 @@ class Reflector(Readable, Generic[T]):
             await asyncio.sleep(self._backoff.next())
 
     async def _not_served(self, error: NotFound) -> None:
-        """Process the response that the API server does not know the kind; such a kind may have no objects for now."""
+        """Process the response that the API server does not know the kind; an optional kind then has no objects."""
         if not self._may_be_absent:
             self.refused(error)
             return

@@ -84,7 +84,7 @@ _INSTEAD: dict[str, Any] = {
     },
     "scheduling_gates": [{"name": TOO_LARGE}],
 }
-"""Replacements of fields: a waiting pod then fits no node; a bound pod keeps its resources."""
+"""Replacements of fields: a waiting pod then fits no node; a bound pod keeps its resources with any demands."""
 
 
 def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:

@@ -173,7 +173,7 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return, for each evicted unit (queue, pods), the resources besides the pods that the queue no longer uses.
+        """Return, for each evicted unit (queue, pods), the resources that its queue loses besides those of the pods.
 
         The last user of a claim in a queue frees the claim's devices for the queue.
         """

@@ -25,7 +25,7 @@ SETTLE_S = 2.0
 SENTENCE_EVERY_S = 5.0
 """Minimum time, in seconds, between two messages of one gang; the message may change with every node."""
 ASKS_PER_S = 100.0
-"""Pods per second that may start or stop asking; a gang's pods should do so within some seconds."""
+"""Pods per second that may start or stop asking; a gang's pods should fit into an autoscaler's window of seconds."""
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
 SENTENCES_AT_ONCE = 10.0

@@ -29,7 +29,8 @@ WAIT_NAME = "wait-for-master"
 class PyTorch(JobPlugin):
     """Plugin for PyTorch with the flags master, worker (task names), port (23456), and wait-master-*.
 
-    Plugin svc provides the host names. A Job without a master task is not changed.
+    The flags wait-master-* are for an init container that waits for the master. Plugin svc provides the host names. A
+    Job without a master task is not changed.
     """
 
     name = "pytorch"
