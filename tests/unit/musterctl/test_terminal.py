@@ -30,7 +30,7 @@ PODS = "/api/v1/namespaces/default/pods"
 def gang(lists: dict[str, Any]) -> None:
     """A gang that waits, with a reason, a queue, a pod and a log of a tenant that means harm."""
     owner = manifests.owner("train", "Job", "batch/v1", "j")
-    lists[GROUPS] = [manifests.pod_group("g", 1, "default", queue=EVIL, uid="g", owner=owner, phase="Inqueue")]
+    lists[GROUPS] = [manifests.pod_group("g", 2, "default", queue=EVIL, uid="g", owner=owner, phase="Inqueue")]
     waits = [{"type": "Unschedulable", "status": "True", "reason": EVIL, "message": EVIL}]
     lists[GROUPS][0]["status"]["conditions"] = waits
     lists[PODS] = [manifests.pod("train-0", "default", node="n", phase="Running", gang="g", task="worker", index=0)]

@@ -49,7 +49,7 @@ def serving(handler: type[BaseHTTPRequestHandler], kubeconfig: Path) -> Iterator
     """Serves with this handler, and writes a kubeconfig that names the server; ends it afterwards."""
     http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     http.daemon_threads = True
-    Thread(target=http.serve_forever, daemon=True).start()
+    Thread(target=http.serve_forever, args=(0.02,), daemon=True).start()
     content = {
         "apiVersion": "v1",
         "kind": "Config",
