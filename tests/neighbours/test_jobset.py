@@ -235,3 +235,12 @@ def test_processes_that_are_killed(scene: Scene, plane: Plane, neighbours: Neigh
     scene.ends(again[0])
     scene.wait_for(lambda: ended(scene.find(JOB_SETS, "train")) == "Failed: ReachedMaxRestarts", 90)
     scene.wait_for(lambda: scene.groups()["podgroup-jobset-train.node"].status.phase == "Completed", 60)
+
+
+def test_an_elastic_job_that_never_grew_to_its_size(scene: Scene) -> None:
+    """Six of its eight pods fit. When they have succeeded, the Job is complete with six, and so is the JobSet."""
+    part = replicated("node", 8, run_s=5)
+    part["template"]["spec"]["template"]["metadata"]["annotations"][names.ELASTIC] = "6:8"
+    scene.create(JOB_SETS, job_set("grow", part))
+    scene.wait_for(lambda: ended(scene.find(JOB_SETS, "grow")) == "Completed: AllJobsCompleted", 60, "it completes")
+    assert scene.find(INDEXED_JOBS, "grow-node-0").spec.completions == 6
