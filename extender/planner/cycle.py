@@ -122,7 +122,7 @@ class Planning:
         self.actions, self.plugins = self._parts.parts_of(configuration)
 
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
-        """Run one cycle; `more` has inputs named as in `CycleInputs`, and `actions` replaces the planner's actions.
+        """Run one cycle; `given` has inputs named as in `CycleInputs`, and `actions` replaces the planner's actions.
 
         Nodes that refused a member are remembered for the next cycle: the Placement records them too, but its write may
         fail. The remembered nodes are used unless `avoided` is given.

@@ -45,7 +45,7 @@ class StaleGangEviction:
 
 
 def _is_stale(_session: Session, gang: GangView) -> bool:
-    """Return True if a started gang has running members but fewer than its minimum, and none has finished."""
+    """Return True if a started gang has members, but fewer than its starting minimum, and none has finished."""
     finished = any(pod_set.gone for pod_set in gang.pod_sets) or any(pod.phase == "Succeeded" for pod in gang.pods)
     if not gang.started or finished:
         return False

@@ -30,7 +30,7 @@ from muster.volcano.queuelimits import is_model
 
 
 def refusal(excess: Excess, user: str) -> QueueRefusal:
-    """Return the refusal of a gang of this user; None if its queues accept the gang."""
+    """Return the refusal of a gang of this user, because of an exceeded limit."""
     reason, queue, resource, asked, used, limit, until, budget = excess
     amounts = {"limit": limit, "used": used, "asked": asked}
     if budget is not None:
@@ -48,7 +48,7 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
 def over_guarantee(
     allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
 ) -> Excess | None:
-    """Return the guarantee of other queues that the queue in `row` would use, including the claims in `new`."""
+    """Return the guarantee of other queues that the queue in `row` would use, with the claims `new` to the queue."""
     tree = allocations.tree
     if not tree.guaranteed:
         return None
