@@ -16,21 +16,21 @@ reserved   the first waiting gang of a queue, less       Planner, every    the n
            amounts that pods will have freed by then     cycle             gone
 
 On a node, every entry counts for all pods; the verbs and the planner read the same sum, `nodes.used`. The capacity of
-`leaving` pods is for the gang for which they were evicted, so the gang's slots are `placed` in addition. `reserved`
-capacity is not in use yet and changes with time, so it has separate arrays (`Ledger.reserved`). Reserved capacity is
-not available to pods and gangs that would still run when the head starts.
+`leaving` pods belongs to the gang for which they were evicted. The slots of this gang are therefore `placed` in
+addition to these entries. `reserved` capacity is not in use yet and changes with time, so it has separate arrays
+(`Ledger.reserved`). Reserved capacity is not available to pods and gangs that would still run when the head starts.
 
 In a queue, an entry counts for limits and shares, for limits only, or not at all (pods of other schedulers). The
-devices of a named claim count once in each queue whose pods use the claim. Such an entry belongs to the queue only; the
-ledger opens it with the claim's first user in the queue. Therefore the order in which queues begin to use a claim has
-no effect. A parent of several such queues also counts the devices once (`limits.ClaimQueues`).
+devices of a named claim count once in each queue whose pods use the claim. Such an entry counts only in the queue; the
+ledger opens it when the first pod of the queue uses the claim. Therefore it does not matter in which order queues begin
+to use a claim. A parent of several such queues also counts the devices once (`limits.ClaimQueues`).
 
-In a queue, an entry counts at most as much as the node offers or has offered (`NodeTable.charged`).
+In a queue, an entry counts for at most as much as the node offers or has offered (`NodeTable.charged`).
 
-A gang's entries count for the queue that its PodGroup names or, after a deletion, has named last. Only this process
-remembers a deleted PodGroup's queue; after a restart, the entries count for the queue that the pods name. Within a
-cycle, a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). The slots get
-entries when the placement is written.
+A gang's entries count for the queue that its PodGroup names or, once the PodGroup is deleted, has last named. Only this
+process remembers a deleted PodGroup's queue; after a restart, the entries count for the queue that the pods name.
+Within a cycle, a gang's new slots change only the snapshot's arrays (`extender.planner.framework.statement`). The slots
+get entries when the placement is written.
 """
 
 from collections import Counter
@@ -68,32 +68,36 @@ class EntryKind(StrEnum):
 
 
 class LedgerEntry(Struct, frozen=True, gc=False):
-    """The capacity of one holder on a node and in a queue; in no reference cycle, so it needs no garbage collection."""
+    """The capacity of one holder on a node and in a queue.
+
+    It is in no reference cycle, so it needs no garbage collection.
+    """
 
     kind: EntryKind
     node: str
-    """Name of the node; empty for an entry of a queue only."""
+    """Name of the node; empty for an entry that counts only in a queue."""
     cls: PodClass
     gang: str | None = None
     queue: str = ""
-    """The queue that the pod names, while its gang's queue is unknown; empty if the entry counts for no queue."""
+    """The queue that the pod names, as long as the queue of its gang is unknown; empty if the entry counts in no queue.
+    """
     devices: tuple[int, ...] = ()
     user: str = ""
-    """The creator that the pod names, while its gang's creator is unknown."""
+    """The creator that the pod names, as long as the creator of its gang is unknown."""
     claim: str = ""
-    """Key of the claim whose devices the entry has; empty for pods."""
+    """Key of the claim whose devices the entry holds; empty for pods."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks (ids of queries and host ports) under which the entry is counted on its node."""
+        """Ids of the queries and host ports under which the entry is counted on its node."""
         return self.cls.counted_under(leaving=self.kind is EntryKind.LEAVING)
 
 
 class Ledger:
     """All entries by holder, and their sums by node (`nodes.used`) and by queue (`queues`).
 
-    A holder has one entry: the UID of a pod, the key of a gang, a `PlacedSlot`, or a pair of a word and a claim's key.
-    An entry may refer to a node that is still unknown.
+    Each holder has one entry. A holder is the UID of a pod, the key of a gang, a `PlacedSlot`, or a pair of a word and
+    a claim's key. An entry may refer to a node that the planner does not know yet.
     """
 
     def __init__(self, classes: ClassTable, queues: Mapping[str, Queue] = MappingProxyType({})) -> None:
@@ -110,9 +114,10 @@ class Ledger:
         """Maps a shared claim without devices and a node to the number of pods there that use the claim."""
         self.reserved = ReservedRooms()
         self.left_behind: set[str] = set()
-        """Keys of gangs without a PodGroup that still have entries, which count for the gang's last queue."""
+        """Keys of gangs whose PodGroup was deleted but that still have entries, which count for the gang's last queue.
+        """
         self.assumed: dict[Hashable, None] = {}
-        """Holders whose writes have no response yet."""
+        """Holders for whose writes the API server has not responded yet."""
         self._classes = classes
         self._by_node: dict[str, set[Hashable]] = {}
         self._by_gang: dict[str, set[Hashable]] = {}
@@ -124,7 +129,7 @@ class Ledger:
             self._forget(known.gang)
 
     def _put(self, holder: Hashable, entry: LedgerEntry) -> LedgerEntry | None:
-        """Open the holder's entry and return the previous one; the gang's queue stays known."""
+        """Open the holder's entry and return the previous one; the ledger remembers the gang's queue."""
         known = self.entries.get(holder)
         if known == entry:
             return known
@@ -166,25 +171,25 @@ class Ledger:
         return list(self._by_node.get(node, ()))
 
     def put_node(self, node: Node) -> None:
-        """Add or update a node; if it cannot be evaluated, raise an error without changes."""
+        """Add or update a node; for a node that cannot be evaluated, raise an error and change nothing."""
         with self._emptied(node.metadata.name):
             self.nodes.put_node(node)
 
     def remove_node(self, name: str) -> None:
-        """Remove a node; its entries stay until their holders end."""
+        """Remove a node; its entries stay until their holders are gone."""
         self.reserved.changed(self.nodes.index[name], None)
         with self._emptied(name):
             self.nodes.remove(name)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the numbers of devices of a node, which may still be unknown."""
+        """Set the number of devices on a node, which may not be known yet."""
         if not self.nodes.is_equipped(name, devices):
             with self._emptied(name):
                 self.nodes.equip(name, devices)
 
     @contextmanager
     def _emptied(self, node: str) -> Iterator[None]:
-        """Remove the entries from a node while the node changes, because their size depends on the node."""
+        """Remove a node's entries while the node is changed, because the size of the entries depends on the node."""
         there = {holder: self.entries.pop(holder) for holder in self._by_node.get(node, ())}
         for entry in there.values():
             self._add(entry, -1)
@@ -198,7 +203,7 @@ class Ledger:
     def moved(self, gang: str, queue: str | None, user: str = "") -> None:
         """Move a gang's entries to this queue and creator; None means that its PodGroup is gone.
 
-        In that case its entries stay unchanged, because deleting a PodGroup must not free quota of its queue.
+        Without a PodGroup the entries stay unchanged, because deleting a PodGroup must not free quota of its queue.
         """
         known = self.queues
         if queue is None and gang in known.queue_of:
@@ -226,7 +231,7 @@ class Ledger:
             self._count_named(entry, 1)
 
     def reserve(self, gang: str, floor: Vector) -> None:
-        """Charge the gang at least `floor` while it has pods; an empty floor charges what the pods use."""
+        """Charge the gang at least `floor` while it has pods; with an empty floor, charge what the pods use."""
         known, used = self.queues.minimums, Vector()
         if gang in known:
             used = known.used(gang)
@@ -274,7 +279,7 @@ class Ledger:
             self.open(holder, LedgerEntry(EntryKind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
 
     def _count_named(self, entry: LedgerEntry, sign: int) -> None:
-        """Add (or subtract) a user of the claims that an entry names; a queue's first user opens an entry there."""
+        """Add (or subtract) a user of an entry's named claims; the first user in a queue opens an entry there."""
         for claim in entry.cls.needs.named:
             queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
             queues = self.device_users.setdefault(claim.key, {})
@@ -300,7 +305,10 @@ class Ledger:
         return {queue: users.total() for queue, users in self.device_users.get(key, {}).items()}
 
     def follow(self, pod: PodRecord) -> None:
-        """Open an entry for a pod on a node, else close it; an assumed entry stays until the binding's response."""
+        """Open the entry of a pod that is on a node, else close it.
+
+        An assumed entry stays until the API server responds.
+        """
         if pod.uses_node:
             kind = EntryKind.LEAVING if pod.terminating else EntryKind.BOUND
             queue = (pod.queue or DEFAULT_QUEUE) if pod.ours else ""
@@ -309,7 +317,7 @@ class Ledger:
             self.left(pod.uid)
 
     def left(self, uid: str) -> None:
-        """Close the entry of a pod that has ended or is gone; its capacity now belongs to reservations."""
+        """Close the entry of a pod that has ended or is gone; reservations may now use its capacity."""
         entry = self.close(uid)
         part = self.nodes.part_of(entry.node, entry.cls) if entry is not None else None
         if part is not None:
@@ -318,12 +326,12 @@ class Ledger:
     def assume(
         self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = (), user: str = ""
     ) -> None:
-        """Count a write as done until its response; `holder` is the UID of a pod, or the key of a gang."""
+        """Treat a write as done until its response arrives; `holder` is the UID of a pod, or the key of a gang."""
         self.open(holder, LedgerEntry(EntryKind.ASSUMED, node, cls, None, queue, devices, user))
 
     def answered(self, holder: str) -> bool:
-        """Close the entry of a write that has a response; return True if there was one.
+        """Close the entry of a write that has got its response; return True if there was one.
 
-        The written object has an entry by now.
+        By now the object that was written has an entry.
         """
         return holder in self.assumed and self.close(holder) is not None

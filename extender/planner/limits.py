@@ -1,12 +1,12 @@
 """Limits of queues and the usage that counts against them: capability, limits per user, time windows, budgets.
 
-All callers share this account. The plugin `proportion` checks gangs, on a copy that includes the trials of a cycle.
-Filter, bind, the writer of placements, and requests for nodes check pods without a gang. A limit applies to a queue
-together with all its descendants. Usage is counted only for queues with a limit, so other queues cost nothing. A check
-takes one step per ancestor of the queue. Pure.
+All callers use this account. The plugin `proportion` checks gangs, with a copy of the usage that includes the trials of
+a cycle. The filter and bind verbs, the writer of placements, and the requests to autoscalers check pods without a gang.
+A limit applies to a queue together with all its descendants. Usage is counted only for queues with a limit, so other
+queues cost nothing. A check takes one step per ancestor of the queue. The module does no I/O and reads no clock.
 
-Fair shares depend on the capability only: no pod is evicted because a window begins, a limit falls or a budget is
-spent.
+Fair shares depend only on the capability: no pod is evicted because a time window begins, another limit is lowered, or
+a budget is used up.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ class Bounds(NamedTuple):
 
     queue: str
     capability: Vector
-    """The capability; empty if it is unreadable, which happens only if admission was bypassed."""
+    """The capability; empty if it cannot be parsed, which happens only if admission was bypassed."""
     unreadable: str
-    """The error in the capability; empty if it is readable."""
+    """The error in the capability; empty if it can be parsed."""
     annotated: QueueLimits
 
 
@@ -38,14 +38,14 @@ class Excess(NamedTuple):
     """A limit that would be exceeded, in milli-CPU or base units."""
 
     reason: str
-    """One word for the condition."""
+    """The reason of the condition, a CamelCase word."""
     queue: str
     resource: str
     asked: int
     used: int
     limit: int
     until: float = 0.0
-    """End of the time window, or of the budget's period."""
+    """When the time window or the budget's period ends, and with it the limit."""
     budget: UsageBudget | None = None
 
 
@@ -65,18 +65,21 @@ class Limits:
             name = parents[name]
 
     def above(self, queue: str) -> tuple[Bounds, ...]:
-        """Return the limits of a queue and of its ancestors, its own first; for an unknown queue, the root's limits."""
+        """Return the limits of a queue and of its ancestors, starting with its own.
+
+        For an unknown queue, the root's limits.
+        """
         known = self._above.get(queue)
         return self._above.get(ROOT_QUEUE, ()) if known is None else known
 
 
 Used = dict[tuple[str, str | None], Vector]
-"""Usage by queue (with None), and by queue and user if a limit applies per user; without zeros."""
+"""Usage by queue (with None), and by queue and user if a limit applies to each user; zeros are omitted."""
 
 
 ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
 """One pod's use of a claim: a flag for pods being deleted, the pod's gang, and the claim's devices. The smallest tuple
-represents its queue."""
+represents the queue of the pod."""
 
 
 class ClaimQueues:
@@ -87,9 +90,9 @@ class ClaimQueues:
 
     def __init__(self) -> None:
         self.uses: dict[str, dict[str, ClaimUse]] = {}
-        """Maps a claim and a queue to the use that represents the queue; claims without users are left out."""
+        """Maps a claim and a queue to the use that represents the queue; claims without users are omitted."""
         self.several: set[str] = set()
-        """Claims that several queues use."""
+        """Claims that are used by pods of several queues."""
 
     def set_user(self, claim: str, queue: str, use: ClaimUse | None) -> None:
         """Store the use that represents a queue; None if the queue no longer uses the claim."""
@@ -118,13 +121,14 @@ class LimitedUse:
         self.claims = claims
         self.minimums = minimums
         self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
-        """Maps a queue to its used-up enforced budgets, with the end of their periods; only the planner knows these."""
+        """Maps a queue to those enforced budgets that are used up, with the end of their periods; only the planner
+        knows them."""
         self.used: Used = used or {}
         self._now = 0.0
         self._open: dict[str, list[tuple[UsageWindow, float]]] = {}
 
     def copy(self) -> "LimitedUse":
-        """Return a copy, with the same limits."""
+        """Return a copy of the usage, with the same limits."""
         used = {key: dict(amounts) for key, amounts in self.used.items()}
         return LimitedUse(self.limits, self.claims.copy(), self.minimums.copy(), used)
 
@@ -172,7 +176,7 @@ class LimitedUse:
         return self.over_capability(queue, asked, named) or self.over_limit(queue, user, asked, now, named)
 
     def over_capability(self, queue: str, asked: Mapping[str, int], named: Collection[str] = ()) -> Excess | None:
-        """Return the first capability, from the queue upwards, that would be exceeded."""
+        """Return the first capability, from the queue up to the root, that would be exceeded."""
         for bounds, new in self._upwards(queue, asked, named):
             if found := self._excess(OVER_CAPABILITY, bounds, bounds.capability, new):
                 return found
@@ -181,7 +185,7 @@ class LimitedUse:
     def _upwards(
         self, queue: str, asked: Mapping[str, int], named: Collection[str]
     ) -> Iterator[tuple[Bounds, Mapping[str, int]]]:
-        """Yield the limits from the queue upwards, each with the growth of usage in its queue."""
+        """Yield the limits from the queue up to the root, each with the growth of usage in its queue."""
         shared = [(self.claims.devices(claim), known) for claim in named if (known := self._known(claim, queue))]
         for bounds in self.limits.above(queue):
             new = asked
@@ -192,7 +196,7 @@ class LimitedUse:
     def over_limit(
         self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Collection[str] = ()
     ) -> Excess | None:
-        """Return the first other limit, from the queue upwards, that would be exceeded."""
+        """Return the first limit other than a capability, from the queue up to the root, that would be exceeded."""
         for bounds, new in self._upwards(queue, asked, named):
             found = (
                 self._excess(OVER_USER_LIMIT, bounds, bounds.annotated.per_user, asked, user)
@@ -208,7 +212,7 @@ class LimitedUse:
     ) -> Excess | None:
         """Return the limit if it is exceeded; only requested resources are compared.
 
-        A queue that has used up another resource still has capacity for the requested resources.
+        A queue that has used up one resource can still use other resources.
         """
         used = self.used.get((bounds.queue, user), {}) if most else {}
         for resource, amount in asked.items() if most else ():

@@ -1,7 +1,7 @@
-"""Inputs of cycles that no object of the cluster contains: timing, and short-lived memory of the planner.
+"""Inputs of cycles that are not stored in any object of the cluster: timing, and short-lived memory of the planner.
 
-The extender publishes them together with its configuration, so that other planners plan with the same inputs. A reader
-does not trust the published values: it leaves out unusable values and reports why.
+The extender publishes them together with its configuration, so that other planners plan with the same inputs. Readers
+do not trust the published values: they leave out unusable values and report why.
 """
 
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ from muster.api.muster.placement import AvoidedNode, holds_back
 
 T = TypeVar("T")
 Refusals = dict[str, dict[str, float]]
-"""Maps a gang and a node that refused one of its members to the time until which the gang avoids the node."""
+"""Maps a gang and a node that rejected one of its members to the time until which the gang avoids the node."""
 Failures = dict[str, tuple[AvoidedNode, ...]]
 """Maps a gang to the nodes on which its members failed."""
 MOST_BYTES: Final = 128 * 1024
-"""Maximum size of published memory in bytes; larger memory is not published at all. A ConfigMap may have up to 1
-MiB."""
+"""Maximum size of the published memory in bytes; larger memory is not published at all, because a ConfigMap may have at
+most 1 MiB."""
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
     """Memory of a planner's process, which changes with every cycle."""
 
     arrived: dict[str, tuple[Slot, ...]] = {}
-    """Maps the UID of a gang to the slots of its members that wait at the barrier."""
+    """Maps the UID of a gang to the slots of those members that wait at the barrier."""
     avoided: Refusals = {}
     gone: tuple[str, ...] = ()
     """Deleted nodes that still have members of gangs."""
@@ -46,7 +46,7 @@ class PublishedInputs(Struct, frozen=True, omit_defaults=True):
 
 
 def still_avoided(avoided: Mapping[str, Mapping[str, float]], now: float) -> Refusals:
-    """Return the refusals that still apply at this time."""
+    """Return the gang and node pairs that are still to be avoided at this time."""
     left = {key: {node: until for node, until in nodes.items() if until > now} for key, nodes in avoided.items()}
     return {key: nodes for key, nodes in left.items() if nodes}
 
@@ -61,7 +61,7 @@ def avoided_after(session: Session) -> Refusals:
 
 
 def memory_of(session: Session) -> Memory:
-    """Return the memory that can change a decision of the next cycle."""
+    """Return the part of the memory that can change a decision of the next cycle."""
     came = session.inputs.arrived
     holding = (gang for gang in session.snapshot.gangs if gang.uid in came) if came else ()
     arrived = {
@@ -98,5 +98,5 @@ def _decoded(data: Mapping[str, str], key: str, shape: Any, default: T, problems
     try:
         return msgspec.json.decode(text, type=shape) if text else default
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        problems.append(f"{key} cannot be read and is left out: {error}")
+        problems.append(f"{key} cannot be parsed and is left out: {error}")
         return default

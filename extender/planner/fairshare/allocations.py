@@ -132,7 +132,7 @@ class _Waiting:
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
     """Return the resources of pods that are to be evicted, by the rows of their queues.
 
-    The claims are pairs of a claim and a queue in which only such pods use the claim. Members that are moved are left
+    Return also the pairs of a claim and a queue in which only such pods use the claim. Members that are moved are left
     out, because their new slots count for the queue once they have left.
     """
     if not snapshot.awaited:

@@ -82,7 +82,7 @@ def over_quota(
 
 
 def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
-    """Return the keys of gangs that, with earlier gangs in `held`, use more than their queue or one above it deserves.
+    """Return the keys of gangs that, with earlier gangs in `held`, exceed what their queue or one above it deserves.
 
     Gangs that cannot be evicted may only start within that amount. Therefore the gangs found here became
     non-preemptable later, or their queue now deserves less.

@@ -6,7 +6,7 @@ of answers, `ordering` the order of gangs, `statement` the log that makes a tria
 of a cycle. `shortage` explains why a gang does not fit; `registry` and `config` determine the plugins and actions.
 `planner.ask`, outside this package, computes the demand of one gang.
 
-The package uses no I/O and no clock: objects and times are arguments. The package imports `planner.topology`,
-`planner.state` and `planner.reasons`, and must not import muster.kube or other parts of the extender. Start reading at
-`session`.
+The package does no I/O and reads no clock: objects and times are passed as arguments. The package imports
+`planner.topology`, `planner.state` and `planner.reasons`, and must not import muster.kube or other parts of the
+extender. Start reading at `session`.
 """

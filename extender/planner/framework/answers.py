@@ -1,4 +1,4 @@
-"""Types of plugin answers other than numbers and arrays: causes, node sets, votes, refusals, rules."""
+"""Types of what plugins return, other than numbers and arrays: causes, node sets, votes, refusals, and rules."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,20 +18,20 @@ from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
-"""A code of `Causes` for each node, of shape (nodes,); 0 if the node can take the pod."""
+"""For each node, the code of the cause why it cannot take the pod (see `Causes`), of shape (nodes,); 0 if it can."""
 MAX_CAUSES = 30_000
-"""Maximum number of causes, because texts may contain any name of a claim or label, and codes have 16 bits."""
+"""Maximum number of causes. Codes have only 16 bits, and texts may contain the name of any claim or label."""
 ReservationMode = Literal["strict", "reserve", "besteffort"]
-"""Rule for gangs behind their queue's first waiting gang: wait, start without delaying it, or start anywhere."""
+"""How gangs behind their queue's first waiting gang are treated: wait, start without delaying it, or start anywhere."""
 
 
 class Causes:
-    """Codes of refusals, and their causes (`reasons.cause`); code 0 means that the node can take the pod."""
+    """Codes for the causes why nodes cannot take a pod (`reasons.cause`); code 0 means that the node can."""
 
     def __init__(self) -> None:
         self.of: list[Reason] = [quoted(text="fits")]
         self.full = False
-        """True once a cause got no code of its own; most known causes may belong to deleted pods."""
+        """True once a cause could not get its own code. By then, most known causes may belong to deleted pods."""
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, cause: Reason | str) -> int:
@@ -53,14 +53,14 @@ class EnqueueVote:
 
     admit: bool
     reason: str = ""
-    """One word for the condition."""
+    """The reason of the condition, a CamelCase word."""
     message: Reason | str = ""
-    """Reason for the gang's owner, as data or as text; it should rarely change, because each new one is written to the
-    PodGroup."""
+    """Message for the gang's owner, as data or as text. It should rarely change, because each new message is written to
+    the PodGroup."""
 
 
 ADMITTED = EnqueueVote(admit=True)
-"""The vote that admits the gang; later plugins are not called."""
+"""The vote that admits the gang; plugins that come later are not called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +68,31 @@ class QueueRefusal:
     """Refusal of requests by the gang's queue or an ancestor, in milli-CPU or base units."""
 
     reason: str
-    """One word for the condition."""
+    """The reason of the condition, a CamelCase word."""
     queue: str
     resource: str
     requested: int
-    """The quantity that would be added."""
+    """The amount that the gang would add to the usage."""
     used: int
-    """The quantity that the queue uses already, including guarantees of other queues."""
+    """The amount that the queue already uses, including the guarantees of other queues."""
     limit: int
     message: Reason | str
-    """Reason for the gang's owner, as data or as text: the queue, the resource, the quantities, and what to do."""
+    """Message for the gang's owner, as data or as text: names the queue, the resource, the amounts, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReclaimState:
-    """Usage and quotas of queues for a gang that would reclaim resources."""
+    """Usage and quotas of queues, reported to a gang that would reclaim resources."""
 
     owed: bool
     """True if the gang's queue, including the gang, has at most what it deserves."""
     above: frozenset[str]
-    """Queues above their share, or above what they deserve if the gang's queue has less than it deserves."""
+    """Queues above their share; if the gang's queue has less than it deserves, queues above what they deserve."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusAmounts:
-    """Resources of a queue for its status, in milli-CPU and base units, including its descendants."""
+    """Resources of a queue and its descendants for its status, in milli-CPU and base units."""
 
     fair_share: Vector
     deserved: Vector
@@ -102,7 +102,7 @@ class StatusAmounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosestDomain:
-    """The domain that comes closest to holding a gang with a required domain, with its nodes."""
+    """The domain that comes closest to holding a gang that requires a single domain, with its nodes."""
 
     report: Closest
     inside: NDArray[np.bool_]
@@ -111,21 +111,21 @@ class ClosestDomain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSet:
-    """Nodes that a part of a gang may use, and their order; the hook `subset_nodes` refines the set. Immutable."""
+    """An immutable set of nodes that a part of a gang may use, with their order; the hook `subset_nodes` refines it."""
 
     columns: Amounts | None = None
     """int64 of shape (nodes of the set,); None for all nodes."""
     ranked: bool = False
-    """True if nodes are filled in the order of the columns; otherwise scores decide."""
+    """True if nodes are filled in the order of the columns; False if scores determine the order."""
     along: Amounts | None = None
-    """int64 of shape (all nodes,): consecutive ranks get nodes with consecutive numbers; None: in the order of
-    names."""
+    """int64 of shape (all nodes,): consecutive ranks are placed in the order of these numbers; None: in the order of
+    node names."""
     most: Amounts | None = None
     """int64 of shape (all nodes,): maximum number of the part's pods per node; None for no maximum."""
     most_of: bytes = b""
     """Key of the pod class to which `most` applies; empty for any pods of the part."""
     sliced: bool = False
-    """True if pods that are placed together, in rank order, form whole slices."""
+    """True if pods that are placed together in rank order form complete slices."""
     name: str = ""
     """The name of the domain, for messages."""
 
@@ -135,7 +135,7 @@ class NodeSet:
         return replace(self, columns=columns, sliced=False)
 
     def order(self, by_name: Amounts) -> Amounts:
-        """Return the nodes in their order if ranked, otherwise by adjacency; `by_name` contains all nodes by name."""
+        """Return the nodes in their order if ranked, else by adjacency; `by_name` has all nodes in name order."""
         if self.columns is None:
             return by_name
         if self.ranked:
@@ -145,7 +145,7 @@ class NodeSet:
         return by_name[np.isin(by_name, self.columns)]
 
     def less(self, placed: Iterable[Operation]) -> "NodeSet":
-        """Return the set for the part's remaining pods, with `most` reduced by the placed pods."""
+        """Return the node set for the part's remaining pods; `most` is reduced by the pods that have been placed."""
         if self.most is None:
             return self
         most = self.most.copy()
@@ -173,15 +173,16 @@ class ReservationRules:
     """Rules for reservations for the first waiting gangs of queues."""
 
     mode: ReservationMode = "reserve"
-    """Default for queues without the annotation `muster.dev/reservations`."""
+    """Reservation mode of queues that do not have the annotation `muster.dev/reservations`."""
     patience_s: float = 600.0
-    """Time after which a gang whose start cannot be predicted gets nodes reserved."""
+    """Time after which nodes are reserved for a gang even if its start cannot be predicted."""
     expiry_s: float = 14_400.0
     """Time after which a reservation binds only its own queue, for a period of `patience_s`."""
     heads: int = 16
     """Maximum number of reservations that bind all queues at the same time; each queue has at most one."""
     start_s: float = 10.0
-    """Time from placement to running, added to a gang's runtime to check that it ends before a reservation begins."""
+    """Time from the placement to the start of the pods; a gang's runtime plus this time must end before the reservation
+    begins."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,9 +193,9 @@ class LeftFree:
     amounts: Amounts
     """Reserved capacity in these columns, int64 of shape (resources, columns)."""
     codes: NDArray[np.int16]
-    """A cause for each column, which names the gang that the capacity is reserved for."""
+    """For each column, the code of a cause that names the gang for which the capacity is reserved."""
     mark: bytes
-    """Equal for equal columns and quantities."""
+    """A value that is equal if the columns and amounts are equal."""
 
 
 class CycleReservations(Protocol):
@@ -208,4 +209,4 @@ class CycleReservations(Protocol):
         """Return the capacity that this gang must leave free; its own reservation does not count."""
 
     def over(self, gang: GangView) -> None:
-        """End the reservation of a gang that was placed."""
+        """End the reservation of a gang because the gang has been placed."""

@@ -1,7 +1,7 @@
-"""The scheduler configuration: the fields of the YAML of KAI-Scheduler and Volcano, and the defaults.
+"""The scheduler configuration: the fields that the YAML files of KAI-Scheduler and Volcano have, and the defaults.
 
-`actions` is a text with commas; tiers group plugins only for the reader, as in KAI-Scheduler. `planner.configuration`
-defines the meaning of the names.
+`actions` is a comma-separated string. Tiers group plugins only for human readers, as in KAI-Scheduler.
+`planner.configuration` defines the meaning of the names.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ DEFAULT_TIERS = (
     "fragmentation preferences",
 )
 _SEVERAL = "single document"
-"""Part of the YAML parser's message about a stream with several documents."""
+"""Part of the YAML parser's error message for a stream that contains several documents."""
 
 
 class PluginOption(msgspec.Struct):
@@ -52,7 +52,7 @@ def parse(text: str) -> SchedulerConfig:
 
 
 def read(text: str) -> tuple[SchedulerConfig, list[str]]:
-    """Return the readable part of the YAML, and the errors, each with its path."""
+    """Return the part of the YAML that could be parsed, and the errors, each with its path."""
     try:
         content = msgspec.yaml.decode(text) if text.strip() else {}
     except msgspec.DecodeError as error:
@@ -80,7 +80,7 @@ def _tier(content: Any, path: str, errors: list[str]) -> Tier:
 
 
 def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
-    """Parse one plugin; an unreadable one gets no name, and keeps its position so that later paths are right."""
+    """Parse one plugin. An invalid one gets an empty name but keeps its position, so that later paths are right."""
     fields = _fields(content, path, errors)
     name = fields.pop("name", None)
     if not isinstance(name, str) or not name:
@@ -91,7 +91,7 @@ def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
 
 
 def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
-    """Return the fields of a mapping; anything else is an error and gives no fields."""
+    """Return the fields of a mapping; for anything else, report an error and return no fields."""
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -101,7 +101,7 @@ def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
 
 
 def _items(fields: dict[str, Any], key: str, path: str, errors: list[str]) -> list[Any]:
-    """Return the items of a list; anything else is an error and gives no items."""
+    """Return the items of a list; for anything else, report an error and return no items."""
     items = fields.get(key)
     if items is None or isinstance(items, list):
         return items or []

@@ -28,7 +28,7 @@ class Decision:
 
 
 class _WithReason:
-    """A decision with a reason for users."""
+    """Base class of decisions that have a reason for users."""
 
     __slots__ = ()
     why: Reason
@@ -47,7 +47,7 @@ class Place(Decision):
     epoch: int
     new_slots: int
     victims: Victims = ()
-    """Pods that must have ended before the gates of members are lifted; see `MakeRoom`."""
+    """Pods that must have terminated before the members' gates are removed; see `MakeRoom`."""
     victims_reason: Reason = NOTHING
     spares: list[NodeSpares] | None = None
     """Spare slots of the gang; None if they are unchanged."""
@@ -56,12 +56,12 @@ class Place(Decision):
     notices: tuple[Notice, ...] = ()
     """Gangs of victims that are notified before they are evicted."""
     waits_until: float = 0.0
-    """Time until which these notices let victims stay, in seconds since the epoch."""
+    """Time until which victims with a notice may stay, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosePlacement(Decision, _WithReason):
-    """Sets this phase of the gang's placement; `pod_sets`, if given, replaces its slots with a new epoch."""
+    """Sets the phase of the gang's placement; `pod_sets`, if given, replaces its slots and starts a new epoch."""
 
     phase: PlacementPhase
     why: Reason
@@ -78,7 +78,7 @@ class KeepSpares(Decision):
 
     spares: list[NodeSpares]
     missing: int
-    """Additional spare slots to find."""
+    """Number of further spare slots to find, by pod set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Unreserve(Decision, _WithReason):
 
 @dataclass(frozen=True, slots=True)
 class AdmitGang(Decision):
-    """Admits the gang, so that its pods may be created."""
+    """Admits the gang to its queue, so that its pods may be created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,10 @@ class Unschedulable(Decision, _WithReason):
     """Reports why the gang waits."""
 
     reason: str
-    """One word for the condition."""
+    """The reason of the condition, a CamelCase word."""
     why: Reason
     shortage: Shortage | None = None
-    """The counts behind a reason about free capacity; None for other reasons."""
+    """The counts of nodes and causes behind a reason about free capacity; None for other reasons."""
 
     @property
     def data(self) -> Reason | None:
@@ -124,7 +124,7 @@ class Unschedulable(Decision, _WithReason):
 
 
 def refused(gang: GangView, refusal: QueueRefusal | EnqueueVote) -> Unschedulable:
-    """Return the decision that a gang waits because its queue or a plugin refuses it."""
+    """Return the decision that a gang waits because its queue or a plugin rejects it."""
     return Unschedulable(gang, refusal.reason, reason_of(refusal.message))
 
 
@@ -149,47 +149,48 @@ class EvictForFaults(Decision):
     epoch: int | None = None
     """Epoch of the placement with the new nodes of the pods; None if the pods have no new nodes yet."""
     again: bool = False
-    """True if an earlier cycle decided the eviction, and some of the pods still exist."""
+    """True if an earlier cycle already decided the eviction, but some of the pods still exist."""
     outcome: str = ""
-    """Outcome of the members' notice: `answered` or `silent`; empty without a notice."""
+    """How the members reacted to their eviction notice, `answered` or `silent`; empty without a notice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Avoid(Decision):
-    """Records the nodes that the gang avoids."""
+    """Records the nodes that the gang must avoid."""
 
     avoided: tuple[AvoidedNode, ...] | None
-    """All avoided nodes; None if none is new."""
+    """All nodes that the gang avoids; None if no node is added."""
     counted: tuple[PodRecord, ...]
-    """Members whose failure this decision counts, or whose failure does not count."""
+    """Members whose failure has been handled by this decision, whether or not it counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom(Decision):
-    """Evicts the victims of the gang's placement of this epoch: all of them, or none if that is refused."""
+    """Evicts the victims of the gang's placement of this epoch: all of them, or none if one eviction is not allowed."""
 
     epoch: int
     victims: Victims
     reason: Reason
-    """Reason for the owners of the victims, who may be in any namespace."""
+    """Reason that the owners of the victims see; they may be in any namespace."""
     budgeted: frozenset[str] = frozenset()
-    """UIDs of pods under a disruption budget; they are evicted first, because the API server may refuse."""
+    """UIDs of victims that have a disruption budget; they are evicted first, because the API server may reject the
+    eviction."""
     action: str = "continued"
-    """The action that chose the victims; by default the action of the earlier cycle that is continued."""
+    """The action that chose the victims; by default, the action of the earlier cycle whose evictions are continued."""
     saved: Mapping[str, Reason] = field(default_factory=dict)
-    """Maps the key of a victim's gang to its reported checkpoint; gangs without a checkpoint are omitted."""
+    """Maps the key of a victim's gang to the checkpoint that it has reported; gangs without one are omitted."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
-    """Maps the key of a victim's gang that had a notice to the outcome: `answered` or `silent`."""
+    """Maps the key of a victim's gang that had a notice to how the gang reacted: `answered` or `silent`."""
     unsaved_s: Mapping[str, float] = field(default_factory=dict)
-    """Maps the key of a victim's gang to the work that each of its pods loses, in seconds."""
+    """Maps the key of a victim's gang to the seconds of work that each of its pods loses."""
 
     def reason_for(self, victim: GangView) -> Reason:
-        """Return the reason for the owner of one victim, with the checkpoint that the victim's gang reported."""
+        """Return the reason that a victim's owner sees, with the checkpoint that the victim's gang has reported."""
         return asked_by(self.gang, self.reason, victim).also(self.saved.get(victim.key, NOTHING))
 
 
 def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
-    """Return the reason for a victim's owner; it names the waiting gang if both are in the same namespace."""
+    """Return the reason that a victim's owner sees; it names the waiting gang if both are in the same namespace."""
     if asker.uid == victim.uid:
         return reason
     apart = asker.group.metadata.namespace != victim.group.metadata.namespace
@@ -203,9 +204,9 @@ class SendNotice(Decision):
     pod: PodRecord
     evict_at: str
     queue: str
-    """The queue that gets the capacity."""
+    """The queue that will get the capacity of the pod."""
     reason: Reason
-    """Reason of the notice, for the owner of the pod."""
+    """Reason for the eviction, as the owner of the pod sees it."""
     pods: int = 1
     """Number of the gang's pods that will be evicted, including this one."""
 
@@ -219,18 +220,18 @@ class WithdrawNotice(Decision):
 
 @dataclass(frozen=True, slots=True)
 class RoomIsThere(Decision):
-    """Removes the victims from the gang's placement, because they have ended."""
+    """Removes the victims from the gang's placement, because they have terminated."""
 
     pod_sets: list[PodSetPlacement]
-    """The gang's slots; pod sets that follow others are held."""
+    """The gang's slots. Pod sets with affinity to other pods stay gated until those pods are bound."""
     new_slots: int
     remade_s: float = 0.0
-    """Seconds that the gang's owner may wait before it re-creates evicted members."""
+    """Seconds for which the gang's owner may wait before it re-creates evicted members."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release(Decision):
-    """Lifts a pod's gate and pins the pod to its node in one patch; a pod without a gate is only pinned."""
+    """Removes a pod's gate and pins the pod to its node in one patch; a pod without a gate is only pinned."""
 
     pod: PodRecord
     node: str
@@ -239,17 +240,20 @@ class Release(Decision):
 
 @dataclass(frozen=True, slots=True)
 class SetCondition(Decision):
-    """Writes the reason for waiting into a gated pod's condition; with `asks`, autoscalers react and add nodes."""
+    """Writes the reason for waiting into a gated pod's condition.
+
+    With `asks`, the condition makes autoscalers add nodes for the pod.
+    """
 
     pod: PodRecord
     asks: bool
     message: str
-    """The message; empty for the API server's own message."""
+    """The message; empty for the message that the API server writes itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotateEviction(Decision):
-    """Sets the annotations that let autoscalers evict a bound pod, or not; empty removes Muster's annotations."""
+    """Sets annotations that let autoscalers evict a bound pod, or forbid it; if empty, removes Muster's."""
 
     pod: PodRecord
     value: str
@@ -264,7 +268,7 @@ class RequestNodes(Decision):
     provisioning_class: str
     parameters: tuple[tuple[str, str], ...]
     pods: tuple[tuple[str, int, PodRecord], ...]
-    """Name of each pod set, number of its pods, and one of them."""
+    """For each pod set: its name, the number of its pods, and one of these pods as an example."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Free capacity for one cycle: the number of pods that fit on each node by resources, and that may use a claim."""
+"""Free capacity in one cycle: how many pods fit on each node by resources, and how many may use a claim."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,17 +27,17 @@ class FreeCapacity:
     def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
         self.snapshot, self.causes = snapshot, causes
         self.reserved: LeftFree | None = None
-        """Capacity reserved for gangs other than the current one."""
+        """Capacity that is reserved for gangs other than the one being placed."""
 
     def room(
         self, cls: PodClass, free: Amounts | None = None, *, columns: Amounts | None = None, ports: bool = True
     ) -> Amounts:
-        """Return the number of pods of this class that fit on each node by resources alone, int64 of shape (nodes,).
+        """Return how many pods of this class fit on each node, by resources alone, int64 of shape (nodes,).
 
         Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the
         capacity that the current gang may use. With `columns` the result (and `free`, if given) covers these nodes, in
-        their order. Capacity on shared GPUs is exact for the present nodes and for empty ones; for any other `free` it
-        is an upper bound.
+        their order. The number of pods that share GPUs is exact for the current free capacity and for empty nodes. For
+        any other `free` it is an upper bound.
         """
         shared = free is None or free is self.snapshot.free
         if free is None:
@@ -73,7 +73,7 @@ class FreeCapacity:
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
         """Return the code, per node, of the first resource that a pod of this class lacks; 0 if the pod fits.
 
-        Without `free`, capacity reserved for others also counts as missing, with a separate cause.
+        Without `free`, capacity that is reserved for other gangs also counts as missing, with a separate cause.
         """
         reserved = self.reserved if free is None else None
         free = self.snapshot.free if free is None else free
@@ -98,7 +98,10 @@ class FreeCapacity:
         return codes
 
     def usable(self) -> Amounts:
-        """Return the free capacity without others' reservations, int64 of shape (resources, nodes); read-only."""
+        """Return the free capacity without what is reserved for other gangs, int64 of shape (resources, nodes).
+
+        Read-only.
+        """
         if self.reserved is None:
             return self.snapshot.free
         free = self.snapshot.free.copy()
@@ -108,20 +111,21 @@ class FreeCapacity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreedDevices:
-    """Devices of a claim that become free if all users of the claim leave."""
+    """Devices of a claim that become free once all users of the claim have left."""
 
     users: tuple[int, ...]
-    """Ascending positions of the units that contain users of the claim."""
+    """Positions of the units that contain users of the claim, in ascending order."""
     column: int
     row: Amounts
-    """The devices, int64 of shape (resources,)."""
+    """The devices as resources, int64 of shape (resources,)."""
 
 
 class ClaimUsers:
-    """Users of each claim, in total and by queue: pods on nodes and placed slots, including tentative ones.
+    """Users of each claim, in total and by queue. Users are pods on nodes and placed slots, including tentative ones.
 
-    The API lets `MOST_PODS` pods use one claim, or any number where their native PodGroup shares it. Its devices count
-    once in each queue whose pods use it, however many do. On its node they are free once a trial has evicted all users.
+    The API allows `MOST_PODS` pods to use one claim, or any number of pods if their native PodGroup shares the claim.
+    The devices of a claim count once in each queue whose pods use the claim, no matter how many pods do. On the node,
+    the devices are free once a trial has evicted all users of the claim.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -130,13 +134,13 @@ class ClaimUsers:
         self._queues = Counter({(key, name): count for key, found in queues.items() for name, count in found.items()})
         columns = ((key, snapshot.index.get(node)) for key, node in snapshot.claim_nodes.items())
         self._column = {key: column for key, column in columns if column is not None}
-        """Maps a claim with devices to the column of their node."""
+        """Maps a claim that has devices to the column of the node with these devices."""
         self._held = {key: column for key, column in self._column.items() if self._users[key]}
-        """Maps a claim with users to the column of its node. The devices of such a claim become free when its users
+        """Maps a claim that has users to the column of its node. The devices of such a claim become free when its users
         end."""
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
-        """Update the counts by a step of a trial."""
+        """Update the counts by one step of a trial."""
         self.use(entry.cls, sign * entry.size)
         for claim in entry.cls.needs.named:
             self._queues[claim.key, entry.gang.queue] += sign * entry.size
@@ -188,19 +192,19 @@ class ClaimUsers:
         return lost
 
     def user_count(self, key: str, queue: str | None = None) -> int:
-        """Return the number of users of a claim, in a queue or in all."""
+        """Return the number of users of a claim, in one queue or in total."""
         return self._users[key] if queue is None else self._queues[key, queue]
 
     def hold(self, cls: PodClass) -> int:
-        """Return the number of further pods of this class that may use the claims which it names."""
+        """Return how many more pods of this class may use the claims that they name."""
         claims = (claim for claim in cls.needs.named if not claim.grouped)
         return min((max(0, MOST_PODS - self._users[claim.key]) for claim in claims), default=LARGE)
 
     def full(self, cls: PodClass, pods: int) -> str:
-        """Return a claim that this many further pods of this class cannot use; empty if there is none."""
+        """Return a claim that cannot be used by this many more pods of this class; empty if there is none."""
         named = (claim.key for claim in cls.needs.named if not claim.grouped)
         return next((key for key in named if self._users[key] + pods > MOST_PODS), "")
 
     def new(self, claims: Iterable[SharedClaim], queue: str) -> list[SharedClaim]:
-        """Return the claims that no pod of the queue uses, each once."""
+        """Return the claims that no pod of the queue uses yet, each once."""
         return [claim for claim in dict.fromkeys(claims) if not self._queues[claim.key, queue]]

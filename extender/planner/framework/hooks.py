@@ -1,8 +1,9 @@
 """The hooks: every question that plugins can answer, with the Protocol of the functions that answer it.
 
 Most hooks correspond to KAI-Scheduler's (framework/session_plugins.go), with names in snake case; the admission hooks
-correspond to Volcano's. `rules` combines the answers of several plugins. Resource arrays are int64 of shape
-(resources,) along `session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
+correspond to Volcano's. The functions in `rules` combine the answers of several plugins. Resource arrays are int64 of
+shape (resources,) along `session.snapshot.axis`, in milli-CPU and base units. Nodes are columns of the snapshot's
+arrays.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -279,7 +280,10 @@ class Hooks:
     # fmt: on
 
     def follow(self, count: Callable[[Operation | Eviction, int], object]) -> None:
-        """Register `count(entry, sign)` for every step of a trial: sign 1 adds the entry's pods, -1 removes them."""
+        """Register `count(entry, sign)` for every step of a trial.
+
+        With sign 1 it adds the entry's pods, with -1 it removes them.
+        """
         self.allocated.add(lambda operation: count(operation, 1))
         self.deallocated.add(lambda operation: count(operation, -1))
         self.evicted.add(lambda eviction: count(eviction, -1))

@@ -1,8 +1,8 @@
-"""Labels, names and taints of all nodes as small numbers, so that all nodes are compared with a condition at once.
+"""Labels, names and taints of all nodes as small integers, so that a condition is evaluated for all nodes at once.
 
-For each label key, an array has the number of each node's value. A condition is evaluated once for each distinct value
-of its key, and the array maps the results to nodes. Therefore a condition of a user runs no Python code per node. The
-arrays are kept from cycle to cycle, and updated for nodes that have changed.
+For each label key, an array contains a number per node that represents the node's value. A condition is evaluated once
+for each distinct value of its key, and the array maps the results to nodes. Therefore a condition that a user writes
+runs no Python code per node. The arrays are kept from cycle to cycle, and updated only for nodes that have changed.
 """
 
 import re
@@ -20,9 +20,9 @@ from muster.api.kubernetes.meta import LabelSelectorRequirement
 
 Columns = NDArray[np.intp]
 Domains = NDArray[np.intp]
-"""Numbers of values by column, in numpy's index type, because other types are converted at each use."""
+"""The number of each node's value, by column, in numpy's index type so that no conversion is needed at each use."""
 MOST_CELLS = 2**23
-"""Maximum number of stored cells (8 bytes each): one per node for each of the keys that were updated last."""
+"""Maximum number of cached cells (8 bytes each): one per node and key, for the keys that were used last."""
 _NAME: Final = ""
 """The key that represents the node's name; it is not a valid label key."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -31,24 +31,24 @@ _LARGEST = 2**63 - 1
 
 
 class Taints(NamedTuple):
-    """The taints that keep pods off a node, in the node's order."""
+    """The taints that keep pods off a node, in the order in which the node lists them."""
 
     cordoned: bool = False
     taints: tuple[tuple[str, str, str], ...] = ()
-    """Key, value and effect of each."""
+    """Key, value and effect of each taint."""
 
 
 @dataclass(slots=True)
 class _Values:
-    """One key at one generation of the nodes: the number of each node's value, -1 for a node without the label."""
+    """The values of one label key at one generation of the nodes: a number per node, -1 for nodes without it."""
 
     codes: Domains = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     values: dict[Hashable, int] = field(default_factory=dict)
     seen: int = -1
     integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Integers for the first of `values`; see `_with_integers`."""
+    """Integers that were parsed from the first of `values`; see `_with_integers`."""
     written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """Mask of the values that are integers."""
+    """Mask of the values that can be parsed as integers."""
 
 
 class LabelCache:
@@ -58,7 +58,7 @@ class LabelCache:
         self.known: dict[str, _Values] = {}
         self.taints = _Values()
         self.present: set[str] = set()
-        """Label keys that nodes have; some keys may belong only to nodes that are gone."""
+        """Label keys that nodes have had; some of these nodes may have been deleted."""
         self._seen, self._changes = -1, 0
 
     def note_keys(self, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int) -> None:
@@ -74,7 +74,7 @@ class LabelCache:
         self._seen = generation
 
     def keep(self, key: str, values: _Values, nodes: int) -> None:
-        """Store the numbers of a key; beyond the maximum, drop the keys whose update is longest ago."""
+        """Store the numbers of a key. Beyond the maximum, drop the keys that were updated least recently."""
         self.known.pop(key, None)
         while len(self.known) >= max(1, MOST_CELLS // max(1, nodes)):
             del self.known[next(iter(self.known))]
@@ -82,7 +82,7 @@ class LabelCache:
 
 
 class NodeLabels:
-    """The labels of one cycle's nodes by column, with the generation in which each node, and any node, last changed."""
+    """The labels of one cycle's nodes by column, with the generation in which each node, or any node, last changed."""
 
     def __init__(
         self, cache: LabelCache, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int
@@ -97,11 +97,11 @@ class NodeLabels:
         return known.codes, len(known.values)
 
     def there(self, columns: Columns) -> Mask:
-        """Return the mask of these columns that have a node."""
+        """Return the mask of these columns that belong to a node."""
         return self._of(_NAME).codes[columns] >= 0
 
     def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:
-        """Return the mask of these nodes that meet a condition on their labels; `key` replaces the condition's key."""
+        """Return the mask of these nodes whose labels meet a condition; `key`, if given, replaces its key."""
         known = self._of(requirement.key if key is None else key)
         there = np.zeros(len(known.values) + 1, dtype=np.bool_)  # -1 (no such label) reads the last entry
         match requirement.operator:
@@ -131,7 +131,8 @@ class NodeLabels:
     def matching(self, selector: NodeSelector, columns: Columns, *, labels_only: bool = False) -> Mask:
         """Return the mask of these nodes that match one of the terms; a term without requirements matches no node.
 
-        With `labels_only`, fields of nodes do not count, as in kube-scheduler's node affinity of volumes.
+        With `labels_only`, requirements on node fields are ignored, as kube-scheduler does for the node affinity of
+        volumes.
         """
         found: Mask = np.zeros(len(columns), dtype=np.bool_)
         for term in selector.node_selector_terms:
@@ -143,7 +144,7 @@ class NodeLabels:
         return found & self.there(columns)
 
     def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
-        """Return the result for each of these nodes' taints, computed once per distinct set; None means no node."""
+        """Return a result for the taints of each of these nodes, computed once per set; None means no node."""
         known = self._cache.taints = self._renewed(self._cache.taints, _taints_of)
         answers = np.array([*map(answer, known.values), answer(None)], dtype=np.int16)  # type: ignore[arg-type]
         return answers[known.codes[columns]]
@@ -167,7 +168,7 @@ class NodeLabels:
         return known
 
     def _renewed(self, known: _Values, value_of: Callable[[Node], Hashable]) -> _Values:
-        """Return the numbers, updated for nodes that have changed; `known` itself is not modified."""
+        """Return the numbers, updated for nodes that have changed, without modifying `known` itself."""
         size = len(self._nodes)
         if known.seen == self._generation and len(known.codes) == size:
             return known
@@ -185,7 +186,7 @@ class NodeLabels:
 
 
 def _with_integers(known: _Values) -> None:
-    """Parse the values as integers, unless all of them have been parsed."""
+    """Parse the values as integers, except those that have already been parsed."""
     if len(known.integers) < len(known.values):
         found = [_integer(value) for value in known.values]
         known.written = np.array([each is not None for each in found], dtype=np.bool_)
@@ -193,7 +194,7 @@ def _with_integers(known: _Values) -> None:
 
 
 def carried_over(known: NDArray[Any], fresh: NDArray[Any], changed: Mask) -> Columns:
-    """Copy the known values, and return the columns to compute: changed and new ones."""
+    """Copy the known values to the new nodes, and return the columns that must be computed: changed and new ones."""
     fresh[: len(known)] = known
     changed[len(known) :] = True
     return np.flatnonzero(changed)
@@ -221,7 +222,10 @@ def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str,
 
 
 def _field(key: str) -> str:
-    """Return the key of a node field; for a field that kube-scheduler does not know, a key that no node has."""
+    """Return the key that represents a node field.
+
+    For a field that kube-scheduler does not know, it is a key that no node has.
+    """
     return _NAME if key == "metadata.name" else "\0"
 
 
@@ -230,7 +234,7 @@ def _taints_of(node: Node) -> Taints:
 
 
 def _integer(text: object) -> int | None:
-    """Return the 64-bit integer in a text; None for any other text. None matches nothing."""
+    """Return the 64-bit integer in a text, or None for any other text; None matches nothing."""
     if not isinstance(text, str) or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
         return None
     number = int(text)

@@ -1,4 +1,4 @@
-"""Tentative changes as data: the entries of a statement's log, and the scenarios that plugins judge."""
+"""Tentative changes as data: the entries of a statement's log, and the scenarios that plugins accept or reject."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from extender.planner.state.queries import Mark
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """Allocation: members with these ranks get slots on the node in `column`; each takes the resources `row`."""
+    """An allocation: members with these ranks get slots on the node in `column`, and each takes the resources `row`."""
 
     gang: GangView
     pod_set: str
@@ -21,7 +21,7 @@ class Operation:
     row: Amounts
     cls: PodClass
     devices: tuple[tuple[int, ...], ...] = ()
-    """GPUs that each member shares with others, by rank; empty if the members share none."""
+    """GPUs that each member shares with other pods, by rank; empty if the members share none."""
 
     @property
     def size(self) -> int:
@@ -35,15 +35,15 @@ class Operation:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks (ids of queries and host ports) under which each member is counted."""
+        """Ids of the queries and host ports under which each member is counted."""
         return self.cls.marks
 
 
 @dataclass(slots=True, eq=False)
 class Eviction:
-    """Eviction: pods of one class leave the node in `column`, and each frees the resources `row`.
+    """An eviction: pods of one class leave the node in `column`, and each frees the resources `row`.
 
-    Without pods, the gang gives up spare slots there.
+    An eviction without pods means that the gang gives up spare slots on this node.
     """
 
     gang: GangView
@@ -66,7 +66,7 @@ class Eviction:
 
     @property
     def devices(self) -> tuple[tuple[int, ...], ...]:
-        """GPUs that each pod shares with others."""
+        """GPUs that each of the pods shares with other pods."""
         return tuple(pod.devices for pod in self.pods)
 
     @property
@@ -82,14 +82,17 @@ class Chunk:
     gang: GangView
     pods: tuple[PodRecord, ...]
     amounts: Amounts
-    """Resources that their queue is charged for these pods, int64 of shape (resources,)."""
+    """Resources that the queue is charged for these pods, int64 of shape (resources,)."""
     moved: bool = False
-    """True if all of them have a new slot in the same scenario, so the gang loses nothing."""
+    """True if all pods of the chunk have a new slot in the same scenario, so that the gang loses nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
-    """Evictions that let a gang start: it gets `requested`, int64 of shape (resources,), if the chunks are evicted."""
+    """Evictions that allow a gang to start.
+
+    The gang gets `requested`, int64 of shape (resources,), if all chunks are evicted.
+    """
 
     gang: GangView
     requested: Amounts

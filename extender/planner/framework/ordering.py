@@ -1,11 +1,11 @@
 """The order of gangs: comparisons of plugins as sort keys, and the alternation between queues.
 
-A plugin that returns a key (`Keyed`) is called once per gang, not once per comparison; plain comparisons are wrapped as
-keys. The first keys that differ decide.
+A plugin that returns a sort key (`Keyed`) is called once per gang and not once per comparison. Plain comparison
+functions are wrapped as keys. The keys are compared in the order of the plugins, and the first ones that differ decide.
 
-`turns` is a tree of heaps along the tree of queues. A placed gang changes the rank of its queue and of the queues
-above. Only these queues are sorted again, in O(log queues) per gang. A queue is compared by its best gang. The
-algorithm follows KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
+The heaps that yield gangs in this order form a tree like the queues. A gang that is placed changes the position of its
+queue and of the queues above. Only these queues are sorted again, in O(log queues) per gang. Queues are compared by
+their best gangs. The algorithm follows KAI-Scheduler's job order by queue (actions/utils/job_order_by_queue.go).
 """
 
 import heapq
@@ -19,7 +19,7 @@ from muster.api.names import ROOT_QUEUE
 
 Compare = Callable[[Any, Any], int]
 Key = tuple[Any, ...]
-"""Smaller keys come first."""
+"""Sort key; what has the smaller key comes first."""
 Again = Callable[[GangView], bool]
 Surplus = Callable[[GangView], int]
 """Number of a gang's members above its minimum, for the order in which gangs grow."""
@@ -27,10 +27,11 @@ Surplus = Callable[[GangView], int]
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A comparison for `job_order` or `queue_order`, with the equivalent sort key.
+    """A comparison function for `job_order` or `queue_order`, with an equivalent sort key.
 
     For `job_order` the key is a function of a gang; for `queue_order` of the name of a queue, right below the common
-    ancestor of those compared, and of its best gang. It must hold until that gang or the queue's usage changes.
+    ancestor of those compared, and of its best gang. The key must stay the same until that gang or the queue's usage
+    changes.
     """
 
     compare: Compare
@@ -42,7 +43,7 @@ class Keyed:
 
 
 def by_key(key: Callable[[Any], Any]) -> Keyed:
-    """Return the comparison in which smaller keys come first."""
+    """Return the comparison function that puts the smaller key first."""
 
     def compare(left: Any, right: Any) -> int:
         mine, other = key(left), key(right)
@@ -52,7 +53,7 @@ def by_key(key: Callable[[Any], Any]) -> Keyed:
 
 
 class Ordering:
-    """The orders of one session, as registered at this moment."""
+    """The orders of gangs and queues in one session, from the functions that are registered at this moment."""
 
     def __init__(
         self, of_queues: Iterable[Compare], of_jobs: Iterable[Compare], surplus: Surplus = lambda _: 0
@@ -71,7 +72,7 @@ class Ordering:
         return known
 
     def job_again(self, gang: GangView) -> Key:
-        """Return the new sort key of a gang that has got slots since the last call."""
+        """Return the new sort key of a gang that has been given slots since the last call."""
         self._known.pop(gang.key, None)
         return self.job(gang)
 
@@ -81,12 +82,12 @@ class Ordering:
         return *keys, self.job(gang)
 
     def compared(self, gang: GangView) -> Key:
-        """Return the sort key of a queue for comparisons between a queue and its ancestor."""
+        """Return the sort key of a queue for the comparison of a queue with its own ancestor."""
         return *(cmp_to_key(fn)(gang) for fn in self._of_queues), self.job(gang)
 
 
 class _Leaf:
-    """Gangs of one queue without its children, in order."""
+    """The gangs of a queue, without its children, in order."""
 
     __slots__ = ("_again", "_back", "_gangs", "_next", "_ordering", "head", "queue")
 
@@ -96,13 +97,13 @@ class _Leaf:
         self._gangs = sorted(gangs, key=ordering.job)
         self._next = 0
         self._back: list[tuple[Key, GangView]] = []
-        """A heap of gangs that got a pod and want more pods; ties are broken by arrival."""
+        """A heap of gangs that have got a pod and want more pods; equal ones keep their order of arrival."""
         self._again = again
         self.head: GangView | None = None
         self._take_first()
 
     def advance(self) -> None:
-        """Advance to the next gang; a gang that wants more pods is sorted in again."""
+        """Advance to the next gang; a gang that wants more pods is put back into the heap."""
         if self.head is not None and self._again(self.head):
             heapq.heappush(self._back, (self._ordering.job_again(self.head), self.head))
         self._take_first()
@@ -130,7 +131,7 @@ class _Branch:
         self._heap: list[tuple[Key, int, _Leaf | _Branch]] = []
 
     def settle(self) -> None:
-        """Sort all gangs and queues below, recursively."""
+        """Sort all gangs and queues below this queue, recursively."""
         self._mixed = any(child.queue == self.queue for child in self.below)
         for position, child in enumerate(self.below):
             if isinstance(child, _Branch):
@@ -141,7 +142,7 @@ class _Branch:
         self._take_first()
 
     def advance(self) -> None:
-        """Advance to the next gang; only the branch of the previous gang is sorted again."""
+        """Advance to the next gang; only the branch from which the previous gang came is sorted again."""
         _, position, first = self._heap[0]
         first.advance()
         if first.head is None:
@@ -160,7 +161,7 @@ class _Branch:
 def scheduling_order(
     gangs: Iterable[GangView], parents: Mapping[str, str], ordering: Ordering, again: Again = lambda _: False
 ) -> Iterator[GangView]:
-    """Yield the best gang of the best queue, then sort again; include this gang again if it wants `again`."""
+    """Yield the best gang of the best queue, then sort again; yield it again if `again` returns True for it."""
     by_queue: dict[str, list[GangView]] = {}
     for gang in gangs:
         by_queue.setdefault(gang.queue, []).append(gang)

@@ -18,7 +18,7 @@ ACTION_GROUP = "muster.extender.actions"
 
 
 class PlannerPlugin(Protocol):
-    """Interface of a plugin, which is built once from its arguments, so it may keep caches between cycles."""
+    """Interface of a plugin. It is built once from its arguments, so it may keep caches between cycles."""
 
     @property
     def name(self) -> str:
@@ -28,7 +28,7 @@ class PlannerPlugin(Protocol):
         """Read the snapshot and register hooks; called in every cycle, before any action."""
 
     def on_session_close(self, session: Session) -> None:
-        """Store the state that the next cycle needs, and drop the session."""
+        """Store what the next cycle needs, and drop the session."""
 
 
 class Action(Protocol):
@@ -39,7 +39,7 @@ class Action(Protocol):
         """The action's name in configurations."""
 
     def execute(self, session: Session) -> None:
-        """Make decisions on the session's snapshot, as earlier actions have left it."""
+        """Make decisions on the session's snapshot, in the state in which earlier actions have left it."""
 
 
 class OwnArgument(NamedTuple):
@@ -50,7 +50,7 @@ class OwnArgument(NamedTuple):
 
 
 PluginBuilder = Callable[[Mapping[str, Any]], PlannerPlugin]
-"""Function that builds a plugin from its arguments; raises ValueError for an unknown or wrong argument."""
+"""Function that builds a plugin from its arguments; raises ValueError for an unknown argument or an invalid value."""
 ActionBuilder = Callable[[], Action]
 
 
@@ -63,10 +63,13 @@ class Registry:
         self.plugins: dict[str, PluginBuilder] = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
         self.actions: dict[str, ActionBuilder] = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
         self._fitting: set[str] = set()
-        """Names of plugins whose functions have been checked against their hooks."""
+        """Names of plugins whose functions have been found to fit their hooks."""
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> PlannerPlugin:
-        """Build a known plugin. Raises ValueError for a wrong argument or a wrong function of a hook."""
+        """Build a known plugin.
+
+        Raises ValueError for an invalid argument, or for a function that does not fit its hook.
+        """
         build = self.plugins[name]
         if name not in self._fitting:
             if wrong := [f"plugin {name!r}: {each}" for each in misfits(build(arguments))]:
@@ -85,7 +88,7 @@ class Registry:
 
 
 class PlainPlugin:
-    """Optional base class for plugins without arguments and without work at the end of a cycle."""
+    """Optional base class for plugins that have no arguments and do nothing at the end of a cycle."""
 
     name = ""
 
@@ -99,8 +102,8 @@ class PlainPlugin:
 def misfits(plugin: PlannerPlugin) -> Iterator[str]:
     """Yield a sentence for each function of a plugin that cannot be called like its hook's Protocol.
 
-    The plugin is built for an empty cluster, and must not be used for another one. Functions without a signature, or
-    registered only for other clusters, are not checked.
+    The plugin is called with an empty cluster for this check, and must not be used afterwards. Functions without a
+    signature, or registered only for other clusters, are not checked.
     """
     session = Session(CycleInputs(snapshot=take_snapshot(PlannerState()), now=0.0))
     with suppress(Exception):  # another defect of the plugin, which the first cycle reports
@@ -118,7 +121,7 @@ def misfits(plugin: PlannerPlugin) -> Iterator[str]:
 
 
 def call_of(protocol: Any) -> Signature:
-    """Return the signature with which a hook calls its functions, from the hook's Protocol."""
+    """Return the signature with which a hook calls its functions, as defined by the hook's Protocol."""
     method = signature(protocol.__call__)
     return method.replace(parameters=[*method.parameters.values()][1:])
 
@@ -147,7 +150,7 @@ def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str
 
 
 def number(plugin: str, arguments: Mapping[str, Any], name: str, default: float) -> float:
-    """Return a numeric argument, possibly quoted; ValueError for anything else."""
+    """Return an argument as a number, which may be quoted. Raises ValueError for anything else."""
     value = arguments.get(name, default)
     try:
         result = float("nan") if isinstance(value, bool) else float(value)
@@ -165,7 +168,7 @@ def duration_s(
     default_s: float,
     parse: Callable[[str], float] = parse_duration_s,
 ) -> float:
-    """Return an argument that is a duration, in seconds; ValueError for anything else."""
+    """Return an argument that is a duration in seconds. Raises ValueError for anything else."""
     if name not in arguments:
         return default_s
     try:

@@ -1,4 +1,4 @@
-"""One planning cycle: plugins register hooks; actions call the hooks and decide over the snapshot."""
+"""One planning cycle: plugins register hooks, and actions call the hooks and make decisions about the snapshot."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Session(FreeCapacity):
-    """One cycle, as plugins and actions see it."""
+    """One planning cycle, as plugins and actions see it."""
 
     def __init__(self, inputs: CycleInputs) -> None:
         super().__init__(inputs.snapshot, inputs.causes)
@@ -49,34 +49,34 @@ class Session(FreeCapacity):
         self.actions: frozenset[str] = frozenset()
         """Names of the actions of the cycle."""
         self.plugins: tuple[object, ...] = ()
-        """Plugins of the cycle; equal ones answer by the same rules."""
+        """Plugins of the cycle; if two cycles have equal plugins, these answer by the same rules."""
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
-        """Keys of gangs that this cycle admitted."""
+        """Keys of gangs that this cycle has admitted."""
         self.postponed: set[str] = set()
         """Keys of waiting gangs that this cycle does not evaluate; their last results stand."""
         self.evicted: set[str] = set()
-        """Keys of gangs that this cycle evicts entirely, so that they get no nodes in this cycle."""
+        """Keys of gangs that this cycle evicts entirely. They get no nodes in the same cycle."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
-        """Maps a gang's key to nodes that recently refused a member, by placements, inputs and this cycle."""
+        """Maps a gang's key to the nodes that it avoids because they recently rejected one of its members."""
         for key, nodes in inputs.avoided.items():
             self.avoided.setdefault(key, set()).update(nodes)
         self.provisioning_wanted = False
-        """True if a gang uses ProvisioningRequests, so that existing requests must be read."""
+        """True if any gang uses ProvisioningRequests, so that the existing requests must be read."""
         self.unsure_nodes: set[str] = set()
-        """Unknown nodes with members of gangs: deleted nodes, or nodes that are now in another pool."""
+        """Nodes that have members of gangs but are unknown: they were deleted, or are now in another node pool."""
         self.failures: dict[str, str] = {}
-        """Maps the key of a gang for which an action failed to the error, for the log."""
+        """Maps the key of a gang to the error, for the log, if an action raised one while it handled the gang."""
         self.cycle_reservations: CycleReservations | None = None
-        """All reservations; None until `allocate` has ended."""
+        """All reservations of the cycle; None until the action allocate has ended."""
         self.claims = ClaimUsers(inputs.snapshot)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
         inputs.asks.forget_others(self._by_key)
         avoiding = filter(None, map(self._by_key.get, self.avoided))
         self.failed_on = avoided_nodes(avoiding, inputs.now, inputs.snapshot.remembered, failures=1)
-        """Maps a gang's key to its avoided nodes on which a member failed."""
+        """Maps a gang's key to those of its avoided nodes on which a member has failed."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
-        """Cache of codes by pod class and by the number of called plugins."""
+        """Cache of refusal codes by pod class and by the number of plugins called."""
 
     @cached_property
     def away(self) -> Counter[SpareRunKey]:
@@ -87,12 +87,12 @@ class Session(FreeCapacity):
 
     @cached_property
     def keepers(self) -> list[GangView]:
-        """Gangs that keep spare slots; often there are none."""
+        """Gangs that hold spare slots; often there are none."""
         return [gang for gang in self.snapshot.gangs if gang.placement is not None and spare_runs_of(gang)]
 
     @property
     def hyper_nodes(self) -> HyperNodes:
-        """The tree of HyperNodes, and their errors."""
+        """The tree of HyperNodes, and the errors in their specs."""
         return self.inputs.hyper_nodes.tree_of(self.snapshot)
 
     @property
@@ -101,7 +101,7 @@ class Session(FreeCapacity):
         return self.hooks.reservation_rules.call() or ReservationRules()
 
     def reserved_from(self, gang: GangView) -> LeftFree | None:
-        """Return the capacity that a gang must leave to others' reservations after `allocate`."""
+        """Return the capacity that a gang must leave to the reservations of other gangs after `allocate`."""
         return self.cycle_reservations.left_by(gang) if self.cycle_reservations is not None else None
 
     @property
@@ -114,7 +114,7 @@ class Session(FreeCapacity):
         return self.inputs.asks.ask_of(gang, self.snapshot, self.hooks)
 
     def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
-        """Return the requests of these members, by default of those missing for the gang's minimum; read-only.
+        """Return the requests of these members, by default of those that the gang lacks for its minimum; read-only.
 
         Devices of a shared claim count once, and not at all if the queue already uses the claim.
         """
@@ -126,15 +126,18 @@ class Session(FreeCapacity):
         return amounts + amounts_of_claims(self.snapshot, new) if new else amounts
 
     def queue_refusal(self, ask: Ask, amounts: Amounts | None = None) -> QueueRefusal | None:
-        """Return the refusal of these additional requests by a queue; by default, of the gang's minimum."""
+        """Return a queue's refusal of these additional requests, or by default of the gang's minimum.
+
+        The result is None if no queue rejects them.
+        """
         amounts = self.amounts(ask) if amounts is None else amounts
         over = self.hooks.is_job_over_queue_capacity.call(ask.gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
 
     def called(self, gang: GangView, reader: GangView | None = None) -> Reason | str:
-        """Return a gang's name for a message to others; a general description for readers who may not see the name.
+        """Return how a message calls a gang: by its name, or by a general description if readers may not see the name.
 
-        Readers of a dump may see all names; the owner of `reader` may see names in the same namespace.
+        Readers of a dump may see all names. The owner of the gang `reader` may see names in that gang's namespace.
         """
         meta = gang.group.metadata
         if self.inputs.names_others:
@@ -146,8 +149,8 @@ class Session(FreeCapacity):
     def forget(self) -> None:
         """Drop the plugins' functions and the reservations, once a later cycle has replaced this one.
 
-        They form a reference cycle with the session, which would otherwise keep its copy of the cluster until a rare
-        collection.
+        They form a reference cycle with the session. Without this call, the session's copy of the cluster would stay in
+        memory until a garbage collection, which is rare.
         """
         self.hooks, self.cycle_reservations = Hooks(), None
         self._node_codes.clear()
@@ -157,17 +160,17 @@ class Session(FreeCapacity):
         self.decisions.append(decision)
 
     def admit(self, gang: GangView) -> None:
-        """Let the pods of a gang be created, unless they may be created already."""
+        """Allow the pods of a gang to be created, unless this is already allowed."""
         if gang.pending and gang.key not in self.enqueued:
             self.enqueued.add(gang.key)
             self.decide(AdmitGang(gang))
 
     def withdraw(self, gang: GangView, *kinds: type[Decision]) -> None:
-        """Remove the decisions of these kinds about a gang, because a later action has a better decision."""
+        """Remove the decisions of these kinds about a gang, because a later action has made a better decision."""
         self.decisions = [each for each in self.decisions if not (isinstance(each, kinds) and each.gang is gang)]
 
     def gang(self, key: str) -> GangView | None:
-        """Return the gang with this key, if it can be evaluated."""
+        """Return the gang with this key; None if it does not exist or cannot be evaluated."""
         return self._by_key.get(key)
 
     def decided(self, kind: type[D]) -> list[D]:
@@ -177,8 +180,8 @@ class Session(FreeCapacity):
     def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
         """Run an action for one gang; return None if it fails.
 
-        A failure must not end the cycle for other gangs: this one is excluded with the reason, decisions of the
-        attempt are removed, and no later action sees the gang.
+        A failure must not end the cycle for other gangs. Therefore this gang is excluded and the reason is reported,
+        decisions of the attempt are removed, and later actions do not see the gang.
         """
         decided = len(self.decisions)
         try:
@@ -195,7 +198,7 @@ class Session(FreeCapacity):
     # -- questions that actions put to plugins -----------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Return gangs in scheduling order, assuming that none of them is placed; see `turns`."""
+        """Return gangs in scheduling order, assuming that none of them is placed in the meantime."""
         return list(self.in_order(gangs))
 
     def in_order(
@@ -203,8 +206,8 @@ class Session(FreeCapacity):
     ) -> Iterator[GangView]:
         """Yield gangs in scheduling order: queue order, then job order, then the older gang.
 
-        Queues are compared again after each gang. A gang is yielded again if `again` returns True; then the smaller
-        `surplus` precedes the greater age.
+        Queues are compared again after each gang. A gang is yielded again if `again` returns True for it. Gangs that
+        are yielded again are ordered by their `surplus` before their age.
         """
         return scheduling_order(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
 
@@ -216,13 +219,13 @@ class Session(FreeCapacity):
         return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions, surplus)
 
     def ordered_pod_sets(self, gang: GangView, given: Mapping[str, int] = MappingProxyType({})) -> list[PodSetView]:
-        """Return a gang's pod sets in the plugins' order, else by the fewest `given` slots, else in stored order."""
+        """Return a gang's pod sets in the plugins' order, else by the number of slots `given`, else as stored."""
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 
     @property
     def asks_by_gang(self) -> bool:
-        """True if a plugin judges each gang separately, so that gangs of one shape may get different answers."""
+        """True if a plugin evaluates each gang separately, so that gangs of one shape may get different answers."""
         return bool(self.hooks.pre_predicate.functions or self.hooks.is_task_allocation_on_node_over_capacity.functions)
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
@@ -255,13 +258,18 @@ class Session(FreeCapacity):
         return self._node_codes[key]
 
     def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
-        """Return a node's GPUs for one more pod, in the plugins' order; raise RuntimeError if they are too full."""
+        """Return a node's GPUs for one more pod, in the plugins' order.
+
+        Raises RuntimeError if none has enough capacity.
+        """
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)
         order = self.hooks.gpu_order.call
         chosen = snapshot.devices.choose(share, column, unused, lambda used: order(cls, column, used))
         if chosen is None:
-            raise RuntimeError(f"the GPUs of {snapshot.name(column)} have no room for another pod that shares them")
+            raise RuntimeError(
+                f"the GPUs of {snapshot.name(column)} have no free capacity for another pod that shares them"
+            )
         return chosen
 
     def scores(self, cls: PodClass) -> Scores | float:

@@ -1,4 +1,4 @@
-"""Counts of the causes why a gang does not fit, for one of its pod sets; for `reasons.shortages`."""
+"""Counts of the causes because of which a pod set of a gang does not fit, as input for `reasons.shortages`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,9 +19,9 @@ from muster.api.muster.reason import Reason
 from muster.resources.vector import GPU, PODS
 
 EXAMPLES = 3
-"""Maximum number of nodes that are named for each cause."""
+"""Maximum number of nodes that a message names for each cause."""
 LEVELS = 2
-"""Maximum number of different free quantities that are shown for nodes that nearly fit."""
+"""Maximum number of different free amounts that a message shows for nodes on which the pods nearly fit."""
 _NO_POD = reasons.cause.scarce(PODS)
 
 
@@ -29,10 +29,10 @@ def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
     kind: Wanted = "together", cls: PodClass | None = None, full: Codes | None = None,
 ) -> Shortage:  # fmt: skip
-    """Count the causes why not all `wanted` pods of this set fit; kind `ever` is about the empty cluster.
+    """Count the causes why not all `wanted` pods of this set fit; with kind `ever`, not even in the empty cluster.
 
     `cls` is the class of the pods that do not fit, if the set has pods of several classes. `full` has the codes of
-    `closed_nodes`, for nodes that take a first pod.
+    `closed_nodes`, for nodes that can take a first pod but no further one.
     """
     cls, order = cls or pod_set.cls, session.snapshot.order
     if cls is None:
@@ -62,7 +62,7 @@ def together(
     session: Session, gang: GangView, pod_sets: Sequence[PodSetView], slots: Mapping[str, Sequence[int]],
     pod_set: PodSetView, placed: int, *, cls: PodClass | None, full: Codes | None,
 ) -> Shortage:  # fmt: skip
-    """Return the shortage of pod sets that start together, of which this one is the first that does not fit.
+    """Return the shortage of pod sets that must start together; this one is the first that does not fit.
 
     Later pod sets of the same shape count together with this one; other later sets are only named.
     """
@@ -80,7 +80,7 @@ def together(
 def near(
     session: Session, gang: GangView, slots: Mapping[str, Sequence[int]], closest: Closest, *, ever: bool = False
 ) -> Shortage:
-    """Return the shortage in the closest domain, for a gang that fits in no domain of its topology."""
+    """Return the shortage in the closest domain, for a gang that fits in no domain of the topology it requires."""
     known = [each for each in gang.pod_sets if slots.get(each.name)]
     pod_set = next((each for each in known if closest.part.startswith(each.name)), known[0])
     wanted = sum(map(len, slots.values()))
@@ -90,7 +90,7 @@ def near(
 
 
 def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[str, Sequence[int]]) -> Shortage:
-    """Return the shortage for lost members of a gang, on all nodes or in the domain of the other members."""
+    """Return the shortage for the lost members of a gang, on all nodes or in the domain of its other members."""
     closest = session.hooks.closest_domain.call(gang, slots)
     lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="lost")
     if closest is None or not lacks.roomy or (closest.report.held >= closest.report.wanted and not closest.report.why):
@@ -99,7 +99,7 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
 
 
 def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
-    """Return the code, per node, that refuses one more pod by rules or pods per node, after the trial's pods."""
+    """Return, for each node, the code of the rule that excludes one more pod after the pods of the trial."""
     codes, position = session.codes(cls, gang), session.snapshot.axis.get(PODS)
     if position is None:
         return codes
@@ -107,7 +107,10 @@ def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
 
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:
-    """Return the refusal code per node; if a plugin or a claim refuses the pods in general, all nodes refuse them."""
+    """Return the refusal code of each node.
+
+    If a plugin or a claim rejects the pods altogether, all nodes have its code.
+    """
     reason: Reason | str | None = session.hooks.pre_predicate.call(gang, cls) if gang else ""
     if full := session.claims.full(cls, wanted):
         reason = reasons.devices.claim_too_full(claim=full, used=session.claims.user_count(full), most=MOST_PODS)
@@ -127,7 +130,7 @@ def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
 
 
 def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
-    """Return the resource that most nodes lack, otherwise the resource of which the pod takes the largest share."""
+    """Return the resource that most nodes lack, or else the resource of which the pod takes the largest fraction."""
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
         cause = session.causes.of[codes[counts.argmax()]]
@@ -144,7 +147,7 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
 
 
 def _also(session: Session, cls: PodClass, first: str, free: Amounts, columns: Amounts) -> tuple[tuple[str, int], ...]:
-    """Return the resources besides the first that these nodes lack, each with the number of nodes."""
+    """Return the other resources that these nodes lack, each with the number of nodes that lack it."""
     axis = session.snapshot.axis
     lacking = (
         (name, int(np.count_nonzero(free[axis[name], columns] < amount)))

@@ -40,101 +40,106 @@ from muster.volcano.access import NamespaceObstacle
 
 @dataclass(slots=True)
 class Snapshot:
-    """The copy's arrays, which a cycle may change, and shared objects, which are read-only.
+    """The arrays of the copy, which a cycle may change, and shared objects, which are read-only.
 
     Watches do not change a snapshot.
     """
 
     gangs: list[GangView]
     excluded: list[GangView]
-    """Gangs that cannot be evaluated, each with the reason. Actions do not see these gangs."""
+    """Gangs that cannot be evaluated, each with the reason; actions skip these gangs."""
     pool: str
-    """The planned node pool; all fields below belong to this pool."""
+    """The node pool that is planned; all fields below contain only this pool."""
     queues: dict[str, Queue]
     barred: dict[str, NamespaceObstacle | None]
-    """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. Such a gang
-    gets no further nodes.
-    """
+    """Maps a gang whose queue excludes its namespace to the reason; None if the namespace is being deleted. Such gangs
+    get no further nodes."""
     quotas: dict[str, list[ResourceQuota]]
     """Maps a namespace to its ResourceQuotas; namespaces without quotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
     leaving: dict[str, PodRecord]
-    """Pods, by UID, that are being deleted and still use a node; victim searches add their victims."""
+    """Pods, by UID, that are being deleted and still use a node; searches for victims add the pods that they choose."""
     awaited: dict[str, PodRecord]
     """Pods on nodes, by UID, that a placement names as its victims and that are not being deleted yet."""
     reported: dict[str, PodRecord]
-    """Members of gangs, by UID, that have an eviction notice and still run."""
+    """Members of gangs, by UID, that have an eviction notice and are still running."""
     nodes: list[Node | None]
     faults: dict[str, Fault]
     """Maps a node to its fault; healthy nodes are omitted."""
     failed: dict[str, dict[str, PodRecord]]
-    """Maps a gang and a node to a member that failed there and has not been counted yet."""
+    """Maps a gang and a node to a member that has failed there and has not been counted yet."""
     remembered: dict[str, tuple[AvoidedNode, ...]]
-    """Maps a gang to nodes on which members failed, possibly with an earlier PodGroup of the same name."""
+    """Maps a gang to nodes on which its members have failed, possibly with an earlier PodGroup of the same name."""
     order: Amounts
     """Columns of the known nodes in natural order of their names."""
     changed: Amounts
     """Generation in which each node last changed, int64 of shape (nodes,)."""
     generation: int
     version: int
-    """Equal versions mean equal arrays."""
+    """Version of the arrays: snapshots with equal versions have equal arrays."""
     allocatable: Amounts
     free: Amounts
-    """Capacity without entries in the ledger, int64 of shape (resources, nodes)."""
+    """Capacity that no ledger entry takes, int64 of shape (resources, nodes)."""
     chargeable: Amounts
-    """Maximum charged to a queue for one pod: the node's allocatable resources, or more if it offered more before."""
+    """Maximum that a queue is charged for one pod: the node's allocatable resources, or more if it has offered more
+    before."""
     axis: dict[str, int]
     """Maps a resource to its row in the arrays; resources that no node offers are omitted."""
     index: dict[str, int]
     """Maps the name of a node to its column."""
     placed: dict[str, int]
-    """Maps a gang to the number of its placed slots without bound pods; gangs without such slots are omitted."""
+    """Maps a gang to the number of its placed slots that have no bound pod yet; gangs without such slots are omitted.
+    """
     pod_counts: dict[Mark, Counts]
     """Number of pods with each mark per node, int32 of shape (nodes,); marks without pods are omitted."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
-    """Maps a claim that one pod at a time may use to the number of pods that use it."""
+    """Maps a claim that only one pod at a time may use to the number of pods that use it."""
     hyper_nodes: dict[str, HyperNode]
     hyper_nodes_version: int
-    """Equal versions mean equal specs of HyperNodes."""
+    """Version of the HyperNodes: snapshots with equal versions have equal specs."""
     topologies: dict[str, tuple[str, ...]]
-    """Maps the name of a Kueue Topology to its label keys, outermost first."""
+    """Maps the name of a Kueue Topology to the label keys of its levels, outermost first."""
     shared_claims: dict[str, dict[str, int]]
-    """Maps a shared device claim without devices to the number of pods on each node that use it."""
+    """Maps a shared device claim that has no devices yet to the number of pods on each node that use it."""
     claim_users: dict[str, int]
     """Maps a device claim that pods name to the number of pods that use it; claims without users are omitted."""
     claim_queues: dict[str, dict[str, int]]
-    """Maps a claim and a queue to the number of the queue's pods that use the claim; devices count once in each."""
+    """Maps a claim and a queue to the number of the queue's pods that use the claim; its devices count once in each
+    queue."""
     claim_nodes: dict[str, str]
-    """Maps a claim with devices to the node of these devices."""
+    """Maps a claim that has devices to the node of these devices."""
     left_claims: frozenset[str]
-    """Claims that no bound pod names any more; kube-controller-manager will soon free their devices."""
+    """Claims that no bound pod names any more; kube-controller-manager will soon deallocate their devices."""
     claimed_resources: frozenset[str]
-    """Resources that represent devices of a class; nodes need not list them."""
+    """Resources that represent devices of a class; nodes need not have them in their status."""
     left_namespaces: frozenset[str]
-    """Namespaces whose new pods no longer belong to Muster, because the queue label was removed."""
+    """Namespaces whose new pods Muster no longer schedules, because the queue label was removed from them."""
     queue_use: dict[str, Use]
-    """Maps a queue to the resources of its own pods and placed slots, without child queues."""
+    """Maps a queue to the resources of its own pods and placed slots, not including child queues."""
     queue_asked: dict[str, dict[str, int]]
-    """Maps a queue to the requests of its waiting pods without a gang."""
+    """Maps a queue to the requests of its waiting pods that belong to no gang."""
     gang_use: dict[str, Use]
     """Maps a gang to the resources of its pods and placed slots."""
     left_behind: Mapping[str, str]
-    """Maps a gang that still holds resources but whose PodGroup was deleted to its queue."""
+    """Maps a gang whose PodGroup was deleted but which still holds resources to its queue."""
     limited: LimitedUse
-    """Limits of queues, and the usage that counts against them; trials change copies."""
+    """Limits of queues, and the usage that counts against these limits; trials change a copy."""
     gpu_use: dict[tuple[str, str], int]
-    """Thousandths of nvidia.com/gpu by queue and node, including those of leaving pods."""
+    """Thousandths of nvidia.com/gpu in use by queue and node, including pods that are being deleted."""
     devices: Devices
-    """GPUs that pods share; trials change this field like `free`."""
+    """GPUs that pods share; a trial changes this field in the same way as `free`."""
     ending: tuple[PodRecord, ...]
-    """Bound pods without a gang that declare their runtime."""
+    """Bound pods without a gang whose expected runtime is declared."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
     _guards: Guards | None = None
 
     @property
     def guards(self) -> Guards:
-        """The disruption budgets by the pods that they count; computed on first use, not while events wait."""
+        """The disruption budgets, by the pods that they protect.
+
+        Computed on first use, so that events need not wait for it.
+        """
         if self._guards is None:
             self._guards = Guards(self.disruption_budgets)
         return self._guards
@@ -154,7 +159,7 @@ class Snapshot:
         return np.minimum(self.row_on(cls, column), self.chargeable[:, column])
 
     def one_by_one(self, cls: PodClass) -> bool:
-        """Return True if a placed pod of this class limits the next pods on other nodes too."""
+        """Return True if a pod of this class, once placed, limits the next pods on other nodes too."""
         return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
@@ -163,7 +168,7 @@ class Snapshot:
         return node.metadata.name if node else ""
 
     def vector(self, amounts: Amounts | NDArray[np.float64] | None) -> Vector:
-        """Return an array along the axis as quantities by resource, without zeros; empty for None."""
+        """Return an array along the axis as amounts by resource, without zeros; None gives an empty result."""
         return {} if amounts is None else {name: int(amounts[row]) for name, row in self.axis.items() if amounts[row]}
 
     def members_of(self, gang: GangView) -> dict[str, dict[int, int]]:
@@ -174,13 +179,13 @@ class Snapshot:
         }
 
     def columns_of(self, names: Iterable[str]) -> list[int]:
-        """Return the columns of those of these nodes that are known."""
+        """Return the columns of these nodes, except unknown ones."""
         return [self.index[name] for name in names if name in self.index]
 
     def row_of(self, cls: PodClass) -> Amounts:
         """Return the requests of one pod of this class along the axis, int64 of shape (resources,); read-only.
 
-        A pod that requests GPU memory counts with the largest possible fraction, because the node is unknown.
+        For a pod that requests GPU memory, the largest possible GPU fraction is used, because the node is not known.
         """
         row = self._rows.get(cls.key)
         if row is None:
@@ -188,12 +193,12 @@ class Snapshot:
         return row
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
-        """Return the requests on the node in a column."""
+        """Return the requests of one pod of this class on the node in a column."""
         by_memory = cls.gpu is not None and cls.gpu.memory
         return self._row(taken_on(cls, self.devices, column)) if by_memory else self.row_of(cls)
 
     def _most_taken(self, cls: PodClass) -> Vector:
-        """Return the requests on the node whose GPUs have least memory, if this is known and matters."""
+        """Return the requests on the node whose GPUs have the least memory, if this is known and makes a difference."""
         if cls.gpu is None or not cls.gpu.memory:
             return cls.requests
         known = np.flatnonzero((self.devices.memory > 0) & ~self.devices.volcano)
@@ -276,7 +281,7 @@ def take_snapshot(state: PlannerState) -> Snapshot:
 
 
 def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, NamespaceObstacle | None]:
-    """Return the gangs that wait in a queue which excludes their namespace, each with the reason.
+    """Return the gangs that wait in a queue that excludes their namespace, each with the reason.
 
     None means that the namespace is being deleted, so the API server accepts no placement in it.
     """
@@ -300,9 +305,9 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
 
 
 def _admitted_before(gang: GangView) -> bool:
-    """Return True for a gang that Muster has placed with this PodGroup: such a gang stays, and may grow.
+    """Return True for a gang that Muster has already placed with this PodGroup: it may keep its pods and grow.
 
-    Bound members alone prove nothing, because the creator of a pod may write a node into it.
+    That members are bound does not prove this, because the creator of a pod can write a node name into it.
     """
     return gang.active or (gang.phase is not GangPhase.WAITING and once_whole(gang.placement))
 
@@ -313,30 +318,30 @@ class CycleInputs:
 
     snapshot: Snapshot
     now: float
-    """Seconds since the epoch; the only clock in a cycle."""
+    """Seconds since the epoch; a cycle reads no other clock."""
     causes: Causes = field(default_factory=Causes)
-    """Codes shared by all cycles of a planner, because plugins keep codes across cycles."""
+    """Codes of causes, shared by all cycles of a planner because plugins keep codes across cycles."""
     names_others: bool = False
     """True if messages may name gangs of other owners, because their reader can list these gangs. False in the
     extender, because anyone who can read the PodGroup, Queue or Event can read its messages.
     """
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
-    """Maps a gang's UID to the slots of members that wait at the barrier for the other members."""
+    """Maps a gang's UID to the slots of those members that wait at the barrier for the others."""
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Maps a gang and a node that recently refused a member to the time until which the gang avoids the node. The
-    placement may not contain the node yet."""
+    """Maps a gang and a node that recently rejected a member to the time until which the gang avoids the node. The
+    gang's Placement may not list the node yet."""
     gone: frozenset[str] = frozenset()
     """Deleted nodes with members of gangs, as confirmed by the API server."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
-    """Kept from one cycle to the next, because only changes are read again."""
+    """The tree of HyperNodes, kept from one cycle to the next so that only changes are read again."""
     labels: LabelCache = field(default_factory=LabelCache)
-    """Kept from one cycle to the next, because most nodes do not change."""
+    """Cache of node labels, kept from one cycle to the next because most nodes do not change."""
     asks: Asks = field(default_factory=Asks)
-    """Kept from one cycle to the next, because most gangs do not change."""
+    """Cache of demands, kept from one cycle to the next because most gangs do not change."""
     provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
     """Maps a gang's UID to its newest known ProvisioningRequest."""
     provisioning_served: bool | None = None
-    """True if the cluster has this kind; None before the first check."""
+    """True if the API server serves ProvisioningRequests; None before the first check."""
     usage: PublishedUsage | None = None
     """Past usage of queues, for their budgets; None if unknown."""
     timing: Timing = DEFAULTS

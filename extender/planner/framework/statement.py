@@ -1,9 +1,10 @@
 """A log of tentative allocations and evictions, which can be rolled back entirely.
 
-A trial changes the session's own arrays, so that free capacity, predicates and scores include members with a slot. The
-log contains all data to undo the changes. All quantities are integers, so a rollback restores the arrays exactly, and a
-trial costs only its changes. Plugins that count pods by node are notified of each step and of its rollback. During a
-trial, the capacity of its victims counts as free; no pod is evicted before the trial is committed.
+A trial changes the session's own arrays, so that free capacity, predicates and scores take the tentative members into
+account. The log contains all data that is needed to undo the changes. All amounts are integers, so a rollback restores
+the arrays exactly. The cost of a trial depends only on the number of its changes. Plugins that count pods by node are
+notified of each step and of its rollback. During a trial, the capacity of its victims counts as free; no pod is evicted
+before the trial is committed.
 
 The class follows KAI-Scheduler's Statement (framework/statement.go), but its commit only returns the log.
 """
@@ -76,7 +77,7 @@ class Statement:
                 snapshot.devices.add_share(share, entry.column, devices, sign)
 
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
-        """Choose the shared GPUs of this many pods, one pod after another."""
+        """Choose the shared GPUs for this many pods, one pod after another."""
         snapshot, chosen = self._session.snapshot, list[tuple[int, ...]]()
         row = snapshot.row_on(cls, column)
         for number in range(pods):
@@ -102,7 +103,10 @@ class Statement:
             self._log_eviction(Eviction(gang, tuple(same), column, snapshot.row_on(cls, column), cls))
 
     def give_up(self, gang: GangView, node: str, count: int, cls: PodClass) -> None:
-        """Count a gang's spare slots on a known node as free in this session; committing makes this permanent."""
+        """Count a gang's spare slots on a known node as free in this session.
+
+        Committing the statement makes this permanent.
+        """
         snapshot = self._session.snapshot
         column = snapshot.index[node]
         self._log_eviction(Eviction(gang, (), column, snapshot.row_of(cls), cls, count))
@@ -115,7 +119,7 @@ class Statement:
 
     @property
     def slots(self) -> int:
-        """Number of slots that have got a node."""
+        """Number of slots that have been placed on a node."""
         return self._slots
 
     @property
@@ -158,7 +162,7 @@ class Statement:
             self._session.claims.count(entry, sign)
 
     def keep(self, pods: Iterable[PodRecord]) -> None:
-        """Undo evictions of these pods, which were evicted separately; earlier checkpoints become invalid."""
+        """Undo the evictions of these pods, which were logged separately; earlier checkpoints become invalid."""
         uids = {pod.uid for pod in pods}
         back = [entry for entry in self.evictions if entry.pods and entry.pods[0].uid in uids]
         gone = set(map(id, back))
@@ -176,7 +180,7 @@ class Statement:
         return operations
 
     def commit_victims(self) -> list[Operation]:
-        """Make all changes permanent, but take the capacity of evicted pods again, because these still exist.
+        """Make all changes permanent, but take the capacity of evicted pods again, because these pods still exist.
 
         Plugins no longer count these pods.
         """
@@ -189,7 +193,7 @@ class Statement:
 
 @contextmanager
 def undone(statement: Statement) -> Iterator[None]:
-    """Undo the statement if the block raises an exception."""
+    """Undo the statement if the `with` block raises an exception."""
     try:
         yield
     except Exception:
@@ -199,7 +203,7 @@ def undone(statement: Statement) -> Iterator[None]:
 
 @contextmanager
 def counted_free(session: Session, amounts: Sequence[tuple[int, Amounts]]) -> Iterator[None]:
-    """Count capacity as free within the block, by column; negative quantities count as taken."""
+    """Count capacity as free within the `with` block, by column; negative amounts count as taken."""
     free = session.snapshot.free
     for column, row in amounts:
         free[:, column] += row

@@ -43,7 +43,7 @@ class UnusedMinResources:
     def unused_by(self, snapshot: Snapshot, gang: GangView) -> Amounts:
         """Return the unused part, int64 of shape (resources,), read-only.
 
-        The part is 0 for gangs with placed slots, or with pods that other gates hold.
+        The part is 0 for gangs that have placed slots, or pods with scheduling gates other than Muster's.
         """
         whole = self._whole(snapshot, gang)
         if gang.active or gang.gated_by_others:
@@ -64,11 +64,11 @@ class UnusedMinResources:
 
 
 class Overcommit(PlainPlugin):
-    """Admission of gangs while all admitted gangs fit into a multiple of the nodes' resources, minus the used part.
+    """Admission of gangs as long as all admitted gangs together fit into a multiple of the nodes' unused resources.
 
-    The factor is 1.2 by default and, as in Volcano, also if one below 1 is configured. Only resources that the gang
-    needs are compared; pods with a node count once, as used. Amounts held by gangs that may be evicted for it do not
-    count.
+    The multiple is 1.2 by default and, as in Volcano, also if a factor below 1 is configured. Only resources that the
+    gang needs are compared. Pods on nodes count once, as used. Resources of gangs that may be evicted for the gang do
+    not count.
     """
 
     name = "overcommit"
@@ -133,8 +133,9 @@ class Overcommit(PlainPlugin):
 class Sla(PlainPlugin):
     """Order of gangs by the end of their maximum waiting time: earliest first, gangs without a maximum last.
 
-    The PodGroup's annotation, or else the argument, sets the time from its creation; an unreadable time is ignored. An
-    overdue gang is admitted, and later plugins are not called.
+    The maximum waiting time starts when the PodGroup is created. The PodGroup's annotation sets it, or else the
+    plugin's argument; an invalid value is ignored. An overdue gang is admitted without calling the plugins that come
+    later.
     """
 
     name = "sla"
@@ -150,7 +151,10 @@ class Sla(PlainPlugin):
         session.hooks.job_enqueueable.add(lambda gang: ADMITTED if session.now >= self._deadline(gang) else None)
 
     def _deadline(self, gang: GangView) -> float:
-        """Return the latest start, in seconds since the epoch; infinity without a maximum waiting time."""
+        """Return the time by which the gang should start, in seconds since the epoch.
+
+        Infinity without a maximum waiting time.
+        """
         waiting_s, created = self._waiting(gang), parse_time(gang.created)
         return created + waiting_s if created is not None and waiting_s else float("inf")
 
@@ -189,10 +193,11 @@ _REQUESTS = "requests."
 
 
 class QuotaRoom(PlainPlugin):
-    """Admission of gangs while the ResourceQuotas of their namespace have capacity for their minimum.
+    """Admission of gangs only if the ResourceQuotas of their namespace have capacity for their minimum.
 
-    Without this check the API server may refuse some of a gang's pods, and the others wait for them. Admitted gangs
-    without pods count too. Quotas with scopes or unreadable amounts are left to the API server.
+    Without this check, the API server may reject some of a gang's pods, and the other pods wait for them. Admitted
+    gangs whose pods do not exist yet count too. Quotas with scopes, or with amounts that cannot be parsed, are enforced
+    only by the API server.
     """
 
     name = "resourcequota"
@@ -224,7 +229,7 @@ def _vote(session: Session, gang: GangView, admitted: Counter[str]) -> EnqueueVo
 
 
 def _lacking(quota: ResourceQuota, wanted: Vector, admitted: Counter[str]) -> str:
-    """Return the first resource, by its name in the quota, that is insufficient; empty if all suffice."""
+    """Return the first resource of which the quota has too little, by its name there; empty if all suffice."""
     if quota.scoped:
         return ""
     for key, limit in quota.status.hard.items():

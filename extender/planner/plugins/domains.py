@@ -1,4 +1,4 @@
-"""Demands of one part of a gang: free capacity for each class of its pods, and the domain that comes closest."""
+"""Demand of one part of a gang per pod class, the free capacity of each domain for it, and the closest domain."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -20,17 +20,19 @@ from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
 MOST_PER_NODE = 2**31
-"""Maximum number of pods counted per node, for pods without requests, because sums over all nodes must stay exact."""
+"""Maximum number of pods counted on one node. It matters for pods without requests, because sums over all nodes must
+stay exact."""
 
 
 @dataclass(slots=True)
 class Demand:
-    """The demand of one part's pods of one class."""
+    """The demand of those pods of one part that have one class."""
 
     cls: PodClass
     wanted: WantedPods
     inside: list[tuple[int, int]] = field(default_factory=list)
-    """Inner parts that need a domain of their own: the level of the domain, and the number of pods to hold."""
+    """Inner parts that each need a domain of their own: the level of this domain, and the number of pods it must hold.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +76,10 @@ class TopologyDemands:
         return least
 
     def _sliced(self, part: SlotGroup, reach: LevelRange) -> tuple[tuple[int, int], ...]:
-        """Return the level and size of slices that must stay whole, in the part or in its only inner part.
+        """Return the level and size of slices that must not be divided, in the part or in its only inner part.
 
-        Empty if there are none, or if the part's own tree cannot keep all of them whole. Then slices are placed one
-        after the other, each in the tree that has its level.
+        The result is empty if there are none, or if the part's own tree cannot keep all of them undivided. In the
+        latter case, slices are placed one after the other, each in the tree that has its level.
         """
         while len(part.children) == 1 and not part.slices:
             part = part.children[0]
@@ -88,7 +90,7 @@ class TopologyDemands:
         return tuple(found) if nested and len(found) == len(part.slices) else ()
 
     def _level(self, near: Nearness, reach: LevelRange) -> int | None:
-        """Return the required level in the same tree; None without a required level.
+        """Return the required level in the tree of the part; None if no level is required.
 
         A tree with that level is preferred.
         """

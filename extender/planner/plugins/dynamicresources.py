@@ -1,8 +1,8 @@
-"""Device claims (resource.k8s.io/v1): refusals of nodes for reasons other than the number of devices.
+"""Device claims (resource.k8s.io/v1): filters nodes for reasons other than the number of devices.
 
-Numbers of devices are ordinary resources (`planner.dynamic.rows`), which the session counts. This module handles
-missing claims, claims that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which
-allocates every device, makes the final decision.
+The session counts devices like ordinary resources (`planner.dynamic.rows`). This module handles missing claims, claims
+that already have devices, and shared claims. kube-scheduler's DynamicResources plugin, which allocates every device,
+makes the final decision.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ GROUP_CLAIMS = "groupClaims"
 
 
 class DynamicResources(PlainPlugin):
-    """Plugin that refuses nodes because of claims; placements and evictions of the session update the shared claims."""
+    """Plugin that filters nodes by claims; placements and evictions of the session update the shared claims."""
 
     name = "dynamicresources"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
@@ -46,7 +46,7 @@ class DynamicResources(PlainPlugin):
         self._by_node = PerNode()
 
     def on_session_open(self, session: Session) -> None:
-        """Register both predicates, and the counts of shared claims."""
+        """Register both predicates, and the function that counts the users of shared claims."""
         shared = SharedClaims(session)
         session.hooks.predicate.add(lambda cls: self._codes(session, cls))
         session.hooks.neighbour_predicate.add(shared.codes)
@@ -74,7 +74,7 @@ class DynamicResources(PlainPlugin):
 
 
 def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Iterable[tuple[str, int]]) -> Codes:
-    """Return the codes, with a refusal of nodes that have less than one of these quantities."""
+    """Return the codes; nodes that have less than one of these amounts get the code for missing devices."""
     for resource, amount in rows:
         row, code = session.snapshot.axis.get(resource), session.causes.code(reasons.cause.scarce(resource))
         lacks = amounts[row] < amount if row is not None else True
@@ -83,7 +83,7 @@ def _without_devices(session: Session, codes: Codes, amounts: Amounts, rows: Ite
 
 
 class SharedClaims:
-    """Shared claims without devices: the first pod chooses the node and takes the devices; other pods follow."""
+    """Shared claims without devices: the first pod determines the node and its devices, and other pods must follow."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -130,5 +130,5 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """Return the column of the claim's node; only pods that were bound by hand use several nodes."""
+        """Return the column of the claim's node. Only pods that a user bound can use one claim on several nodes."""
         return next(iter(self._users.get(shared.key, ())), None)

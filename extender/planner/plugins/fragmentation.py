@@ -2,9 +2,9 @@
 
 The method follows "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is useless to a pod if the node lacks free
 CPUs, memory or other GPUs for the pod. The worth of a node is the part of its free GPUs that the next pod can use,
-averaged over the pods seen so far. A pod is placed on the node whose worth decreases least. A tenth of the worth is the
-part that *all* next pods of a kind could use, because the paper's worth alone lets nodes run out of CPUs. The mix of
-pods is estimated from the gangs that arrive.
+averaged over the kinds of pods seen so far. A pod is placed on the node whose worth it reduces least. One tenth of the
+worth is based on filling the node with pods of one kind, because with the paper's definition alone nodes run out of
+CPUs. The mix of pods is estimated from the gangs that arrive.
 """
 
 from collections import Counter
@@ -24,16 +24,17 @@ from extender.planner.state.podclass import PodClass
 from muster.resources.vector import WHOLE
 
 MOST_SEEN = 100_000
-"""Number of seen pods at which all counts are halved, so that the mix follows recent gangs."""
+"""When this many pods have been counted, all counts are halved, so that the mix follows recent gangs."""
 GROWTH = 1.1
-"""Growth of the number of seen pods after which the mix is computed again."""
+"""Relative growth of the number of counted pods after which the mix is computed again."""
 
 
 class Fragmentation:
-    """Scores of nodes and GPUs: highest where one more pod costs future pods least.
+    """Scores of nodes and GPUs: highest where one more pod takes least worth from future pods.
 
-    Arguments: `fill` (0 to 1) weighs the capacity for all next pods of a kind against the capacity for a single one.
-    The most frequent kinds count, until they cover the share `coverage` of seen pods, and at most `kinds` of them.
+    Arguments: `fill` (0 to 1) weighs the capacity for filling a node with pods of a kind against the capacity for a
+    single next pod. Only the most frequent kinds are used, until they cover the fraction `coverage` of the counted
+    pods, and at most `kinds` of them.
     """
 
     name = "fragmentation"
@@ -48,25 +49,27 @@ class Fragmentation:
                 raise ValueError(f"plugin {self.name!r}: {name} is {value}; the value must be from 0 to 1")
         self._seen: Counter[PodKind] = Counter()
         self._gangs: set[str] = set()
-        """UIDs of counted gangs."""
+        """UIDs of the gangs that have been counted."""
         self._counted, self._mixed_at = 0, 0
         self._mix: Mix | None = None
         self._nodes: NodeState | None = None
         self._stale = False
-        """True if nodes have changed since their worth was computed; computed on demand, because most cycles place
-        nothing."""
+        """True if nodes have changed since their worth was computed. It is computed only on demand, because most cycles
+        place nothing."""
         self._worth: Scores = np.zeros(0)
         self._stamps: Amounts = np.zeros(0, dtype=np.int64)
         self._now = 0
         self._dirty: set[int] = set()
         self._caught: set[int] = set()
-        """Columns whose worth includes trials of this cycle, which the next cycle does not have."""
+        """Columns whose worth includes tentative placements of this cycle, and must be computed again in the next one.
+        """
         self._version = (-1, -1)
         self._losses: dict[bytes, tuple[int, Scores]] = {}
-        """Maps a pod class to a stamp and the loss of worth per node by one more pod, as of that stamp."""
+        """Maps a pod class to the worth that one more pod takes from each node, and to a stamp of the state for which
+        it was computed."""
 
     def on_session_open(self, session: Session) -> None:
-        """Read new gangs and changed nodes, and register both scores."""
+        """Read new gangs and changed nodes, and register the scores for nodes and for GPUs."""
         self._learn(session)
         snapshot = session.snapshot
         version = snapshot.version, snapshot.generation
@@ -94,7 +97,7 @@ class Fragmentation:
         self.learn(fresh)
 
     def learn(self, fresh: Mapping[PodKind, int]) -> None:
-        """Count new pods; compute the mix again once their number has grown clearly."""
+        """Count new pods; compute the mix again once their number has grown by `GROWTH`."""
         self._seen.update(fresh)
         self._counted += sum(fresh.values())
         if self._counted > MOST_SEEN:
@@ -106,7 +109,7 @@ class Fragmentation:
             self._nodes = None
 
     def _catch_up(self, session: Session) -> None:
-        """Compute the worth of nodes that have changed, in the cluster or by trials of this cycle."""
+        """Compute the worth of nodes that have changed, in the cluster or by tentative placements of this cycle."""
         if self._mix is None:
             return
         if self._stale or self._nodes is None:
@@ -157,7 +160,7 @@ class Fragmentation:
         return scores
 
     def _devices(self, session: Session, cls: PodClass, column: int, used: Amounts) -> NDArray[np.float64]:
-        """Return the score of each GPU of a node, which is the worth of the node with the pod on this GPU."""
+        """Return the score of each GPU of a node: the worth of the node if the pod used this GPU."""
         self._catch_up(session)
         if self._nodes is None or self._mix is None or cls.gpu is None:
             return np.zeros(len(used))

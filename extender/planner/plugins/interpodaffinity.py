@@ -1,4 +1,4 @@
-"""Refusals because of other pods: host ports, claims in use, required (anti-)affinity, topology spread.
+"""Filters nodes by the other pods there: host ports, claims in use, required (anti-)affinity and topology spread.
 
 The rules are kube-scheduler's (NodePorts, VolumeRestrictions, PodTopologySpread, InterPodAffinity). The counts start
 with the snapshot's pods and placed slots, and change with the session's decisions and rollbacks.
@@ -24,11 +24,11 @@ Refusal = tuple[Reason, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
 """Function that returns the nodes on which a spread constraint counts pods, by properties of the nodes only."""
 NAMED = 8
-"""Maximum number of other pods' anti-affinities per topology key that are compared one by one."""
+"""Maximum number of anti-affinity terms of other pods that are compared one by one, per topology key."""
 
 
 class InterPodAffinity:
-    """Counts of pods on nodes during one session, and the refusals that follow from them."""
+    """Counts of pods on nodes during one session, and the nodes that are excluded because of these pods."""
 
     def __init__(self, session: Session, eligible: Eligible) -> None:
         self._session = session
@@ -55,7 +55,7 @@ class InterPodAffinity:
                 self._claims[claim.key] += pods
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return each node's refusal code because of the pods there; None for a class that no rule concerns."""
+        """Return each node's refusal code because of the pods there; None for a class to which no rule applies."""
         if not (cls.marks or cls.neighbours or cls.claims):
             return None
         codes = np.zeros(len(self._snapshot.nodes), dtype=np.int16)
@@ -122,7 +122,7 @@ class InterPodAffinity:
         yield from self._apart_from_others(cls)
 
     def _apart_from_others(self, cls: PodClass) -> Iterator[Refusal]:
-        """Yield the refusals by existing pods' anti-affinity; beyond `NAMED` per key, check these together."""
+        """Yield the refusals by existing pods' anti-affinity; terms above `NAMED` per key are checked together."""
         marks: dict[str, list[Mark]] = {}
         for query_mark in cls.matched:
             for mark in self._marks().get(query_mark, ()):

@@ -1,6 +1,7 @@
 """Volcano's scores of nodes: `nodeorder` (kube-scheduler's scores with weights) and `binpack`.
 
-Each part contributes 0 to 100 times its weight, and the parts of both plugins are added, as in Volcano.
+Each of kube-scheduler's scores contributes 0 to 100 times its weight. The scores of both plugins are added, as in
+Volcano.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +22,7 @@ from muster.api.kubernetes.constraints import NodeSelector
 from muster.resources.vector import GPU
 
 FULL = 100.0
-"""Highest score of one part, before its weight."""
+"""Highest value of one of kube-scheduler's scores, before its weight is applied."""
 WEIGHTS = {
     "leastrequested": 1.0,
     "mostrequested": 0.0,
@@ -30,7 +31,7 @@ WEIGHTS = {
     "balancedresource": 1.0,
     "tainttoleration": 3.0,
 }
-"""Weights of the parts of nodeorder, with Volcano's defaults."""
+"""Weights of the scores of nodeorder, with Volcano's defaults."""
 _MOST = np.iinfo(np.int16).max
 
 
@@ -69,9 +70,9 @@ class NodeOrder(NodeScore):
 
 
 class Preferences(NodeOrder):
-    """Scores by preferred affinity and PreferNoSchedule taints only, with Volcano's weights; 0 for other pods.
+    """Scores only by preferred affinity and PreferNoSchedule taints, with Volcano's weights; 0 for other pods.
 
-    kube-scheduler cannot apply these to a pinned pod, because it considers only one node.
+    kube-scheduler cannot apply these preferences to a pinned pod, because it considers only one node for it.
     """
 
     name = "preferences"
@@ -117,7 +118,7 @@ class Binpack(NodeScore):
 
 
 def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64]:
-    """Return the used fraction of a resource with one more pod of this class; above 1 if the pod does not fit."""
+    """Return the fraction of a resource that is used with one more pod of this class; above 1 if it does not fit."""
     snapshot = session.snapshot
     row = snapshot.axis.get(resource)
     if row is None:
@@ -129,7 +130,7 @@ def _share(session: Session, cls: PodClass, resource: str) -> NDArray[np.float64
 
 
 def _requested(session: Session, cls: PodClass) -> Scores:
-    """Return the mean of the used fractions of cpu and memory, 0 to 1."""
+    """Return the mean of the used fractions of cpu and memory on each node, from 0 to 1."""
     shares: Scores = (np.clip(_share(session, cls, "cpu"), 0, 1) + np.clip(_share(session, cls, "memory"), 0, 1)) / 2
     return shares
 
@@ -148,7 +149,7 @@ def _scaled(values: NDArray[np.int16]) -> Scores:
 
 
 def _wished(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.int16]:
-    """Return the sum of the weights of the preferred node affinity terms that each node meets."""
+    """Return, for each node, the sum of the weights of the preferred node affinity terms that it meets."""
     met = np.zeros(len(columns), dtype=np.int64)
     for wish in cls.affinity.node_affinity.preferred if cls.affinity and cls.affinity.node_affinity else ():
         met += labels.matching(NodeSelector([wish.preference]), columns) * np.int64(wish.weight)
@@ -156,7 +157,7 @@ def _wished(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.i
 
 
 def _advised_against(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.int16]:
-    """Return the number of PreferNoSchedule taints of each node that are not tolerated."""
+    """Return, for each node, the number of its PreferNoSchedule taints that the pod does not tolerate."""
     tolerated = tolerated_by(cls.tolerations)
 
     def untolerated(of: Taints | None) -> int:

@@ -1,4 +1,4 @@
-"""Orders of gangs, of a gang's pod sets, and of a pod set's pods; rules for gangs behind a reservation.
+"""Plugins for the order of gangs, of a gang's pod sets and of a pod set's pods, and for reservations.
 
 If no plugin decides, the older gang, the earlier pod set in the spec and the lower rank come first.
 """
@@ -19,16 +19,19 @@ from muster.api.names import TASK_PRIORITY
 
 _MODES = get_args(ReservationMode)
 _MOST_HEADS = 256
-"""Maximum number of reservations, because each gang is compared with each of them."""
+"""Maximum number of reservations, because each gang is compared with every one of them."""
 
 
 class GangPlugin(PlainPlugin):
-    """Readiness of gangs (enough members exist to start), and their order: partly started gangs first."""
+    """Readiness of gangs (enough members exist to start), and their order: gangs that are partly started come first."""
 
     name = "gang"
 
     def on_session_open(self, session: Session) -> None:
-        """Register readiness and order: partly started gangs hold capacity without running, so they come first."""
+        """Register readiness and order.
+
+        Partly started gangs come first, because they hold capacity without making progress.
+        """
         session.hooks.job_ready.add(has_members)
         session.hooks.job_order.add(by_key(lambda gang: not gang.incomplete))
 
@@ -49,9 +52,9 @@ class Elastic(PlainPlugin):
     name = "elastic"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order: additional pods of a gang never keep another gang from starting.
+        """Register the order, so that additional pods of a gang never keep another gang from starting.
 
-        Slots of this cycle count as members.
+        Slots that this cycle has placed count as members.
         """
         given: Counter[str] = Counter()
 
@@ -63,14 +66,14 @@ class Elastic(PlainPlugin):
 
 
 class SubGroupOrder(PlainPlugin):
-    """Order of a gang's pod sets: first sets below their minimum, then by the smallest share of the minimum."""
+    """Order of a gang's pod sets: first those below their minimum, then by the smallest fraction of the minimum."""
 
     name = "subgrouporder"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order in which slots above the gang's minimum are placed; slots of this cycle count."""
+        """Register the order for slots above the gang's minimum; slots that this cycle has placed count."""
         given: Counter[int] = Counter()
-        """Maps the identity of a pod set to its slots of this cycle; pod sets of different gangs may share a name."""
+        """Maps the identity of a pod set to the slots that it got in this cycle; names are not unique across gangs."""
 
         def count(operation: Operation, sign: int) -> None:
             for pod_set in operation.gang.pod_sets:
@@ -101,7 +104,7 @@ def has_members(gang: GangView) -> bool:
 
 
 def share_of_minimum(pod_set: PodSetView, given: int = 0) -> tuple[bool, float]:
-    """Return a pod set's sort key with `given` additional slots: below its minimum first, then the smaller share."""
+    """Return a pod set's sort key with `given` additional slots: below its minimum first, then the smaller fraction."""
     taken, minimum = len(pod_set.taken) + given, pod_set.minimum
     return taken >= minimum, taken / max(minimum, 1)
 
@@ -113,14 +116,14 @@ def _stage(gang: GangView, given: int) -> int:
 
 
 def _task_priority(pod: PodRecord) -> tuple[bool, int]:
-    """Return the sort key by the label; pods without an integer in the label come last."""
+    """Return the sort key for a pod's label; pods whose label is missing or not an integer come last."""
     text = pod.labels.get(TASK_PRIORITY, "")
     is_integer = text.lstrip("-").isascii() and text.lstrip("-").isdigit()
     return not is_integer, -int(text) if is_integer else 0
 
 
 class Reservations(PlainPlugin):
-    """Rules for the reservations that `allocate` makes."""
+    """Rules for the reservations of nodes that `allocate` makes."""
 
     name = "reservations"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {

@@ -28,7 +28,7 @@ class ReflectJobOrder(PlainPlugin):
         self._order: list[dict[str, Any]] = []
 
     def on_session_open(self, session: Session) -> None:
-        """Register the page; during a cycle it shows the previous one."""
+        """Register the page; during a cycle it shows the order of the previous one."""
         session.hooks.http_handler.add(lambda: {"job-order": lambda: self._order})
 
     def on_session_close(self, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""Answers per pod class and node: caches across cycles, and functions of one node applied to all nodes."""
+"""Predicates and scores per pod class and node: a cache across cycles, and adapters for functions of a single node."""
 
 from collections.abc import Callable
 from weakref import WeakKeyDictionary

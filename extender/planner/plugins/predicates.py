@@ -1,9 +1,9 @@
-"""Refusals of nodes by kube-scheduler's rules; docs/predicates.md lists the rules.
+"""Filters nodes by kube-scheduler's rules; docs/predicates.md lists the rules.
 
-The session counts resources. Refusals by the node alone (cordon, taints, selectors, node affinity) and by volumes
-(VolumeBinding, VolumeZone) are cached per pod class. These refusals are computed again only for changed nodes.
-`planner.plugins.interpodaffinity` has the refusals because of other pods. An unbound claim whose storage class waits
-for the first consumer refuses no node, because its volume is created on the pod's node.
+The session itself compares resources. Results that depend only on the node (cordon, taints, selectors, node affinity)
+or on volumes (VolumeBinding, VolumeZone) are cached per pod class. These results are computed again only for nodes that
+have changed. `planner.plugins.interpodaffinity` has the rules about other pods. An unbound claim whose storage class
+waits for the first consumer excludes no node, because its volume is created on the pod's node.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -45,7 +45,7 @@ _ZONE_LABELS = {
 
 
 class Predicates(PlainPlugin):
-    """Refusals of nodes; the caches are kept between cycles."""
+    """Plugin that filters nodes; its caches are kept between cycles."""
 
     name = "predicates"
 
@@ -88,9 +88,9 @@ class Predicates(PlainPlugin):
 
 
 def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return each node's reason to refuse pods of this class, except capacity and other pods; 0 if there is none.
+    """Return each node's code for rejecting pods of this class, apart from capacity and other pods; 0 if none.
 
-    A faulty node gets no new pods, even with tolerations.
+    A faulty node gets no new pods, even if they tolerate its taints.
     """
     causes, labels, snapshot = session.causes, session.labels, session.snapshot
     tolerated = tolerated_by(cls.tolerations)
@@ -122,12 +122,12 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Write the code of a refusal for nodes that have no code yet."""
+    """Write a refusal code for those of these nodes that have no code yet."""
     codes[where & (codes == 0)] = code
 
 
 def _inclusion(cls: PodClass, labels: NodeLabels, columns: Columns) -> Codes:
-    """Return two bits per node: the pod's selector and affinity match, and its tolerations cover the taints."""
+    """Return two bits per node: 1, the pod's selector and affinity match; 2, the pod's tolerations cover the taints."""
     tolerated = tolerated_by(cls.tolerations)
     selected = labels.selected(cls.node_selector, columns)
     if cls.required_node_affinity is not None:
@@ -143,7 +143,7 @@ def _untolerated(of: Taints | None, tolerated: Callable[[tuple[str, str, str]], 
 
 
 def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
-    """Return, per node, the code of a claim that excludes the pod; 0 if no claim does, or without a node."""
+    """Return, for each node, the code of a claim that excludes the pod; 0 if none does or the column has no node."""
     codes: Codes = np.zeros(len(columns), dtype=np.int16)
     there = session.labels.there(columns)
     for use in cls.claims:
@@ -154,7 +154,7 @@ def _claims_refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _claim_refusals(use: ClaimUse, session: Session, columns: Columns) -> Iterator[tuple[Reason, Mask]]:
-    """Yield each reason why a claim restricts its pod, with the mask of the nodes that it still allows."""
+    """Yield each reason why a claim restricts the nodes of its pod, with the mask of the nodes still allowed."""
     volumes = session.snapshot.volumes
     nowhere: Mask = np.zeros(len(columns), dtype=np.bool_)
     claim = volumes.claims.get(use.key)

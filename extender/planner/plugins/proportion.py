@@ -1,7 +1,7 @@
-"""Plugin of fair shares of queues: their order, their refusals, and the resources that they may reclaim.
+"""Plugin for fair shares of queues: the order of queues, their limits, and the resources that they may reclaim.
 
-The arithmetic is in the package `planner.fairshare`. Demands are summed again only for changed gangs, the tree is
-re-created only when queues change, and fair shares are computed on first use.
+The arithmetic is in the package `planner.fairshare`. Demands are summed up again only for gangs that have changed, and
+the tree is built again only when queues change. Fair shares are computed on first use in a cycle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,8 +43,9 @@ ARGUMENTS = (ROUNDING, "kValue", MULTIPLIER, HALF_LIFE)
 class Proportion(PlainPlugin):
     """The plugin `proportion`, which computes fair shares.
 
-    Arguments: `rounding` (exact, kai), `kValue`, `halfLife`, `relcaimerSaturationMultiplier`. With a `halfLife` (168h,
-    30m), past usage counts, weighted by `kValue` (default 1; 0 ignores it). The multiplier is for the rounding `kai`.
+    Arguments: `rounding` (exact, kai), `kValue`, `halfLife`, `relcaimerSaturationMultiplier`. With a `halfLife` such as
+    168h, past usage lowers the share, weighted by `kValue` (default 1; 0 ignores past usage). The multiplier applies
+    only to the rounding `kai`.
     """
 
     name = "proportion"
@@ -102,7 +103,7 @@ class Proportion(PlainPlugin):
 
 
 class QueueShares:
-    """The queues of one session; their allocations change with its placements and evictions."""
+    """The queues of one session; placements and evictions of the session change their allocations."""
 
     def __init__(self, session: Session, plugin: Proportion, allocations: Allocations) -> None:
         self._session = session
@@ -116,7 +117,8 @@ class QueueShares:
         self.closing = plugin.closing
         self.closing.begin(session.snapshot)
         self._rules: ReclaimRules | None = None
-        """Rules for the last gang that was allowed to reclaim, as of the time before any trial for that gang."""
+        """Reclaim rules for the last gang that was allowed to reclaim, with the allocations before any trial for that
+        gang."""
         self._fair: Shares | None = None
         self._standings: list[tuple[int, WeighedQueue] | None] = [None] * len(self.tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
@@ -203,7 +205,10 @@ class QueueShares:
     # -- refusals and reclaiming ------------------------------------------------------------------------------------
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal by the gang's queue or an ancestor: closed, full, or using another queue's guarantee."""
+        """Return why the gang's queue or an ancestor rejects it: closed, full, or another queue's guarantee.
+
+        The result is None if the queues accept the gang.
+        """
         if (closed := self.closing.refusal(gang, amounts)) is not None:
             return closed
         session, row, new = self._session, self.row(gang.queue), self._new_claims(gang)
@@ -215,7 +220,10 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _charge(self, gang: GangView, amounts: Amounts, new: Sequence[Sharing]) -> Vector:
-        """Return the increase of a gang's charge by these requests; minResources exclude devices of new claims."""
+        """Return how much these requests add to a gang's charge.
+
+        The gang's minResources exclude devices of new claims.
+        """
         if not new:
             return self.limited.minimums.growth(gang.key, self._asked(gang, amounts))
         devices = sum((each.devices for each in new), np.zeros_like(amounts))
@@ -230,7 +238,7 @@ class QueueShares:
         return {resource: values[row] for resource, row in self._resources if values[row]}
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal if a gang that cannot be evicted would take a queue above what the queue deserves."""
+        """Return a refusal if a gang that cannot be evicted would take a queue above what the queue deserves."""
         if not self.tree.quoted.any() or not self._fixed(gang):
             return None
         axis, new = self._session.snapshot.axis, self._new_claims(gang)
@@ -238,7 +246,7 @@ class QueueShares:
         return refusal(over, gang.creator) if over else None
 
     def _fixed(self, gang: GangView) -> bool:
-        """Return True for a gang that cannot be evicted, and so must stay within what its queue deserves."""
+        """Return True for a gang that cannot be evicted, and must therefore stay within what its queue deserves."""
         return not self._session.snapshot.guards.can_be_taken_back(gang)
 
     @cached_property
@@ -249,7 +257,7 @@ class QueueShares:
         return beyond_quota(self.allocations, snapshot, held)
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
-        """Return True if the gang's queue would stay within its share; store the allocations before any trial."""
+        """Return True if the gang's queue would stay within its share; remember the allocations before any trial."""
         rules = self._rules_now()
         if not rules.may_start(self.row(gang.queue), amounts, fixed=self._fixed(gang)):
             return False
@@ -277,9 +285,9 @@ class QueueShares:
         return all(self.tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
 
     def reclaim_agreed(self, scenario: Scenario) -> bool:
-        """Return True if the rules of reclaiming allow the scenario for the allocations before the trial.
+        """Return True if the reclaim rules allow the scenario, given the allocations before the trial.
 
-        Moved pods are no loss.
+        Pods that are only moved do not count as a loss.
         """
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
         if self._rules is None or not losses:
@@ -318,7 +326,7 @@ class QueueShares:
         return [self._sharing(claim, gang.queue) for claim in self._session.claims.new(claims, gang.queue)]
 
     def _sharing(self, claim: SharedClaim, queue: str) -> Sharing:
-        """Return the uses of a claim by other queues."""
+        """Return which other queues use a claim."""
         uses = {name: use for name, use in self.limited.claims.uses.get(claim.key, {}).items() if name != queue}
         held = {gang for _, gang, _ in uses.values() if (known := self._session.gang(gang)) and self._fixed(known)}
         devices = amounts_of_claims(self._session.snapshot, [claim])

@@ -18,15 +18,16 @@ from muster.volcano.access import lineage
 _ARGUMENTS = ("defaultPreemptMinRuntime", "defaultReclaimMinRuntime", "reclaimResolveMethod")
 _METHODS = ("lca", "queue")
 SYSTEM_CRITICAL = 2_000_000_000
-"""Value of the class system-cluster-critical; only Kubernetes' own two classes reach it."""
+"""Value of the priority class system-cluster-critical; only Kubernetes' own two classes are as high."""
 
 
 class MinRuntime(PlainPlugin):
     """Protection of gangs, except pods above the minimum, for some time after their start (`status.startedAt`).
 
-    After KAI-Scheduler's plugin. The victim's queue, or the nearest one above it, sets a time against preemption within
-    the queue and one against reclaim. With `reclaimResolveMethod: lca` (default) the latter begins at the victim's
-    ancestor just below the queue that it shares with the reclaimer, with `queue` at the victim's own queue.
+    The plugin follows KAI-Scheduler's. The victim's queue, or the nearest queue above it that sets them, has one
+    minimum time for preemption within the queue and one for reclaim. With `reclaimResolveMethod: lca` (default), the
+    search for the reclaim time starts at the victim's ancestor directly below the lowest queue that it has in common
+    with the reclaimer. With `queue`, the search starts at the victim's own queue.
     """
 
     name = "minruntime"
@@ -40,7 +41,7 @@ class MinRuntime(PlainPlugin):
             raise ValueError(f"reclaimResolveMethod is {self._method!r}; valid: {', '.join(_METHODS)}")
 
     def on_session_open(self, session: Session) -> None:
-        """Register the filters, which shorten the search, and the validators, which make the final decision."""
+        """Register filters, which shorten the search for victims, and validators, which make the final decision."""
         hooks = session.hooks
         hooks.preempt_victim_filter.add(lambda _, victim: self._may_lose(session, victim, None))
         hooks.reclaim_victim_filter.add(lambda gang, victim: self._may_lose(session, victim, gang))
@@ -79,7 +80,7 @@ class MinRuntime(PlainPlugin):
 
 
 def _from(chain: list[Queue], annotation: str, default_s: float) -> float:
-    """Return the minimum time, in seconds, of the first queue in the chain that sets a readable one."""
+    """Return the minimum time, in seconds, of the first queue in the chain that has a valid one."""
     for queue in chain:
         if annotation in queue.metadata.annotations:
             with suppress(ValueError):
@@ -88,7 +89,7 @@ def _from(chain: list[Queue], annotation: str, default_s: float) -> float:
 
 
 class Conformance(PlainPlugin):
-    """Protection of pods in kube-system and with Kubernetes' own two priority classes, as in Volcano."""
+    """Protection of pods in kube-system and of pods with Kubernetes' own two priority classes, as in Volcano."""
 
     name = "conformance"
 
@@ -99,6 +100,6 @@ class Conformance(PlainPlugin):
 
 
 def needed_by_the_cluster(gang: GangView) -> bool:
-    """Return True if the cluster itself may need this gang's pods; the PodGroup's own class does not matter."""
+    """Return True if the cluster itself may need this gang's pods, no matter which class the PodGroup has."""
     in_system = of_the_system(gang.group.metadata.namespace, "")
     return gang.priority >= SYSTEM_CRITICAL or in_system or any(pod.system for pod in gang.pods)

@@ -1,7 +1,7 @@
 """Scores of nodes by density, GPUs and preferred pod affinity.
 
-The scores of all plugins are added. The plugin with the largest scores decides, and plugins with smaller scores break
-ties, as in KAI-Scheduler.
+The scores of all plugins are added. As in KAI-Scheduler, the plugin with the largest range of scores decides, and
+plugins with smaller ranges break ties.
 """
 
 from collections.abc import Mapping
@@ -19,18 +19,18 @@ from muster.resources.gpus import is_gpu
 from muster.resources.vector import GPU, WHOLE
 
 DENSITY = 9.0
-"""Highest score of a placement strategy (binpack, spread)."""
+"""Highest score of the placement strategies binpack and spread."""
 RESOURCE_TYPE = 10.0
 AVAILABILITY = 100.0
 GPU_DENSITY = 1_000.0
 TOPOLOGY = 10_000.0
 KUBERNETES = 100_000.0
-"""Highest score of Kubernetes' own preferences (preferred affinity)."""
+"""Highest score of Kubernetes' own preferences, such as preferred affinity."""
 STRATEGIES = ("binpack", "spread")
 
 
 def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """Return 9 for the node with least free capacity, 0 for the node with most, and values in between."""
+    """Return 9 for the node with the least free capacity, 0 for the node with the most, and values in between."""
     known = free[total > 0]
     if not len(known) or known.max() == known.min():
         return np.zeros(len(free))
@@ -40,13 +40,13 @@ def binpack(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
 
 
 def spread(free: NDArray[np.int64], total: NDArray[np.int64]) -> Scores:
-    """Return 9 for an empty node, 0 for a full one."""
+    """Return 9 for an empty node, 0 for a full node, and values in between."""
     scores: Scores = np.where(total > 0, DENSITY * free / np.maximum(total, 1), 0.0)
     return scores
 
 
 class NodeScore(PlainPlugin):
-    """Base of plugins that score nodes."""
+    """Base class of plugins that score nodes."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""
@@ -59,7 +59,7 @@ class NodeScore(PlainPlugin):
 class NodePlacement(NodeScore):
     """Score that prefers full nodes (binpack, the default) or empty nodes (spread).
 
-    `cpu` applies to pods without GPUs, `gpu` to other pods.
+    The argument `cpu` applies to pods without GPUs, and `gpu` to all other pods.
     """
 
     name = "nodeplacement"
@@ -81,14 +81,14 @@ class NodePlacement(NodeScore):
 
 
 class GpuPack(NodeScore):
-    """Score that prefers nodes with the fewest free GPUs, before other densities, and the most used GPU of a node."""
+    """Score that prefers nodes with the fewest free GPUs, above other densities, and the most used GPU of a node."""
 
     name = "gpupack"
     _score = staticmethod(binpack)
     _fullest = 1.0
 
     def on_session_open(self, session: Session) -> None:
-        """Register the scores; pods without GPUs have none."""
+        """Register the scores; pods without GPUs get none."""
         super().on_session_open(session)
         session.hooks.gpu_order.add(lambda _cls, _column, used: used * (self._fullest * DENSITY / WHOLE))
 
@@ -120,7 +120,7 @@ class GpuSharingOrder(NodeScore):
 
 
 class ResourceType(NodeScore):
-    """Score for pods without GPUs: prefers nodes without GPUs, whole or as MIG devices."""
+    """Score for pods without GPUs: prefers nodes that have neither whole GPUs nor MIG devices."""
 
     name = "resourcetype"
 
@@ -133,7 +133,7 @@ class ResourceType(NodeScore):
 
 
 class NodeAvailability(NodeScore):
-    """Score that prefers nodes on which the pod fits now to nodes whose capacity is still being freed."""
+    """Score that prefers nodes on which the pod fits now over nodes whose capacity is still being freed."""
 
     name = "nodeavailability"
 
@@ -142,7 +142,7 @@ class NodeAvailability(NodeScore):
 
 
 class PodAffinityScore(NodeScore):
-    """Score by preferred pod (anti-)affinity: weight times pods per domain, scaled to `KUBERNETES`."""
+    """Score by preferred pod (anti-)affinity: weight times matching pods per domain, scaled to `KUBERNETES`."""
 
     name = "podaffinity"
 

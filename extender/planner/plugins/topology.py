@@ -1,4 +1,4 @@
-"""Topology-aware placement: the domains that hold a part of a gang, the best domain first.
+"""Topology-aware placement: finds the domains that can hold a part of a gang, the best domain first.
 
 Requests come from `planner.topology.requests`, levels from the configuration and the cluster
 (`planner.topology.forest`), the arithmetic from `planner.topology.fit`. The domains are proposals: an action tries to
@@ -37,14 +37,14 @@ PROFILES: dict[str, Profile | str] = {
     "BalancedPlacement": "balanced",
     "Mixed": MIXED,
 }
-"""Maps a profile's name to the order of filling inner domains; `mixed` is best-fit, or least-free for unconstrained
-pods."""
+"""Maps a profile's name to the order in which inner domains are filled. `mixed` is best-fit, or least-free for
+unconstrained pods."""
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 SCORE_STEPS = 1000.0
-"""Resolution of node scores in sums over domains: scores are counted in thousandths."""
+"""Resolution of node scores when they are summed up over domains: scores are counted in thousandths."""
 MOST_SCORE = 1e6
-"""Maximum score in sums over domains, which must not overflow."""
+"""Maximum of a score when it is summed up over domains, because the sums must not overflow."""
 
 
 class TopologyPlugin(PlainPlugin):
@@ -128,7 +128,7 @@ class DomainChoice:
     profile: Profile
 
     def near(self) -> Iterator[NodeSet]:
-        """Yield domains that hold the part, those of its members first; then all nodes if no domain is required."""
+        """Yield domains that can hold the part, its members' domains first; then all nodes if no domain is required."""
         there = np.array(self.part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(there)
@@ -150,7 +150,7 @@ class DomainChoice:
             yield NodeSet(columns[of[columns] == domain], ranked=True, along=self.nodes.along, name=name)
 
     def filled(self, level: int, domain: int) -> NodeSet:
-        """Return one domain as a node set, with the order in which its nodes are filled."""
+        """Return one domain as a node set, with the order in which its nodes are to be filled."""
         demand, part = self.demands[0], self.part
         wanted, tree = demand.wanted, demand.wanted.geometry.tree
         inside = wanted.geometry.members(level, domain)
@@ -180,8 +180,8 @@ class DomainChoice:
     def _with_members(self, there: Amounts) -> Iterator[NodeSet]:
         """Yield domains that contain placed members: the innermost first, then those with most members of each level.
 
-        If a domain is required, only domains of members remain: new pods join the others. Members in no domain do not
-        count.
+        If a domain is required, only domains with members are yielded, because new pods must join the others. Members
+        in no domain are ignored.
         """
         part, hard, tree = self.part, self.reach.hard, self.reach.tree
         if hard:
@@ -234,7 +234,10 @@ def _ties(session: Session, demand: Demand) -> Sequence[Tie]:
 
 
 def _disfavour(session: Session, demand: Demand) -> Amounts | None:
-    """Return inverted node scores (low is good) times the number of pods on each node; int64 of shape (nodes,)."""
+    """Return inverted node scores (low is good), multiplied by the number of pods on each node.
+
+    Int64 of shape (nodes,).
+    """
     scores = session.scores(demand.cls)
     if not isinstance(scores, np.ndarray):
         return None
@@ -243,7 +246,7 @@ def _disfavour(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _left_over(session: Session, demand: Demand) -> Amounts | None:
-    """Return the free quantity, on each node, of the pods' dominant resource (largest share of the total)."""
+    """Return how much of the pods' dominant resource (largest fraction of the total) is free on each node."""
     row = session.snapshot.row_of(demand.cls)
     asked = np.flatnonzero(row)
     if not len(asked):
@@ -255,7 +258,7 @@ def _left_over(session: Session, demand: Demand) -> Amounts | None:
 
 
 def _others(wanted: WantedPods, columns: Amounts, ordered: Amounts) -> Amounts:
-    """Return the other nodes of a domain, the neighbours of the filled ones first."""
+    """Return the other nodes of a domain, beginning with the neighbours of the filled ones."""
     chosen = np.zeros(len(wanted.room), dtype=np.bool_)
     chosen[ordered] = True
     left = columns[~chosen[columns]]

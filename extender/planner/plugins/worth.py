@@ -19,9 +19,9 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
 LARGE = 1e15
-"""A number above the loss of any node on which the pod fits."""
+"""A number that is larger than the loss on any node on which the pod fits."""
 NONE = -1e18
-"""Worth of a node on which the pod does not fit."""
+"""Value that stands for the worth of a node on which the pod does not fit."""
 
 
 class PodKind(NamedTuple):
@@ -34,7 +34,7 @@ class PodKind(NamedTuple):
 
 
 def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
-    """Return the kind of a pod class; requested GPU memory counts as a fraction of the smallest GPU."""
+    """Return the kind of a pod class. GPU memory is converted to a fraction of the smallest GPU."""
     cpu, memory = cls.requests.get(CPU, 0), cls.requests.get("memory", 0)
     if cls.gpu is not None:
         known = snapshot.devices.memory[snapshot.devices.memory > 0] if cls.gpu.memory else ()
@@ -45,7 +45,7 @@ def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
 
 @dataclass(slots=True)
 class NodeState:
-    """The properties of nodes that determine their worth, with a row per node."""
+    """The properties of nodes that determine their worth, with one row per node."""
 
     cpu: Amounts
     memory: Amounts
@@ -87,11 +87,11 @@ class NodeState:
             known[columns] = fresh
 
     def at(self, columns: Amounts) -> "NodeState":
-        """Return some of the nodes."""
+        """Return the state of only some of the nodes."""
         return NodeState(*(array[columns] for array in self.arrays))
 
     def unlike(self, other: "NodeState") -> Amounts:
-        """Return the rows that differ from the other object."""
+        """Return the rows that differ between this state and another one."""
         mine, theirs = np.column_stack(self.arrays), np.column_stack(other.arrays)
         return np.flatnonzero((mine != theirs).any(axis=1))
 
@@ -104,7 +104,7 @@ def _free_parts(used: Amounts) -> Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Kinds of pods with GPUs and their probabilities, with a column per kind."""
+    """Kinds of pods with GPUs and their probabilities, with one column per kind."""
 
     cpu: Amounts
     memory: Amounts
@@ -112,15 +112,15 @@ class Mix:
     portion: Amounts
     weight: Scores
     fill: float
-    """Weight (0 to 1), in the worth, of filling the node with pods of a kind, against a single next pod."""
+    """Weight (0 to 1) of filling the node with pods of a kind, as opposed to placing a single next pod."""
     portions: Amounts
     """The distinct fractions of a GPU that kinds request."""
     which: Amounts
-    """Index of each kind's fraction."""
+    """Index of the GPU fraction of each kind in `portions`."""
 
     @classmethod
     def most_frequent(cls, seen: Mapping[PodKind, int], coverage: float, most: int, fill: float) -> "Mix | None":
-        """Return the most frequent kinds, up to the share `coverage` of seen pods; None if none of them has GPUs."""
+        """Return the most frequent kinds, up to the fraction `coverage` of counted pods; None if none has GPUs."""
         ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
         total, sum_ = sum(seen.values()), 0
         kept: list[tuple[PodKind, int]] = []
@@ -155,7 +155,10 @@ class Mix:
         return worth
 
     def worth_after(self, nodes: NodeState, kind: PodKind) -> Scores:
-        """Return the worth after one more pod of this kind uses a node's best GPUs; `NONE` where it does not fit."""
+        """Return the worth of each node once one more pod of this kind uses its best GPUs.
+
+        `NONE` where it does not fit.
+        """
         left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
         fits = (left.cpu >= 0) & (left.memory >= 0)
         result = np.full(len(nodes), NONE)
@@ -180,7 +183,7 @@ class Mix:
         return result
 
     def _after_whole(self, left: NodeState, kind: PodKind, fits: NDArray[np.bool_], result: Scores) -> Scores:
-        """Return the worth after a pod without GPUs, with whole GPUs, or with fractions (several count as whole)."""
+        """Return the worth after a pod without GPUs, with whole GPUs, or with parts of several (taken as whole)."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
         part.unused -= kind.devices
@@ -188,7 +191,7 @@ class Mix:
         return result
 
     def worth_by_device(self, node: NodeState, kind: PodKind, used: Amounts) -> Scores:
-        """Return the worth of one node with a pod on each of its devices; float64 of shape (devices,)."""
+        """Return the worth of one node for a pod on each of its devices in turn; float64 of shape (devices,)."""
         many = node.at(np.zeros(len(used), dtype=np.int64))
         many.cpu, many.memory = many.cpu - kind.cpu, many.memory - kind.memory
         free = _free_parts(used)

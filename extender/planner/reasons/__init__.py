@@ -1,4 +1,4 @@
-"""Every reason that users read about waiting: in conditions, Events, Placements, Queues, pods and `muster explain`.
+"""Messages that tell users why a gang waits: in conditions, Events, Placements, Queues, pods and `muster explain`.
 
 | module | sentences |
 |---|---|
@@ -8,9 +8,9 @@
 | `topology` | the domain that came closest, and problems of HyperNodes |
 | `queues` | refusals: by capability, guarantees, quota and order of a queue, by ResourceQuota; reservations |
 | `pods` | missing pods, and pods that wait for other gates |
-| `placements` | how a placement continues and ends, and why a pod is evicted |
+| `placements` | the progress and the end of a placement, and why a pod is evicted |
 | `repairs` | what happens to gangs whose nodes have failed |
-| `scaleup` | why an autoscaler is asked for nodes, or not |
+| `scaleup` | why nodes are requested from an autoscaler, or not |
 | `exclusions` | why an object cannot be evaluated |
 | `verbs` | the constants that kube-scheduler gets from filter and bind |
 | `gangs`, `members`, `relief` | additions of `muster explain`: the progress of a gang or a pod, and relief |
@@ -18,8 +18,8 @@
 This package makes no decisions. Decisions and objects have a `Reason` (`muster.api.muster.reason`): a code with
 parameters, which programs read and which becomes a sentence for users. These modules define each reason as a constant,
 a text with blanks, or a function whose docstring describes the situation. Messages that only `muster explain` shows are
-built as sentences directly. A sentence in a condition or an Event may change only when the facts change, because each
-new sentence costs a write. Of Muster's packages, this package imports only `muster.api` and `muster.resources`.
+built as sentences directly. The text of a condition or an Event may change only when the facts change, because each new
+text costs a write. Of Muster's packages, this package imports only `muster.api` and `muster.resources`.
 """
 
 from extender.planner.reasons import (

@@ -1,4 +1,4 @@
-"""Causes: why a node does not accept a pod, in a few words. Plugins of other packages may add causes.
+"""Causes: short phrases that describe why a node does not accept a pod. Plugins of other packages may add causes.
 
 In messages a cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`). In arrays a cause is a number,
 which `Causes` assigns.
@@ -15,7 +15,7 @@ TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-read
 OTHER = constant("node-other", "refused for a reason that is no longer distinguished (restart the extender to see it)")
 
 GPU_PARTS = constant("node-gpu-parts", "no GPU with enough room")
-"""The free fractions of the node's GPUs suffice in total, but no single GPU has enough for the pod."""
+"""The free fractions of the node's GPUs would suffice in total, but no single GPU has enough for the pod."""
 DIVIDED = constant(
     "node-gpus-divided", "has GPUs that are divided by MIG, of which pods cannot request parts by annotation"
 )
@@ -25,7 +25,7 @@ reserved = Sentence("node-reserved", "reserved for {gang}")
 
 GONE = constant("node-gone", "is gone")
 suspect = Sentence(SUSPECT, "suspect ({cause})")
-"""The node has a fault, which another program has reported."""
+"""The node has a fault that another program has reported."""
 not_ready = Sentence(NOT_READY, "not ready ({cause})")
 CORDONED = constant("node-cordoned", "cordoned")
 NODE_SELECTOR = constant("node-selector", "does not match the node selector")
@@ -64,18 +64,18 @@ def taint(key: str, value: str) -> str:
 
 
 def taint_text(key: str, value: str) -> str:
-    """Return the taint in the form that users write, without its effect."""
+    """Return the taint as users write it, but without its effect."""
     return f"{key}={value}" if value else key
 
 
 @worded("node-over-model")
 def over_model(model: str, queue: str, most: int) -> str:
-    """The gang's queue or an ancestor may use no more GPUs of the node's model."""
+    """The gang's queue, or a queue above it, may not use more GPUs of the node's model."""
     return f"has GPUs of model {model}, of which queue {queue} may use {amount_text(GPU, most)} (max-by-model)"
 
 
 def faulty(fault: Fault) -> Reason:
-    """Return the reason for which a faulty node gets no pods."""
+    """Return the reason why a faulty node gets no pods."""
     return suspect(cause=fault.cause) if fault.kind == "suspect" else not_ready(cause=fault.cause)
 
 
@@ -86,7 +86,7 @@ def fault_in(cause: Reason) -> str:
 
 @worded(SCARCE)
 def scarce(resource: str) -> str:
-    """The node has too little of a resource free."""
+    """Too little of a resource is free on the node."""
     if resource.startswith(DEVICE_CLASS_RESOURCE):
         return f"too few devices of class {resource.removeprefix(DEVICE_CLASS_RESOURCE)}"
     return "too many pods" if resource == "pods" else f"too little {resource}"

@@ -1,6 +1,6 @@
 """Problems of device claims (resource.k8s.io), and demands of claims that only kube-scheduler checks.
 
-In messages these demands follow the text `kube-scheduler decides, not counted:`.
+In messages, the demands that only kube-scheduler checks follow the text `kube-scheduler decides, not counted:`.
 """
 
 from muster.api.grammar import many

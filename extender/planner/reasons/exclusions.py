@@ -4,9 +4,9 @@ from muster.api.limits import LimitError
 from muster.api.muster.reason import Sentence
 
 EXCLUDED = "SetAside"
-"""Reason of the condition of a gang that exceeds a limit or caused an unexpected error."""
+"""Reason of the condition of a gang that is excluded, because it exceeds a limit or caused an unexpected error."""
 SHOWN_CHARS = 300
-"""Maximum length of an error's text, which may quote the user's object."""
+"""Maximum number of characters that are shown of an error message, because it may quote the user's object."""
 
 excluded = Sentence("set-aside", "{why}")
 composite = (

@@ -1,4 +1,4 @@
-"""The progress of a gang in one sentence: the beginning of `muster explain`."""
+"""The progress of a gang in one sentence, with which the output of `muster explain` begins."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ NOT_REPORTED = "the planner has not reported yet whether it waits"
 NOT_PLANNED = "no action of the planner's configuration has considered it"
 
 of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
-"""Text for readers who may not see the gang's namespace."""
+"""Description of a gang for readers who may not see the gang's namespace."""
 waits = "it waits: {message}".format
 half_placed = (
     "only {taken} of the {wanted} pods that start together have a node; if the others get none within {within_s:.0f} "
@@ -29,24 +29,24 @@ def slot_limit(slots: int) -> str:
 
 
 def members(taken: int) -> str:
-    """Some members have a node."""
+    """Some members of the gang have a node."""
     return "1 member has its node" if taken == 1 else f"{taken} members have their node"
 
 
 def runs(taken: int, running: int) -> str:
-    """The gang has its nodes, and `running` members run."""
+    """The gang has its nodes, and `running` of its members are running."""
     also = f", {running} of them run" if taken > 1 else ""
     return f"{'it runs' if running else 'no member runs'}: {members(taken)}{also}"
 
 
 def not_carried_out(message: str, *, again: bool) -> str:
-    """The gang's placement is abandoned; with `again`, the whole gang is planned again."""
+    """The gang's placement has been abandoned; with `again`, the whole gang is planned again."""
     follows = "the gang is planned again" if again else "the members that have a node keep running"
     return f"its placement cannot be carried out: {message}; {follows}"
 
 
 def finished(succeeded: int, failed: int) -> str:
-    """The gang has ended."""
+    """The gang has finished."""
     parts = [f"{count} {how}" for count, how in ((succeeded, "succeeded"), (failed, "failed")) if count]
     return "it has finished" + (f": {', '.join(parts)}" if parts else "")
 
@@ -58,7 +58,7 @@ def failed(count: int, evicted: str, ending: str) -> str:
 
 
 def restarts(count: int, most: int) -> str:
-    """A Job with limited restarts has failed."""
+    """A Job that may restart only a limited number of times has failed."""
     return f"it was restarted {count} of at most {many(most, 'time')}"
 
 
@@ -70,7 +70,7 @@ def lost(pods: int, nodes: str) -> str:
 def awaits_room(epoch: int, there: int, victims: int, until: str, whose: Sequence[str] = ()) -> str:
     """Victims still use the gang's planned nodes; `until` is the end of their last notice, or empty.
 
-    `whose` has the names of the victims' gangs.
+    The argument `whose` has the names of the victims' gangs.
     """
     pods = many(there, "pod") if there == victims else f"{there} of {victims} pods"
     pods += f" of {listed(whose, 2)}" if whose else ""
@@ -79,7 +79,7 @@ def awaits_room(epoch: int, there: int, victims: int, until: str, whose: Sequenc
 
 
 def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
-    """The planner's next cycle places the gang."""
+    """The gang can start: the planner's next cycle will place it."""
     once = f", once {many(victims, 'pod')} of others {have(victims)} gone: {reason}" if victims else ""
     return f"it can start: the planner's next cycle gives it {'; '.join(where)}{once}"
 

@@ -1,4 +1,4 @@
-"""The progress and problems of a pod: sentences of `muster explain` about pods and members of a gang."""
+"""The progress and problems of a pod: sentences of `muster explain` about the members of a gang and other pods."""
 
 from collections.abc import Sequence
 
@@ -39,27 +39,27 @@ silent = "is on {node}, which {silence}: whether it still runs is not known".for
 
 
 def gated(own: Sequence[str], others: Sequence[str]) -> str:
-    """The pod waits until its gang's gate is lifted, and perhaps for other gates."""
+    """The pod waits until its gang's gate is removed, and perhaps other gates too."""
     more = f"; then it is still held by {', '.join(others)}" if others else ""
     return f"it waits behind the gate {' and '.join(own)} until its gang has a placement{more}"
 
 
 def pinned(node: str, epoch: int | None, taken: int, deadline: str) -> str:
-    """kube-scheduler is trying the pod on its node; `taken` members have a node."""
+    """kube-scheduler is trying to bind the pod to its planned node; `taken` members have a node."""
     waits = "kube-scheduler has not answered yet, or it is held until enough members have come"
     over = f"; the placement is given up at {deadline}" if deadline else ""
     return f"it is pinned to {node} by placement {epoch}; {waits} ({taken} have their node){over}"
 
 
 def alone(roomy: int, nodes: int, lost: str, nearest: str, says: str) -> str:
-    """The pod has no gang: `roomy` of `nodes` nodes have capacity; with 0 nodes, only kube-scheduler knows."""
+    """The pod has no gang, and `roomy` of `nodes` nodes have capacity. With 0 nodes, only kube-scheduler knows."""
     found = f"of {many(nodes, 'node')}: {lost}; {nearest}" if nodes else "kube-scheduler decides"
     found = f"{roomy} of {many(nodes, 'node')} {have(roomy)} room for it" if roomy else found
     return found + (f"; kube-scheduler says: {says}" if says else "")
 
 
 def ended(phase: str, node: str, why: str) -> str:
-    """The pod has ended."""
+    """The pod has succeeded or failed."""
     return f"it has ended: {phase}" + (f" on {node}" if node else "") + (f": {why}" if why else "")
 
 
@@ -72,7 +72,7 @@ def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> s
 
 
 def not_ready(since: str) -> str:
-    """The node does not respond."""
+    """The node of the pod does not respond."""
     return f"is not Ready since {since}" if since else "is not Ready"
 
 

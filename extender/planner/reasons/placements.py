@@ -53,7 +53,7 @@ BUDGET = constant("placement-budget", "a PodDisruptionBudget forbids evicting po
 
 @worded("placement-victims-stay")
 def victims_stay(pod: str = "", node: str = "") -> str:
-    """Victims are being deleted but do not end.
+    """Victims are being deleted but do not terminate.
 
     `pod` is one of the victims (`ns/name`), or empty if the reader may not know its name.
     """
@@ -70,35 +70,35 @@ EVICTED = scheduling.EVICTED
 STRAY = constant("eviction-stray", "it is pinned by a placement that is over")
 _FOR_ANOTHER = "eviction-preempted", "eviction-reclaimed", "eviction-recalled", "eviction-moved"
 """Codes of evictions in favour of another gang. Owners in other namespaces may not see that gang's name; `named` adds
-the name for other readers."""
+the name for readers who may see it."""
 
 
 @worded(_FOR_ANOTHER[0])
 def preempted(priority: int, queue: str, who: str = "a gang") -> str:
-    """A gang of higher priority gets the capacity."""
+    """A gang with a higher priority gets the capacity."""
     return f"preempted by {who} of priority {priority} in queue {queue}"
 
 
 @worded(_FOR_ANOTHER[1])
 def reclaimed(queue: str, who: str = "a gang of its own") -> str:
-    """Another queue gets what it deserves."""
+    """Another queue gets the resources that it deserves."""
     return f"reclaimed by queue {queue} for {who}"
 
 
 @worded(_FOR_ANOTHER[2])
 def recalled(queue: str, who: str = "a gang") -> str:
-    """The gang that keeps the spare slots needs them."""
+    """The gang that has lent the spare slots needs them."""
     return f"the gang runs on spare slots that {who} of queue {queue} needs for members that it has lost"
 
 
 @worded(_FOR_ANOTHER[3])
 def moved(queue: str, who: str = "a gang") -> str:
-    """The members move to other nodes."""
+    """The members are moved to other nodes."""
     return f"moved to make room for {who} of queue {queue}"
 
 
 def named(reason: Reason, who: str) -> Reason:
-    """Return an eviction's reason with the name of the gang, unless it already has a name."""
+    """Return an eviction's reason with the name of the gang added, unless it already contains a name."""
     inner = {name: named(each, who) for name, each in reason.params.items() if isinstance(each, Reason)}
     unnamed = reason.code in _FOR_ANOTHER and "who" not in reason.params
     return reason.given(**inner, **({"who": who} if unnamed else {}))
@@ -115,7 +115,7 @@ def failed_there(pod: str, times: int) -> str:
 
 
 def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
-    """The pods are planned on these nodes; victims may have to be evicted first."""
+    """The pods are planned on these nodes; victims may first have to be evicted there."""
     where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"
     return f"{where}; {many(victims, 'pod')} of others must leave these nodes first" if victims else where
 
@@ -129,7 +129,7 @@ def on_spares(nodes: Sequence[str]) -> str:
 
 
 def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
-    """The gang keeps `kept` of its `wanted` spare slots on these nodes, for members that it may lose."""
+    """The gang holds `kept` of its `wanted` spare slots on these nodes, for members that it may lose."""
     words = f"{kept} of {wanted}" if kept < wanted else str(kept)
     where = f" on {listed(nodes)}" if nodes else ""
     used = f", {lent} of them used by gangs that leave at once" if lent else ""
@@ -146,7 +146,7 @@ remade = Sentence(
 
 @worded("placement-waits-for-victims")
 def waits_for_victims(victims: int, until: str) -> str:
-    """The gang waits for victims to end; `until` is the end of their last notice (RFC 3339), or empty."""
+    """The gang waits for victims to terminate; `until` is the end of their last notice (RFC 3339), or empty."""
     words = f"waits until {many(victims, 'pod')} {have(victims)} left its nodes"
     return f"{words}, which have until {until} at the latest" if until else words
 
@@ -195,6 +195,6 @@ def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
 
 
 def eviction(reason: Reason) -> str:
-    """Return the first half of `awaits_owner`, for a gang whose owner creates no more pods."""
+    """Return the first half of `awaits_owner`, for a gang whose owner does not create pods again."""
     params = reason.params
     return f"its {evicted(params['pods'], params['reason'])}" if reason.code == AWAITS_OWNER else str(reason)

@@ -1,4 +1,4 @@
-"""Reasons about pods for which a gang waits: missing pods, gated pods, and too many pods in placement."""
+"""Reasons for waiting that concern pods: missing pods, gated pods, and too many pods that are being placed."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,7 +15,7 @@ NOT_COMPARED = "NotComparedYet"
 LATER = "TriedLater"
 SLOT_LIMIT = "InFlightLimit"
 WORLD_ENDED = scheduling.WORLD_ENDED
-"""Reasons of the gang's condition."""
+"""Reasons of the gang's condition, as CamelCase words."""
 
 not_compared = constant(
     "pods-not-compared",
@@ -31,7 +31,7 @@ later = constant(
 
 @worded("pods-too-few")
 def too_few(have: int, wanted: int) -> str:
-    """Members are missing."""
+    """Members of the gang do not exist."""
     if wanted == 1:
         return "the pod with which it starts does not exist"
     return f"{have} of the {wanted} pods that start together exist"
@@ -71,7 +71,7 @@ def leaving(pods: int) -> str:
 
 @worded("pods-world-ended")
 def world_ended(ended: int) -> str:
-    """Members of an elastic world have succeeded, so no other member may start."""
+    """Members of an elastic training job have succeeded, so no other member may start any more."""
     who = f"{many(ended, 'member')} of its elastic world"
     return f"{who} {have(ended)} ended well, so the others do not start any more"
 

@@ -1,4 +1,4 @@
-"""Refusals by queues and quotas, the starting order of a queue's gangs, and reservations for its first gang."""
+"""Refusals by queues and quotas, the order in which a queue's gangs start, and reservations for its first gang."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ NOT_OPEN = "QueueNotOpen"
 STRICT_ORDER = "StrictOrder"
 NOT_FOR_NAMESPACE = "QueueNotForNamespace"
 OF_OTHER_POOL = "QueueOfOtherPool"
-"""Reasons of the gang's condition."""
+"""Reasons of the gang's condition, as CamelCase words."""
 
 ROOT = constant("queue-root", "queue 'root' holds other queues and takes no gangs")
 missing = Sentence("queue-missing", "queue {queue!r} does not exist")
@@ -61,14 +61,14 @@ _NEVER = {
     "ask for less, or raise its capability",
     GUARANTEED: "queue {queue} has {limit}, and {asked} are asked for at once, which never fit; ask for less",
 }
-"""Refusals of a gang that the queue could not hold even alone, so that the end of other gangs does not help."""
+"""Codes of refusals of a gang that its queue could not hold even alone, so that it does not help if other gangs end."""
 _LIMITS = frozenset({"queue-refusal", "queue-over-user-limit"})
-"""Codes of refusals by quantities that only an administrator changes."""
+"""Codes of refusals because of limits that only an administrator can change."""
 
 
 @worded("queue-refusal")
 def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """The queue refuses these requests, in milli-CPU or base units."""
+    """The queue rejects these requests, in milli-CPU or base units."""
     amounts = {"limit": limit, "used": used, "asked": asked}
     words = {name: f"{amount_text(resource, amount)} {resource}" for name, amount in amounts.items()}
     text = _NEVER.get(reason, _REFUSALS[reason]) if asked > limit else _REFUSALS[reason]
@@ -76,14 +76,14 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
 
 
 def never_fits(reason: Reason) -> bool:
-    """Return True if the gang requests more than a limit of the queue, so that the end of other gangs does not help."""
+    """Return True if the gang requests more than a limit of its queue, so that it does not help if other gangs end."""
     limit, asked = (reason.params.get(name) for name in ("limit", "asked"))
     return reason.code in _LIMITS and isinstance(limit, int) and isinstance(asked, int) and asked > limit
 
 
 @worded("queue-over-user-limit")
 def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: int, asked: int) -> str:
-    """The gang's creator already uses as much as the queue allows each user."""
+    """The gang's creator already uses as much as the queue allows for each user."""
     kind, _, namespace = user.rpartition(":")
     accounts = f"namespace {namespace} (its service accounts, and workloads without a known creator, count as one user)"
     who = accounts if kind == "system:serviceaccount" else f"user {user}"
@@ -94,7 +94,7 @@ def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: i
 
 @worded("queue-over-window")
 def over_window(queue: str, resource: str, *, until: float, limit: int, used: int, asked: int) -> str:
-    """A time window is active in which the queue may use less."""
+    """A time window is active during which the queue may use less."""
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     return (
         f"queue {queue} may use {most} {resource} until {format_time(until)} (limit-windows) and uses {there}: {more} "
@@ -103,7 +103,7 @@ def over_window(queue: str, resource: str, *, until: float, limit: int, used: in
 
 
 def over_budget(queue: str, budget: UsageBudget, *, until: float) -> Reason:
-    """The enforced budget of a period is used up until the period ends."""
+    """The enforced budget is used up until its period ends."""
     return _over_budget(
         queue=queue, budget=budget_text(budget), now=NOW[budget.period], resource=budget.resource,
         until=format_time(until),
@@ -126,7 +126,7 @@ budget_left_out = Sentence(
 BUDGET_NEAR = "BudgetNearlyUsed"
 BUDGET_USED = "BudgetUsed"
 BUDGET_UNKNOWN = "BudgetNotKnown"
-"""Reasons of Events about a queue."""
+"""Reasons of Events about a queue, as CamelCase words."""
 
 
 NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": "today"}
@@ -151,13 +151,13 @@ def budget_step(
 
 
 def budget_text(budget: UsageBudget) -> str:
-    """Return a budget in hours: `10000 h of nvidia.com/gpu`, `0.1 h of cpu`."""
+    """Return a budget in unit hours, such as `10000 h of nvidia.com/gpu` or `0.1 h of cpu`."""
     return f"{amount_text(budget.resource, round(budget.most / _HOUR_S))} h of {budget.resource}"
 
 
 @worded("queue-no-nodes-for")
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
-    """No autoscaler is asked for nodes, because the queue could not use them."""
+    """No nodes are requested from an autoscaler, because the queue may not use them."""
     most, there, more = (amount_text(resource, amount) for amount in (limit, used, asked))
     return f"queue {queue} may use {most} {resource} (capability), uses {there}, and {more} more are wanted"
 
@@ -188,13 +188,13 @@ NOT_ENOUGH = constant(
     "what it is guaranteed; evicting these makes too little room; smaller or fewer pods may fit, or it starts "
     "when gangs end",
 )
-"""The rule that prevents reclaiming for a gang, and changes that would help. The sentences name no gangs and
-quantities, so that they rarely change."""
+"""The rule that prevents reclaiming for a gang, and changes that would help. The sentences contain no names of gangs
+and no amounts, so that they rarely change."""
 
 
 EXCEEDED = "QuotaExceeded"
 OVERCOMMITTED = "Overcommitted"
-"""Reasons of the gang's condition."""
+"""Reasons of the gang's condition, as CamelCase words."""
 
 resource_quota = Sentence(
     "resource-quota", "ResourceQuota {quota} of its namespace leaves too little {resource} for it to start"
@@ -209,7 +209,7 @@ overcommitted = Sentence(
 _OWN = "only gangs of its own queue must leave these nodes free, "
 FOR_ITS_OWN = constant("reservation-for-its-own", f"{_OWN}as it waits for pods of that queue")
 OVER_SHARE = constant("reservation-over-share", f"{_OWN}as it would have more than its fair share")
-"""Reasons why a reservation binds only its own queue."""
+"""Reasons why a reservation applies only to its own queue."""
 expired = Sentence("reservation-expired", _OWN + "for a while, as all queues have done so for {after_s:g} s")
 OVER = constant(
     "reservation-over",
@@ -225,7 +225,7 @@ def expected(at: float | None) -> str:
 def reserved(
     nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason, *, named: bool
 ) -> Reason:
-    """Nodes are reserved for a gang; `aside` is the reason why only its own queue must respect this.
+    """Nodes are reserved for a gang; `aside` is the reason if only its own queue must respect the reservation.
 
     With `named`, readers may see the names of the gangs that end on these nodes.
 

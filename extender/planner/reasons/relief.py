@@ -1,4 +1,4 @@
-"""Remedies for a waiting gang: the suggestions of `muster explain`, each after the label `would help`."""
+"""Changes that would help a waiting gang: the suggestions of `muster explain`, each after the label `would help`."""
 
 from collections.abc import Sequence
 
@@ -32,17 +32,17 @@ def nothing(lacks: Shortage) -> str:
 
 
 def tolerated(taint: str, count: int) -> str:
-    """Nodes have a taint."""
+    """Nodes have a taint that the gang's pods do not tolerate."""
     return f"its pods tolerate the taint {taint} ({many(count, 'node')})"
 
 
 def created(missing: int) -> str:
-    """Pods are missing."""
+    """Pods of the gang do not exist yet."""
     return f"{many(missing, 'more pod')} of this gang {be(missing)} created"
 
 
 def first(ahead: Sequence[str]) -> str:
-    """The gang comes after others in a strict queue."""
+    """The gang comes after other gangs in a queue with strict order."""
     return f"{', '.join(ahead) or 'the gangs before it'} start first, or are withdrawn"
 
 
@@ -52,7 +52,7 @@ def before(ahead: Sequence[str]) -> str:
 
 
 def queue(name: str, open_queues: Sequence[str], *, missing: bool) -> str:
-    """The queue takes no gangs."""
+    """The queue accepts no gangs."""
     how = "is created" if missing else "is opened"
     return f"queue {name!r} {how} (open queues: {', '.join(open_queues) or 'none'})"
 
@@ -73,19 +73,19 @@ def recovered(nodes: Sequence[str], what: str) -> str:
 
 
 def ends(holders: Sequence[str]) -> str:
-    """Other pods use the capacity."""
+    """Other pods use the capacity that the gang needs."""
     return f"{listed(holders, NAMED)} {verb(len(holders), 'end')}"
 
 
 def added(count: int, like: str) -> str:
-    """There are too few nodes."""
+    """There are too few nodes for the gang."""
     return f"{many(count, 'more node')} like {like} {verb(count, 'join')}"
 
 
 def holder(name: str, pods: int, nodes: int, since: str, stuck: Sequence[str] = ()) -> str:
     """A holder of capacity: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`.
 
-    `stuck` has the holder's pods whose deletion does not end.
+    The argument `stuck` has those pods of the holder that are being deleted but do not terminate.
     """
     does = "does" if len(stuck) == 1 else "do"
     late = f"; {listed(stuck, NAMED)} {does} not end, though being deleted" if stuck else ""

@@ -6,7 +6,7 @@ from muster.api.grammar import be, have, listed, many
 from muster.api.muster.reason import Sentence, constant, worded
 
 NODE_FAULT = "NodeFault"
-"""Reason of a condition: members of the gang are on faulty nodes, and stay there for now."""
+"""Reason of the condition of a gang whose members are on faulty nodes and stay there for now."""
 REPAIRS = frozenset({"repair-evicts-whole", "repair-replaces", "repair-restarts"})
 """Codes of eviction reasons; an eviction with one of these codes belongs to a repair."""
 GONE = "gone"
@@ -23,7 +23,7 @@ HEALTHY = constant("repair-healthy", "its nodes are healthy again: it stays")
 OUT_OF_SERVICE = (
     "pods there end when the node answers again, is deleted, or has the taint node.kubernetes.io/out-of-service"
 )
-"""Advice while the kubelet of a dead node cannot report the end of its pods."""
+"""Advice for a dead node whose kubelet cannot report that its pods have terminated."""
 
 evicts_whole = Sentence(
     "repair-evicts-whole",
@@ -47,20 +47,20 @@ _PLANS = {"wait": "stay", "replace": "will be replaced", "restart": "will have t
 
 
 def policy(nodes: str, members: int, policy: str, why: str) -> str:
-    """Return the effect of the policy on members on faulty nodes, for `muster explain`."""
+    """Return what the policy means for members on faulty nodes, for `muster explain`."""
     return f"{nodes}: by the policy {policy} its {many(members, 'member')} there {_PLANS[policy]}, as {why}"
 
 
 @worded("repair-replaces")
 def replaces(nodes: str, members: int, why: str, *, dead: bool) -> str:
-    """Members on faulty nodes are evicted, and restart elsewhere."""
+    """Members on faulty nodes are evicted, and restart on other nodes."""
     text = f"repairs: {nodes}: {many(members, 'member')} {be(members)} replaced, as {why}"
     return f"{text}; {OUT_OF_SERVICE}" if dead else text
 
 
 @worded("repair-restarts")
 def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
-    """All members are evicted and restart: on their nodes, except the members on faulty nodes."""
+    """All members are evicted and restart: those on healthy nodes in place, the others on other nodes."""
     where = f"{members} of its {many(of, 'member')} on other nodes"
     text = f"repairs: {nodes}: the gang restarts in place, {where}, as {why}"
     return f"{text}; {OUT_OF_SERVICE}" if dead else text
@@ -68,11 +68,11 @@ def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
 
 @worded("repair-stays")
 def stays(nodes: str, members: int) -> str:
-    """Members on suspect nodes keep running, because they fit nowhere else."""
+    """Members on suspect nodes keep running, because no other node can take them."""
     return f"{nodes}, and its {many(members, 'member')} there {have(members)} to stay, as no other node takes them"
 
 
 @worded("repair-stopped")
 def stopped(faulty: int, of: int) -> str:
-    """Repair has stopped: so many nodes are faulty at once that the cause is probably not in the nodes."""
+    """Repairs have stopped, because so many nodes are faulty at once that the cause is probably outside the nodes."""
     return f"{faulty} of {many(of, 'node')} are suspect or not ready at once: nothing is repaired until fewer are"

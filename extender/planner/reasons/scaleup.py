@@ -1,4 +1,4 @@
-"""Requests for nodes: additions to a gang's reason to wait, and conditions of its pods for autoscalers."""
+"""Requests to autoscalers for nodes: additions to the reason why a gang waits, and conditions of its pods."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ NOT_SERVED = "ProvisioningNotServed"
 REFUSED = "ProvisioningRefused"
 TIMED_OUT = "ProvisioningTimedOut"
 IN_VAIN = "ScaleUpInVain"
-"""Reasons of the pods' conditions."""
+"""Reasons of the pods' conditions, as CamelCase words."""
 
 NODES_EXIST = constant(
     "nodes-exist",
@@ -57,7 +57,7 @@ def ended(name: str, condition: ReportedCondition) -> Reason:
 
 
 def refused(name: str, condition: ReportedCondition) -> Reason:
-    """The autoscaler does not provision the request now."""
+    """The autoscaler does not provision the request at present."""
     return _refused(name=name, why=_why(condition))
 
 

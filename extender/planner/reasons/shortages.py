@@ -1,4 +1,4 @@
-"""Shortage of capacity for pods of one shape: causes and the nearest miss, also as one sentence.
+"""Shortage of capacity for pods of one shape: the causes and the nearest miss, as data and as one sentence.
 
 `planner.framework.shortage` computes the shortage; PodGroup conditions, `muster explain` and `muster simulate` show the
 sentence.
@@ -16,17 +16,17 @@ from muster.api.muster.reason import Reason, worded
 from muster.resources.vector import PODS, Vector, amount_text
 
 NO_ROOM = "no-room"
-"""Code of the reason; only the parameters in `Shortage.data` are stored."""
+"""Code of the reason for too little free capacity; only the parameters in `Shortage.data` are stored with it."""
 
 _OF_ROOM = frozenset({SCARCE, GPU_PARTS.code})
 """Codes of causes that mean a lack of capacity; other causes are, for example, taints and affinities."""
 Wanted = Literal["together", "lost", "extra", "ever"]
-"""The kind of wanted pods: pods that start together, lost members, pods above the minimum, or pods for the empty
+"""The kind of pods that do not fit: pods that start together, lost members, pods above the minimum, or in an empty
 cluster."""
 
 
 class Cause(Struct, frozen=True, rename="camel"):
-    """Nodes that one cause excludes; every node counts only for its first cause."""
+    """Number of nodes that one cause excludes; every node counts only for the first cause that applies."""
 
     words: str
     why: Reason
@@ -45,24 +45,24 @@ class Cause(Struct, frozen=True, rename="camel"):
 
 
 class Level(Struct, frozen=True, rename="camel"):
-    """Nodes with the same free quantity of the scarce resource."""
+    """Nodes that have the same free amount of the scarce resource."""
 
     free: int
     nodes: int
 
 
 class NearestMiss(Struct, frozen=True, rename="camel"):
-    """The missing capacity, as a quantity of the scarcest resource."""
+    """The capacity that is missing, as an amount of the scarcest resource."""
 
     pods: int
     resource: str
-    """The scarcest resource; empty if capacity is not the problem."""
+    """The scarcest resource; empty if capacity is not what is missing."""
     amount: int
     """Request of one pod, in milli-CPU or base units."""
     whole_nodes: bool
     """True if even an empty node holds at most one such pod."""
     levels: tuple[Level, ...]
-    """Nodes with too little but some free capacity, those with most first."""
+    """Nodes that have some but too little free capacity, those with most first."""
 
     def each(self, pods: int) -> str:
         """Return the size of each of `pods` pods, as ` of 8 nvidia.com/gpu each`; empty if capacity suffices."""
@@ -80,7 +80,7 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
 
 
 class Shortage(Struct, frozen=True, rename="camel"):
-    """A pod set that does not fit."""
+    """The shortage of a pod set that does not fit."""
 
     pod_set: str
     kind: Wanted
@@ -93,18 +93,18 @@ class Shortage(Struct, frozen=True, rename="camel"):
     causes: tuple[Cause, ...]
     miss: NearestMiss | None
     unseen: tuple[str, ...] = ()
-    """Demands of the set's device claims that are not counted; kube-scheduler decides about them."""
+    """Demands of the pods' device claims that Muster does not count and only kube-scheduler checks."""
     alike: tuple[str, ...] = ()
-    """Other pod sets with pods of the same shape, which are also counted."""
+    """Other pod sets whose pods have the same shape; their pods are counted too."""
     closest: Closest | None = None
-    """The closest domain, if there are enough nodes but no domain holds all pods that must be in one."""
+    """The closest domain, if there are enough nodes but no single domain holds all pods that must be in one."""
     running: int = 0
     """Number of the set's pods that have a node."""
     also: tuple[tuple[str, int], ...] = ()
-    """Additional resources that nodes lack, each with the number of these nodes; a cause names only the first one."""
+    """Further resources that nodes lack, each with the number of these nodes; a cause names only the first resource."""
     rest: tuple[tuple[str, int], ...] = ()
-    """Pod sets of other shapes that must start together with this one and were not tried, each with its number of
-    pods."""
+    """Pod sets of other shapes that must start together with this one but were not tried, each with its number of pods.
+    """
 
     @property
     def message(self) -> str:
@@ -186,9 +186,9 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
 @worded(NO_ROOM)
 def no_room(lacks: Shortage) -> str:
-    """Too little capacity is free."""
+    """There is too little free capacity for the gang."""
     return lacks.message
 
 
 UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)
-"""The shortage of a failed trial, which is not reported."""
+"""Placeholder for the shortage of a failed trial that is not reported."""

@@ -1,6 +1,6 @@
 """The domain that came closest to holding a gang that requires one domain, and problems of HyperNodes.
 
-Sentences about HyperNodes are also in their condition `Valid`, in the log and in `muster topo`.
+Sentences about problems of HyperNodes also appear in their condition `Valid`, in the log and in `muster topo`.
 """
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ no_topology = "there is no topology {name!r}; there are {known}".format
 no_tier = "no HyperNode has a tier of at most {tier}; there are {known}".format
 no_level = "topology {topology!r} has no level {level!r}; its levels are {known}".format
 CLUSTER = "the cluster"
-"""The level that contains all other levels."""
+"""The outermost level, which contains the whole cluster."""
 
 hyper_node_wrong = "HyperNode {name} is not right: {message}".format
 more_wrong = "{count} more problems of HyperNodes: muster topo {name}".format
@@ -44,13 +44,13 @@ too_many_patterns = (
 
 
 class Closest(Struct, frozen=True, rename="camel"):
-    """The domain that came closest to a required topology, for one part of a gang."""
+    """The domain that came closest to fulfilling a topology request, for one part of a gang."""
 
     part: str
     """The pod set or sub-group; empty for the gang as a whole."""
     topology: str
     level: str
-    """The required level, as text for users."""
+    """The required level, as users read it."""
     domain: str
     """The domain of that level that holds the most pods; empty if there is none."""
     held: int
@@ -59,11 +59,11 @@ class Closest(Struct, frozen=True, rename="camel"):
     """Number of pods that must be in one domain."""
     domains: int
     why: str = ""
-    """The reason, if the topology or level does not exist."""
+    """The reason why the request cannot be fulfilled, if the topology or the level does not exist."""
 
     @property
     def message(self) -> str:
-        """The sentence, without a full stop."""
+        """The reason as a sentence, without a full stop."""
         who = f"{self.part}: " if self.part else ""
         if self.why:
             return f"{who}{self.why}"

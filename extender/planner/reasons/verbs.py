@@ -1,10 +1,10 @@
-"""Reasons why verbs refuse a call of kube-scheduler, in one enum for kube-scheduler, users and metrics."""
+"""Reasons why the extender rejects a call of kube-scheduler, in one enum for kube-scheduler, users and metrics."""
 
 from enum import StrEnum
 
 
 class CallResult(StrEnum):
-    """Outcome of a call, as a label of the metrics."""
+    """Outcome of a call, used as a label of the metrics."""
 
     PASSED = "passed"
     REJECTED = "rejected"
@@ -12,11 +12,11 @@ class CallResult(StrEnum):
 
 
 class VerbReason(StrEnum):
-    """Reason to refuse a filter or bind call; the value is the text that kube-scheduler gets.
+    """Reason for rejecting a filter or bind call; the value is the text that kube-scheduler receives.
 
     The texts are constants: a text that changes between calls would make kube-scheduler re-queue the pod at once, again
-    and again. After an error kube-scheduler tries again; a rejection, which must be certain, lasts until the cluster
-    changes.
+    and again. After an error, kube-scheduler tries again. After a rejection, it tries again only when the cluster
+    changes, so a rejection must be certain.
     """
 
     NOT_LEADING = "this Muster extender does not lead; trying again"
@@ -48,7 +48,7 @@ class VerbReason(StrEnum):
 
     @property
     def tag(self) -> str:
-        """Reason as a label of the metrics; empty for a call without a reason."""
+        """Reason as a label of the metrics; empty if the call was not rejected."""
         return self.name.lower()
 
     @property
