@@ -56,6 +56,7 @@ class EndingInOrder:
 def in_queue_order(session: Session, waiting: Sequence[GangView]) -> EndingInOrder:
     """Return the slots that these gangs will take on the capacity of terminating pods."""
     found, failed = EndingInOrder(), set[Hashable]()
+    columns = [column for _, column in _going(session)]
     with room_of_leaving(session) as some:
         if not some:
             return found
@@ -63,7 +64,7 @@ def in_queue_order(session: Session, waiting: Sequence[GangView]) -> EndingInOrd
         for place, gang in enumerate(islice(session.in_order(_first(waiting)), MOST_GANGS_CHECKED)):
             found.position[gang.key] = place
             shape = gang.queue, gang.creator, shape_of(session, session.ask(gang))
-            if shape in failed:
+            if shape in failed or not _may_use(session, gang, columns):
                 continue
             statement = Statement(session)
             if session.attempt(gang, partial(_fits, statement=statement)):
@@ -85,6 +86,12 @@ def _first(waiting: Iterable[GangView]) -> list[GangView]:
         if len(of_queue) < OF_A_QUEUE:
             of_queue.append(gang)
     return list(chain.from_iterable(by_queue.values()))
+
+
+def _may_use(session: Session, gang: GangView, columns: list[int]) -> bool:
+    """Return True if these nodes accept pods of the gang, or if a claim that its pods name may become free there."""
+    classes = filter(None, gang.all_classes)
+    return any(cls.needs.named or bool((session.node_codes(cls)[columns] == 0).any()) for cls in classes)
 
 
 def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:

@@ -64,7 +64,7 @@ class GangView:
         whole = (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts))
         self.phase = phase_of(self.placement, alive=alive, whole=whole)
 
-    @property
+    @cached_property
     def uid(self) -> str:
         """UID of the PodGroup, which distinguishes the gang from earlier gangs with the same name."""
         return self.group.metadata.uid
@@ -86,7 +86,7 @@ class GangView:
         waiting = (pod.cls for pod_set in self.pod_sets if pod_set.mixed for pod in pod_set.waiting.values())
         return list(dict.fromkeys((*self.classes, *waiting)))
 
-    @property
+    @cached_property
     def queue(self) -> str:
         """Name of the gang's queue; Volcano's default queue if the PodGroup names none."""
         return self.group.spec.queue or "default"

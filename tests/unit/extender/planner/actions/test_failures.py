@@ -18,7 +18,7 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
 from extender.planner.reasons.shortages import Shortage
 from muster.api.kubernetes.core import PriorityClass
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta, format_time
 from muster.api.muster.placement import Placement
 
 ODD = 40
@@ -124,6 +124,21 @@ def test_other_plugins_cause_searches(world: Counting) -> None:
     world.plugins.append(Reservations({}))
     assert len(world.searches()) == ODD
     assert world.searches() == []
+
+
+def test_an_ending_pod_causes_searches_only_for_gangs_that_its_node_accepts(world: Counting) -> None:
+    """The search is for the capacity that the pod will free."""
+    key = world.gang("ends", {"w": (1, GPU1)}, spec=on("host-3"))
+    world.plan()
+    deleted = format_time(world.now + 30)
+    world.pod(key, "w", 0, GPU1, node="node-3", phase="Running", pin="node-3", epoch=1, deletion_timestamp=deleted)
+    world.close(world.plan())
+    world.queue("other")
+    world.gang("waits", {"w": (1, GPU8)}, spec=on("host-3", "nowhere"), queue="other")
+    world.plan()
+    world.searched.clear()
+    world.session(Enqueue(), world.allocate(), Preempt())
+    assert set(world.searched) == {"waits"}
 
 
 def test_conditions_about_other_pods_cause_searches_after_any_change(world: Counting) -> None:
