@@ -121,7 +121,7 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
     """Notify victims that get a notice, and evict victims that are due; return a reason if they may not be evicted.
 
     Disruption budgets are checked for all victims each time. Therefore no pod gets a notice that could not be evicted
-    later, and no pod is evicted in vain.
+    later, and no pod is evicted without effect.
     """
     budgets = DisruptionBudgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []

@@ -2,11 +2,11 @@
 
 Each kind of device is a resource: a node has one unit for each matching device, and a request for two devices takes two
 units. With this rule alone, a device that belongs to two kinds (any GPU, and a GPU with 80 GB) would be counted twice.
-Therefore a request takes units from every resource that includes all devices of the requested kind: a request for a
-large GPU also takes one unit of the resource for any GPU. By Hall's theorem, all requests can be served if and only if
-each union of kinds has enough devices for the requests within it. If kinds overlap and neither includes the other,
-their union is therefore an additional resource. All code that handles resources then works for devices too: free
-capacity, victims, reservations, queues and scale-up requests.
+Therefore a request takes units from every resource that includes all devices of the requested kind. For example, a
+request for a large GPU also takes one unit of the resource for any GPU. By Hall's theorem, all requests can be served
+if and only if each union of kinds has enough devices for the requests within it. If kinds overlap and neither includes
+the other, their union is therefore an additional resource. All code that handles resources then works for devices too:
+free capacity, victims, reservations, queues and scale-up requests.
 
 A request with allocation mode `All` wants all devices of a kind on a node, regardless of their number. Such requests
 have a separate resource: a node with such devices has `WHOLE` units of it, and each user of a single device takes one

@@ -12,9 +12,9 @@ of two cases:
 
 * Afterwards, the gaining queue has at most what it deserves, at each level: the resources are `owed` to the queue.
   Evicting a whole gang may take the losing queue below what it deserves.
-* The potential of each level decreases. The potential is a list of numbers that is compared from its start: first the
-  missing fractions of deserved resources, largest first, then the saturations (allocation divided by fair share),
-  largest first.
+* The potential of each level decreases. The potential is a list of numbers that is compared from its start. The
+  missing fractions of deserved resources come first, then the saturations (allocation divided by fair share), each
+  sorted from the largest.
 
 Therefore queues never reclaim from each other endlessly. The losing queue has more than its share or, if the resources
 are owed to the gaining queue, more than it deserves. Let A be the sum of the amounts by which queues exceed their
