@@ -11,13 +11,10 @@ pytestmark = [pytest.mark.plane, pytest.mark.long]
 MUSTER = Path(sys.executable).with_name("muster")
 
 
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ([], "✓ torch-second starts as a whole once there is free capacity"),
-        (["--faults"], "✓ a node died and a gang was preempted"),
-    ],
-)
+@pytest.mark.parametrize(("more", "told"), [
+    ([], "✓ torch-second starts as a whole once there is free capacity"),
+    (["--faults"], "✓ a node died and a gang was preempted"),
+])  # fmt: skip
 def test_the_demo_leaves_nothing(tmp_path: Path, more: list[str], told: str) -> None:
     """Of a plane that it made; the story came true."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}

@@ -43,20 +43,17 @@ def created(of: Job, there: list[Pod], what: PodGroup, placed: frozenset[str] = 
     return [slot.name.removeprefix("j-") for slot in found]
 
 
-@pytest.mark.parametrize(
-    ("states", "what", "expected"),
-    [
-        ("", group("Inqueue"), ["w-0", "w-1", "w-2"]),
-        ("rrg", group(reason=OVER_CAPABILITY), []),
-        ("rrr", group(), ["w-3"]),
-        ("rrrr", group(), ["w-4", "w-5"]),
-        ("rrrrg", group(), ["w-5"]),
-        ("rrsr", group(), ["w-4", "w-5"]),
-        ("-rg", group(reason=OVER_CAPABILITY), ["w-0"]),
-        ("rrg", group(reason="NotEnoughResources"), ["w-3", "w-4", "w-5", "w-6", "w-7"]),
-        ("", group("Inqueue", "NotEnoughResources"), ["w-0", "w-1", "w-2"]),
-    ],
-)
+@pytest.mark.parametrize(("states", "what", "expected"), [
+    ("", group("Inqueue"), ["w-0", "w-1", "w-2"]),
+    ("rrg", group(reason=OVER_CAPABILITY), []),
+    ("rrr", group(), ["w-3"]),
+    ("rrrr", group(), ["w-4", "w-5"]),
+    ("rrrrg", group(), ["w-5"]),
+    ("rrsr", group(), ["w-4", "w-5"]),
+    ("-rg", group(reason=OVER_CAPABILITY), ["w-0"]),
+    ("rrg", group(reason="NotEnoughResources"), ["w-3", "w-4", "w-5", "w-6", "w-7"]),
+    ("", group("Inqueue", "NotEnoughResources"), ["w-0", "w-1", "w-2"]),
+])  # fmt: skip
 def test_one_member_waits_and_then_as_many_as_have_nodes(states: str, what: PodGroup, expected: list[str]) -> None:
     """Of a Job of 8 with a minimum of 2. A gang that waits for nodes gets all pods, which autoscalers can see."""
     assert created(job(TaskSpec(name="w", replicas=8), least=2), pods(states), what) == expected
@@ -68,17 +65,13 @@ def test_members_with_a_planned_node_are_created() -> None:
     assert created(of, pods("rrg"), group(), placed) == ["w-5", "w-7"]
 
 
-@pytest.mark.parametrize(
-    ("of", "expected"),
-    [
-        (job(TaskSpec(name="a", replicas=2, min_available=1), TaskSpec(name="b", replicas=3)), 5),
-        (job(TaskSpec(name="a", replicas=3, min_available=1), TaskSpec(name="b", replicas=3, min_available=1)), 3),
-        (job(TaskSpec(name="a", replicas=3, min_available=1), TaskSpec(name="b", replicas=3), least=5), 6),
-        (job(TaskSpec(name="a", replicas=3), TaskSpec(name="b", replicas=3), least=2), 6),
-        (job(TaskSpec(name="a", replicas=6, partition_policy=PartitionPolicy(3, 2, 1)), least=2), 6),
-    ],
-    ids=["one more", "two minimums", "more than the minimums", "any may be in the minimum", "partitions"],
-)
+@pytest.mark.parametrize(("of", "expected"), [
+    (job(TaskSpec(name="a", replicas=2, min_available=1), TaskSpec(name="b", replicas=3)), 5),
+    (job(TaskSpec(name="a", replicas=3, min_available=1), TaskSpec(name="b", replicas=3, min_available=1)), 3),
+    (job(TaskSpec(name="a", replicas=3, min_available=1), TaskSpec(name="b", replicas=3), least=5), 6),
+    (job(TaskSpec(name="a", replicas=3), TaskSpec(name="b", replicas=3), least=2), 6),
+    (job(TaskSpec(name="a", replicas=6, partition_policy=PartitionPolicy(3, 2, 1)), least=2), 6),
+], ids=["one more", "two minimums", "more than the minimums", "any may be in the minimum", "partitions"])  # fmt: skip
 def test_the_minimum_is_created_at_once(of: Job, expected: int) -> None:
     """With one further member; all pods if any may be needed for the minimum, or if they start in partitions."""
     assert len(created(of, [], group("Inqueue"))) == expected

@@ -110,16 +110,13 @@ def test_which_job_is_elastic(*, own: bool, of_the_template: bool, tasks: int, f
     assert unplaced(job, [placed, waits, leaves, done]) == found
 
 
-@pytest.mark.parametrize(
-    ("counts", "phase"),
-    [
-        (Counts(pending=3), "Pending"),
-        (Counts(pending=1, running=2), "Pending"),
-        (Counts(running=3), "Running"),
-        (Counts(running=1, succeeded=1, failed=1), "Running"),
-        (Counts(running=2, terminating=1), "Pending"),
-    ],
-)
+@pytest.mark.parametrize(("counts", "phase"), [
+    (Counts(pending=3), "Pending"),
+    (Counts(pending=1, running=2), "Pending"),
+    (Counts(running=3), "Running"),
+    (Counts(running=1, succeeded=1, failed=1), "Running"),
+    (Counts(running=2, terminating=1), "Pending"),
+])  # fmt: skip
 def test_pending_runs_when_the_minimum_has_started(counts: Counts, phase: str) -> None:
     """Started are pods that run or have finished."""
     assert phase_after(spec((3, 3), min_available=3), "Pending", counts) == phase

@@ -166,15 +166,12 @@ def test_commands_that_lead_to_nothing_are_dropped(cluster: Cluster) -> None:
     assert (state(cluster, "root"), state(cluster, "q")) == ("Open", "Open")
 
 
-@pytest.mark.parametrize(
-    ("api_version", "kind", "why"),
-    [
-        (QUEUES.api_version, "Queue", "there is no queue gone"),
-        (JOBS.api_version, "Job", "there is no Job gone in namespace n"),
-        ("batch/v1", "Job", "its target must be a Job of batch.volcano.sh, or a Queue of scheduling.volcano.sh"),
-        ("", "", "its target must be a Job"),
-    ],
-)
+@pytest.mark.parametrize(("api_version", "kind", "why"), [
+    (QUEUES.api_version, "Queue", "there is no queue gone"),
+    (JOBS.api_version, "Job", "there is no Job gone in namespace n"),
+    ("batch/v1", "Job", "its target must be a Job of batch.volcano.sh, or a Queue of scheduling.volcano.sh"),
+    ("", "", "its target must be a Job"),
+])  # fmt: skip
 def test_a_command_without_a_target_ends_with_an_event(cluster: Cluster, api_version: str, kind: str, why: str) -> None:
     """Of its own, as there is no other object; the Command is deleted."""
     events: list[tuple[str, str, str]] = []

@@ -100,11 +100,10 @@ def test_one_with_another_digest_stops_the_train_job(found: Callable[[str, str],
         found(digest(text(ADMITTED)), text(FORGED))
 
 
-@pytest.mark.parametrize(
-    ("status", "nodes"),
-    [(digest(text(FORGED)), FORGED), ("", ADMITTED)],
-    ids=["its status has it", "a pass was cut short"],
-)
+@pytest.mark.parametrize(("status", "nodes"), [
+    (digest(text(FORGED)), FORGED),
+    ("", ADMITTED),
+], ids=["its status has it", "a pass was cut short"])  # fmt: skip
 def test_one_that_no_cache_shows_yet_is_found(status: str, nodes: int) -> None:
     """In the place where it would be made."""
     job = train_job()

@@ -109,15 +109,12 @@ def test_the_end_of_a_volcano_job_has_the_first_failure() -> None:
     assert story(w)[-1] == ("ended", f"failed: {why}; as it says")
 
 
-@pytest.mark.parametrize(
-    ("scope", "who"),
-    [
-        (EVERYTHING, "Job train in namespace other"),
-        (Scope(frozenset({"team", "other"})), "Job train in namespace other"),
-        (Scope(frozenset({"team"})), "a job of another namespace"),
-        (Scope(frozenset({"team", "other"}), frozenset({("other", (T + 60) * 1000)})), "a job of another namespace"),
-    ],
-)
+@pytest.mark.parametrize(("scope", "who"), [
+    (EVERYTHING, "Job train in namespace other"),
+    (Scope(frozenset({"team", "other"})), "Job train in namespace other"),
+    (Scope(frozenset({"team"})), "a job of another namespace"),
+    (Scope(frozenset({"team", "other"}), frozenset({("other", (T + 60) * 1000)})), "a job of another namespace"),
+])  # fmt: skip
 def test_a_displacing_job_is_named_to_those_who_may_see_it(scope: Scope, who: str) -> None:
     """That is, who may see its namespace, and not only a later one of the same name."""
     w, asks = Lives(), placement(1, "Planned", whose=BOB)

@@ -113,16 +113,13 @@ def test_refused(shape: Any) -> None:
     assert "metadata.labels: Invalid value: [1]: must be a map" in lost.stderr
 
 
-@pytest.mark.parametrize(
-    ("change", "refusal"),
-    [
-        ({"paralelism": 3}, 'spec.paralelism: Unsupported value: "paralelism": there is no such field; did you mean'),
-        ({"parallelism": "3"}, 'spec.parallelism: Invalid value: "3": must be a number'),
-        ({"completionMode": "Both"}, "spec.completionMode: Unsupported value: "),
-        ({"template": None}, "spec.template: Required value: it is missing"),
-        ({"template": {"spec": {"containers": [{"name": "a", "imag": "b"}]}}}, "spec.template.spec.containers[0].imag"),
-    ],
-)
+@pytest.mark.parametrize(("change", "refusal"), [
+    ({"paralelism": 3}, 'spec.paralelism: Unsupported value: "paralelism": there is no such field; did you mean'),
+    ({"parallelism": "3"}, 'spec.parallelism: Invalid value: "3": must be a number'),
+    ({"completionMode": "Both"}, "spec.completionMode: Unsupported value: "),
+    ({"template": None}, "spec.template: Required value: it is missing"),
+    ({"template": {"spec": {"containers": [{"name": "a", "imag": "b"}]}}}, "spec.template.spec.containers[0].imag"),
+])  # fmt: skip
 def test_what_the_schema_refuses_is_refused_first(shape: Any, change: JSON, refusal: str) -> None:
     """As `kubectl apply` does; what follows from the object is not shown."""
     bad = job()

@@ -65,24 +65,13 @@ def test_nothing_is_returned(annotation: str, becomes: str) -> None:
     assert made("return a or b", "return", f"def f(a, b) -> {annotation}:\n    {{}}\n") == [becomes]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def f(a: Literal[1] = None) -> Literal[2]:\n    pass\n",
-        "@dataclass(frozen=True)\nclass A:\n    pass\n",
-        "class A(Struct, frozen=True):\n    pass\n",
-        "@lru_cache(maxsize=8)\ndef f():\n    pass\n",
-        "if TYPE_CHECKING:\n    A = 1\n",
-        "if __name__ == '__main__':\n    main(1)\n",
-        "__all__ = [1]\n",
-        "SHARE = 96\n",
-        "BYTES: int = 16 * 2**20\n",
-        "A = zip(B, strict=True)\n",
-        'def f():\n    log.warning("x", count=1)\n',
-        'def f(a):\n    return None\n    raise KeyError(f"{a + 1}")\n',
-        '"""A module."""\n',
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "def f(a: Literal[1] = None) -> Literal[2]:\n    pass\n", "@dataclass(frozen=True)\nclass A:\n    pass\n",
+    "class A(Struct, frozen=True):\n    pass\n", "@lru_cache(maxsize=8)\ndef f():\n    pass\n",
+    "if TYPE_CHECKING:\n    A = 1\n", "if __name__ == '__main__':\n    main(1)\n", "__all__ = [1]\n", "SHARE = 96\n",
+    "BYTES: int = 16 * 2**20\n", "A = zip(B, strict=True)\n", 'def f():\n    log.warning("x", count=1)\n',
+    'def f(a):\n    return None\n    raise KeyError(f"{a + 1}")\n', '"""A module."""\n',
+])  # fmt: skip
 def test_no_behaviour_follows(text: str) -> None:
     """From annotations, from how classes are stored, from what type checkers read, from logs and from text."""
     assert sites("f.py", text) == []

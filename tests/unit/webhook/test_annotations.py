@@ -170,19 +170,16 @@ def test_every_key_is_a_users_or_musters_own() -> None:
     assert ours - LABELS - _OF_USERS - WRITTEN == ELSEWHERE
 
 
-@pytest.mark.parametrize(
-    ("place", "key", "instead"),
-    [
-        ("annotations", "volcano.sh/task-topology-affinity", "pod affinity"),
-        ("annotations", "volcano.sh/numa-topology-policy", "topologyManagerPolicy"),
-        ("annotations", "kueue.x-k8s.io/job-min-parallelism", names.MIN_MEMBER),
-        ("annotations", "kueue.x-k8s.io/podset-spreading", names.TOPOLOGY_REQUIRED),
-        ("annotations", names.KUEUE_TOTAL, names.MIN_MEMBER),
-        ("labels", "kueue.x-k8s.io/priority-class", "priorityClassName"),
-        ("labels", "kai.scheduler/subgroup-name", "subGroupPolicy"),
-        ("labels", "kai.scheduler/queue", names.QUEUE),
-    ],
-)
+@pytest.mark.parametrize(("place", "key", "instead"), [
+    ("annotations", "volcano.sh/task-topology-affinity", "pod affinity"),
+    ("annotations", "volcano.sh/numa-topology-policy", "topologyManagerPolicy"),
+    ("annotations", "kueue.x-k8s.io/job-min-parallelism", names.MIN_MEMBER),
+    ("annotations", "kueue.x-k8s.io/podset-spreading", names.TOPOLOGY_REQUIRED),
+    ("annotations", names.KUEUE_TOTAL, names.MIN_MEMBER),
+    ("labels", "kueue.x-k8s.io/priority-class", "priorityClassName"),
+    ("labels", "kai.scheduler/subgroup-name", "subGroupPolicy"),
+    ("labels", "kai.scheduler/queue", names.QUEUE),
+])  # fmt: skip
 def test_keys_of_other_schedulers_without_effect(place: str, key: str, instead: str) -> None:
     """Each is named, with what to use; not where Kueue takes the workload, too."""
     [warning] = unknown_keys({place: {key: "x"}}, "spec.template.metadata")

@@ -102,15 +102,12 @@ def test_all_errors_come_together() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("user", "believed"),
-    [
-        ("system:kube-controller-manager", True),
-        ("system:serviceaccount:jobset-system:jobset-controller", True),
-        ("system:serviceaccount:team:default", False),
-        ("anne", False),
-    ],
-)
+@pytest.mark.parametrize(("user", "believed"), [
+    ("system:kube-controller-manager", True),
+    ("system:serviceaccount:jobset-system:jobset-controller", True),
+    ("system:serviceaccount:team:default", False),
+    ("anne", False),
+])  # fmt: skip
 def test_a_job_of_a_jobset_was_checked_with_it(user: str, *, believed: bool) -> None:
     """It is not refused for what its JobSet was admitted with; a tenant who names an owner is not believed."""
     job = indexed_job(container(env=[{"name": "PET_NNODES", "value": "4"}]))

@@ -321,16 +321,13 @@ def test_a_template_of_another_shape() -> None:
     assert job_defaults(marks=True)(request(job)).outcome == "allowed"
 
 
-@pytest.mark.parametrize(
-    ("annotations", "group", "gang"),
-    [
-        ({names.KUEUE_TOTAL: "2"}, "sample", "podgroup-kueue-sample"),
-        ({names.KUEUE_TOTAL: "2"}, "No_DNS_name", None),
-        ({names.KUEUE_TOTAL: "2"}, "a..b", None),
-        ({names.KUEUE_TOTAL: "x"}, "sample", None),
-        ({}, "sample", None),
-    ],
-)
+@pytest.mark.parametrize(("annotations", "group", "gang"), [
+    ({names.KUEUE_TOTAL: "2"}, "sample", "podgroup-kueue-sample"),
+    ({names.KUEUE_TOTAL: "2"}, "No_DNS_name", None),
+    ({names.KUEUE_TOTAL: "2"}, "a..b", None),
+    ({names.KUEUE_TOTAL: "x"}, "sample", None),
+    ({}, "sample", None),
+])  # fmt: skip
 def test_plain_pods_of_a_group_of_kueue_are_a_gang(annotations: JSON, group: str, gang: str | None) -> None:
     """By the label with its name, and the annotation with the number of its pods."""
     labels = {names.QUEUE: "default", names.KUEUE_GROUP: group}

@@ -87,16 +87,13 @@ def test_a_resource_that_no_node_has_is_warned_of() -> None:
     assert added == "spec.capability[GPU]: no node has a resource of this name; did you mean nvidia.com/gpu?"
 
 
-@pytest.mark.parametrize(
-    ("typed", "largest", "meant"),
-    [
-        ("CPU", {}, "did you mean cpu?"),
-        ("gpu", {}, "it must be cpu, memory, pods, ephemeral-storage, or have a domain"),
-        ("gpu", {"amd.com/gpu": "8"}, "did you mean amd.com/gpu?"),
-        ("memroy", {"amd.com/gpu": "8"}, "did you mean memory?"),
-        ("amd.com/gpus", {"amd.com/gpu": "8"}, "did you mean amd.com/gpu?"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "largest", "meant"), [
+    ("CPU", {}, "did you mean cpu?"),
+    ("gpu", {}, "it must be cpu, memory, pods, ephemeral-storage, or have a domain"),
+    ("gpu", {"amd.com/gpu": "8"}, "did you mean amd.com/gpu?"),
+    ("memroy", {"amd.com/gpu": "8"}, "did you mean memory?"),
+    ("amd.com/gpus", {"amd.com/gpu": "8"}, "did you mean amd.com/gpu?"),
+])  # fmt: skip
 def test_the_resource_that_was_meant_is_one_of_the_nodes(typed: str, largest: JSON, meant: str) -> None:
     """Those of Kubernetes, and those that the largest nodes have."""
     root = {"metadata": {"name": "root"}, "spec": {}, "status": {"state": "Open", "largestNode": largest}}
@@ -495,18 +492,12 @@ def test_what_the_root_has_is_fixed() -> None:
     assert not queue.reviewer(TREE)(request(a_queue("root", "", weight=2), "UPDATE", old)).errors
 
 
-@pytest.mark.parametrize(
-    ("given", "spec", "annotations"),
-    [
-        ({}, {"weight": 1, "reclaimable": True}, {}),
-        ({"spec": {"weight": 0, "reclaimable": False}}, {"weight": 0, "reclaimable": False}, {}),
-        (
-            {"metadata": {"annotations": {HIERARCHY: "eng/dev", WEIGHTS: "2/3"}}, "spec": {"weight": 7}},
-            {"weight": 7, "reclaimable": True},
-            {HIERARCHY: "eng/dev", WEIGHTS: "2/3"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("given", "spec", "annotations"), [
+    ({}, {"weight": 1, "reclaimable": True}, {}),
+    ({"spec": {"weight": 0, "reclaimable": False}}, {"weight": 0, "reclaimable": False}, {}),
+    ({"metadata": {"annotations": {HIERARCHY: "eng/dev", WEIGHTS: "2/3"}}, "spec": {"weight": 7}},
+        {"weight": 7, "reclaimable": True}, {HIERARCHY: "eng/dev", WEIGHTS: "2/3"}),
+])  # fmt: skip
 def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
     """Weight and reclaimable; a weight of 0 and a path stay as they were sent; a second time nothing changes."""
     result = apply(given, mutate_queues.review_queue(request(given)).patch)

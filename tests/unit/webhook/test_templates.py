@@ -69,20 +69,17 @@ def test_errors_get_the_path_of_their_task() -> None:
 WAITS = ["--wait-master-enabled", "--master=t0", "--worker=t1"]
 
 
-@pytest.mark.parametrize(
-    ("field", "told"),
-    [
-        ("spec.containers[0].env[5].value", "spec.tasks[1].template.spec.containers[0].env[1].value: no"),
-        ("spec.containers[0].env[0].value", "spec.plugins: spec.containers[0].env[0].value of its pods: no"),
-        ("spec.containers[0].image", "spec.tasks[1].template.spec.containers[0].image: no"),
-        ("spec.initContainers[0].image", "spec.tasks[1].template.spec.initContainers[0].image: no"),
-        ("spec.initContainers[1].image", "spec.plugins: spec.initContainers[1].image of its pods: no"),
-        ("spec.volumes[1].configMap", "spec.plugins: spec.volumes[1].configMap of its pods: no"),
-        ("spec.hostname", "spec.plugins: spec.hostname of its pods: no"),
-        ("spec.priorityClassName", "spec.priorityClassName: no"),
-        ("metadata.labels", "spec.tasks[1].template.metadata.labels: no"),
-    ],
-)
+@pytest.mark.parametrize(("field", "told"), [
+    ("spec.containers[0].env[5].value", "spec.tasks[1].template.spec.containers[0].env[1].value: no"),
+    ("spec.containers[0].env[0].value", "spec.plugins: spec.containers[0].env[0].value of its pods: no"),
+    ("spec.containers[0].image", "spec.tasks[1].template.spec.containers[0].image: no"),
+    ("spec.initContainers[0].image", "spec.tasks[1].template.spec.initContainers[0].image: no"),
+    ("spec.initContainers[1].image", "spec.plugins: spec.initContainers[1].image of its pods: no"),
+    ("spec.volumes[1].configMap", "spec.plugins: spec.volumes[1].configMap of its pods: no"),
+    ("spec.hostname", "spec.plugins: spec.hostname of its pods: no"),
+    ("spec.priorityClassName", "spec.priorityClassName: no"),
+    ("metadata.labels", "spec.tasks[1].template.metadata.labels: no"),
+])  # fmt: skip
 def test_pods_are_tried_as_plugins_shape_them(field: str, told: str) -> None:
     """The user's own entries keep their places; what a plugin adds is told at the plugins."""
     env = [{"name": "A", "value": "$(RANK)"}, {"name": "B", "value": "b"}]

@@ -144,18 +144,15 @@ OF_RUNTIME = "of its pods: no"
 
 
 @pytest.mark.parametrize("target", ["Job", "JobSet"])
-@pytest.mark.parametrize(
-    ("pod_set", "field", "told"),
-    [
-        ("node", f"{NODE}.resources.limits", "spec.trainer.resourcesPerNode.limits: no"),
-        ("node", f"{NODE}.image", "spec.trainer.image: no"),
-        ("node", f"{NODE}.env[0].value", f"spec.runtimeRef: {NODE}.env[0].value {OF_RUNTIME}"),
-        ("node", f"{NODE}.command", f"spec.runtimeRef: {NODE}.command {OF_RUNTIME}"),
-        ("node", "spec.serviceAccountName", f"spec.runtimeRef: spec.serviceAccountName {OF_RUNTIME}"),
-        ("dataset-initializer", f"{NODE}.env[1].name", "spec.initializer.dataset.env[0].name: no"),
-        ("dataset-initializer", f"{NODE}.image", f"spec.runtimeRef: {NODE}.image {OF_RUNTIME}"),
-    ],
-)
+@pytest.mark.parametrize(("pod_set", "field", "told"), [
+    ("node", f"{NODE}.resources.limits", "spec.trainer.resourcesPerNode.limits: no"),
+    ("node", f"{NODE}.image", "spec.trainer.image: no"),
+    ("node", f"{NODE}.env[0].value", f"spec.runtimeRef: {NODE}.env[0].value {OF_RUNTIME}"),
+    ("node", f"{NODE}.command", f"spec.runtimeRef: {NODE}.command {OF_RUNTIME}"),
+    ("node", "spec.serviceAccountName", f"spec.runtimeRef: spec.serviceAccountName {OF_RUNTIME}"),
+    ("dataset-initializer", f"{NODE}.env[1].name", "spec.initializer.dataset.env[0].name: no"),
+    ("dataset-initializer", f"{NODE}.image", f"spec.runtimeRef: {NODE}.image {OF_RUNTIME}"),
+])  # fmt: skip
 def test_what_pods_would_be_refused_for_is_told_at_the_train_job(
     pod_set: str, field: str, told: str, target: Literal["Job", "JobSet"]
 ) -> None:

@@ -281,14 +281,11 @@ def test_what_becomes_of_members_on_a_suspect_node() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("least", "words"),
-    [
-        (4, "worker: 4 pods, 4 of them start together; each 4 cpu, 8 nvidia.com/gpu"),
-        (2, "worker: 4 pods, 2 of them start together; each 4 cpu, 8 nvidia.com/gpu"),
-        (1, "worker: 4 pods, 1 is enough to start; each 4 cpu, 8 nvidia.com/gpu"),
-    ],
-)
+@pytest.mark.parametrize(("least", "words"), [
+    (4, "worker: 4 pods, 4 of them start together; each 4 cpu, 8 nvidia.com/gpu"),
+    (2, "worker: 4 pods, 2 of them start together; each 4 cpu, 8 nvidia.com/gpu"),
+    (1, "worker: 4 pods, 1 is enough to start; each 4 cpu, 8 nvidia.com/gpu"),
+])  # fmt: skip
 def test_an_elastic_gang_needs_its_minimum(least: int, words: str) -> None:
     """Minimums of tasks count only where that of the Job covers their sum, as Volcano reads both."""
     world = ExplainWorld().nodes(1)

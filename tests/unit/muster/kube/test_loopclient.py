@@ -97,16 +97,12 @@ async def test_no_call_goes_without_credentials() -> None:
 STATUS = msgspec.json.encode({"kind": "Status", "reason": "Conflict", "message": "not now", "code": 409})
 
 
-@pytest.mark.parametrize(
-    ("call", "content", "kind", "shown"),
-    [
-        (bind, answer(STATUS, 409), Conflict, "POST /api/v1/namespaces/ns/pods/p/binding: 409 Conflict: not now"),
-        (bind, answer(b"busy", 429, "retry-after: 7\r\n"), TooManyRequests, "binding: 429: busy"),
-        (get, answer(b"", 404), NotFound, "GET /api/v1/namespaces/ns/pods/p: 404"),
-        (get, answer(b"[]"), Undecodable, "GET /api/v1/namespaces/ns/pods/p: 200: not a Pod as we know it: Expected"),
-    ],
-    ids=["by its reason", "for a while", "without a word", "no pod"],
-)
+@pytest.mark.parametrize(("call", "content", "kind", "shown"), [
+    (bind, answer(STATUS, 409), Conflict, "POST /api/v1/namespaces/ns/pods/p/binding: 409 Conflict: not now"),
+    (bind, answer(b"busy", 429, "retry-after: 7\r\n"), TooManyRequests, "binding: 429: busy"),
+    (get, answer(b"", 404), NotFound, "GET /api/v1/namespaces/ns/pods/p: 404"),
+    (get, answer(b"[]"), Undecodable, "GET /api/v1/namespaces/ns/pods/p: 200: not a Pod as we know it: Expected"),
+], ids=["by its reason", "for a while", "without a word", "no pod"])  # fmt: skip
 async def test_what_the_api_server_refuses(
     call: Callable[[LoopClient], Awaitable[None]], content: bytes, kind: type[APIError], shown: str
 ) -> None:

@@ -114,16 +114,12 @@ async def test_who_has_seen_enough_leaves_nothing_behind(ahead: str) -> None:
         assert not [task for task in others if "page" in repr(task.get_coro())]
 
 
-@pytest.mark.parametrize(
-    ("pages", "object_bytes", "limits"),
-    [
-        ((["a", "b"], ["c"], ["d"], ["e"]), 100, [100, 1000, 5000, 5000]),
-        ((["a", "b"], ["c"]), 2**20, [100, 15]),
-        ((["a"], ["b"]), 17 * 2**20, [100, 1]),
-        (([], ["b"]), 0, [100, 100]),
-    ],
-    ids=["small", "a megabyte each", "more than a page each", "none of a page match"],
-)
+@pytest.mark.parametrize(("pages", "object_bytes", "limits"), [
+    ((["a", "b"], ["c"], ["d"], ["e"]), 100, [100, 1000, 5000, 5000]),
+    ((["a", "b"], ["c"]), 2**20, [100, 15]),
+    ((["a"], ["b"]), 17 * 2**20, [100, 1]),
+    (([], ["b"]), 0, [100, 100]),
+], ids=["small", "a megabyte each", "more than a page each", "none of a page match"])  # fmt: skip
 async def test_a_page_has_as_many_objects_as_are_cheap(
     pages: tuple[list[str], ...], object_bytes: int, limits: list[int]
 ) -> None:

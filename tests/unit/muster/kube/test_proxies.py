@@ -114,14 +114,11 @@ async def test_a_plain_request_names_the_whole_url(pair: Pair, proxy: str) -> No
     assert BASIC in head
 
 
-@pytest.mark.parametrize(
-    ("answer", "shown"),
-    [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication Required"),
-        (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP answer: Bad status line"),
-        (b"HTTP/1.1 502 Bad Gateway\r\n", "the connection ended before the response"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "shown"), [
+    (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication Required"),
+    (b"SSH-2.0-OpenSSH\r\n\r\n", "no HTTP answer: Bad status line"),
+    (b"HTTP/1.1 502 Bad Gateway\r\n", "the connection ended before the response"),
+])  # fmt: skip
 async def test_a_proxy_that_refuses(pair: Pair, answer: bytes, shown: str) -> None:
     """The error says what it said, and nobody's password, whoever prints all that it follows from."""
     pair.answer = answer

@@ -186,16 +186,11 @@ async def test_a_reader_who_is_behind_holds_the_server_up() -> None:
         assert went_on.is_set()
 
 
-@pytest.mark.parametrize(
-    ("resource", "spec", "read"),
-    [
-        pytest.param(PODS, b'{"containers":null}', lambda pod: pod.metadata.resource_version, id="a list that is null"),
-        pytest.param(
-            TRAIN_JOBS, b"{}", lambda job: job.metadata.resource_version, id="a spec without what it must have"
-        ),
-        pytest.param(whole(TRAIN_JOBS), b"{}", lambda job: job["metadata"]["resourceVersion"], id="plain data"),
-    ],
-)
+@pytest.mark.parametrize(("resource", "spec", "read"), [
+    pytest.param(PODS, b'{"containers":null}', lambda pod: pod.metadata.resource_version, id="a list that is null"),
+    pytest.param(TRAIN_JOBS, b"{}", lambda job: job.metadata.resource_version, id="a spec without what it must have"),
+    pytest.param(whole(TRAIN_JOBS), b"{}", lambda job: job["metadata"]["resourceVersion"], id="plain data"),
+])  # fmt: skip
 async def test_a_bookmark_has_a_version_and_nothing_else_that_counts(
     resource: Resource[Any], spec: bytes, read: Callable[[Any], str]
 ) -> None:

@@ -143,15 +143,11 @@ async def test_an_answer_that_is_one_such_object_is_an_error() -> None:
             await client.on_loop.get(CONFIG_MAPS, "deep", "ns")
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        thing("odd", b'"x":' + DEEP, version=20),
-        thing("odd", b'"spec":{"minMember":"three"}', version=21),
-        thing("odd", b'"spec":{"queue":"\xff"}', version=22),
-    ],
-    ids=["too deep", "another type", "no UTF-8"],
-)
+@pytest.mark.parametrize("odd", [
+    thing("odd", b'"x":' + DEEP, version=20),
+    thing("odd", b'"spec":{"minMember":"three"}', version=21),
+    thing("odd", b'"spec":{"queue":"\xff"}', version=22),
+], ids=["too deep", "another type", "no UTF-8"])  # fmt: skip
 async def test_a_watch_goes_on_after_one(odd: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     """It is named; and that it is deleted is told by its name, so that nothing stays in a cache that is gone."""
     async with running(b"") as (api, client):

@@ -39,15 +39,12 @@ async def test_a_request_that_has_come_may_be_worked_on_for_longer(monkeypatch: 
         assert (await client.answer())[2] == b"POST / a"
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"GET / HTTP/1.1\r\n" + b"x: " + b"y" * 600_000,
-        b"GET /" + b"y" * 600_000,
-        b"GET / HTTP/1.1\r\nx: " + b"y" * 100_000 + b"\r\n\r\n",
-        b"GET / HTTP/1.1\r\n" + b"".join(b"x%d: y\r\n" % number for number in range(200)) + b"\r\n",
-    ],
-)
+@pytest.mark.parametrize("head", [
+    b"GET / HTTP/1.1\r\n" + b"x: " + b"y" * 600_000,
+    b"GET /" + b"y" * 600_000,
+    b"GET / HTTP/1.1\r\nx: " + b"y" * 100_000 + b"\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"".join(b"x%d: y\r\n" % number for number in range(200)) + b"\r\n",
+])  # fmt: skip
 async def test_a_header_that_is_too_long_is_refused(head: bytes) -> None:
     """However it is too long."""
     async with served(answering(echo)) as (connect, _):

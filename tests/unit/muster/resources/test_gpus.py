@@ -57,21 +57,18 @@ def test_memory_is_rounded_up_to_thousandths() -> None:
     assert (GpuShare(portion=250).on(16_384), GpuShare(portion=250).on(0)) == (250, 250)
 
 
-@pytest.mark.parametrize(
-    ("annotations", "requests", "share"),
-    [
-        ({}, {}, None),
-        ({}, {VOLCANO_MEMORY: 1}, GpuShare(memory=1, by_resource=True)),
-        ({FRACTION: "0.5"}, {VOLCANO_MEMORY: 1}, GpuShare(memory=1, by_resource=True)),
-        ({FRACTION: "0.5"}, {"nvidia.com/gpu": 1000}, None),
-        ({FRACTION: "0.5"}, {VOLCANO_NUMBER: 1}, None),
-        ({FRACTION: ".001"}, {}, GpuShare(portion=1)),
-        ({FRACTION: "0.9990", DEVICES: "8"}, {}, GpuShare(portion=999, devices=8)),
-        ({MEMORY: "2000"}, {}, GpuShare(memory=2000)),
-        ({MEMORY: "2Gi"}, {}, GpuShare(memory=2048)),
-        ({MEMORY: "1048577k", DEVICES: "2"}, {}, GpuShare(memory=1001, devices=2)),
-    ],
-)
+@pytest.mark.parametrize(("annotations", "requests", "share"), [
+    ({}, {}, None),
+    ({}, {VOLCANO_MEMORY: 1}, GpuShare(memory=1, by_resource=True)),
+    ({FRACTION: "0.5"}, {VOLCANO_MEMORY: 1}, GpuShare(memory=1, by_resource=True)),
+    ({FRACTION: "0.5"}, {"nvidia.com/gpu": 1000}, None),
+    ({FRACTION: "0.5"}, {VOLCANO_NUMBER: 1}, None),
+    ({FRACTION: ".001"}, {}, GpuShare(portion=1)),
+    ({FRACTION: "0.9990", DEVICES: "8"}, {}, GpuShare(portion=999, devices=8)),
+    ({MEMORY: "2000"}, {}, GpuShare(memory=2000)),
+    ({MEMORY: "2Gi"}, {}, GpuShare(memory=2048)),
+    ({MEMORY: "1048577k", DEVICES: "2"}, {}, GpuShare(memory=1001, devices=2)),
+])  # fmt: skip
 def test_what_a_pod_asks_for(annotations: dict[str, str], requests: dict[str, int], share: GpuShare | None) -> None:
     """By Volcano's resource, else by annotations, not beside whole GPUs; memory with a unit is rounded up to MiB."""
     assert share_of(annotations, requests) == share

@@ -40,15 +40,12 @@ def test_pods_do_not_restart_for_ever(given: JSON, initializer: str, trainer: st
     assert list(restarts(stepped(given))) == [("batch/v1", initializer), ("batch.volcano.sh/v1alpha1", trainer)]
 
 
-@pytest.mark.parametrize(
-    ("own", "of_the_runtime", "flags"),
-    [
-        ({}, {}, []),
-        ({"muster.dev/network-policy": "true"}, {"muster.dev/network-policy": "false"}, []),
-        ({}, {"muster.dev/network-policy": "false"}, ["--disable-network-policy"]),
-        ({"muster.dev/network-policy": "false"}, {}, ["--disable-network-policy"]),
-    ],
-)
+@pytest.mark.parametrize(("own", "of_the_runtime", "flags"), [
+    ({}, {}, []),
+    ({"muster.dev/network-policy": "true"}, {"muster.dev/network-policy": "false"}, []),
+    ({}, {"muster.dev/network-policy": "false"}, ["--disable-network-policy"]),
+    ({"muster.dev/network-policy": "false"}, {}, ["--disable-network-policy"]),
+])  # fmt: skip
 def test_the_network_policy_is_switched_by_annotation(own: JSON, of_the_runtime: JSON, flags: list[str]) -> None:
     """Of the TrainJob, else of its runtime."""
     on = runtime({"torch": {}})

@@ -40,16 +40,13 @@ def test_one_node_that_launches_is_one_pod() -> None:
     assert (job["name"], "dependsOn" in job) == ("launcher", False)
 
 
-@pytest.mark.parametrize(
-    ("policy", "trainer", "slots"),
-    [
-        ({}, {}, 1),
-        ({}, {"resourcesPerNode": {"limits": {GPU: 4}}}, 4),
-        ({}, {"resourcesPerNode": {"limits": {"nvidia.com/mig-1g.5gb": 2, "cpu": "8"}}}, 2),
-        ({"numProcPerNode": 8}, {"resourcesPerNode": {"limits": {GPU: 4}}}, 8),
-        ({"numProcPerNode": 8}, {"numProcPerNode": 2}, 2),
-    ],
-)
+@pytest.mark.parametrize(("policy", "trainer", "slots"), [
+    ({}, {}, 1),
+    ({}, {"resourcesPerNode": {"limits": {GPU: 4}}}, 4),
+    ({}, {"resourcesPerNode": {"limits": {"nvidia.com/mig-1g.5gb": 2, "cpu": "8"}}}, 2),
+    ({"numProcPerNode": 8}, {"resourcesPerNode": {"limits": {GPU: 4}}}, 8),
+    ({"numProcPerNode": 8}, {"numProcPerNode": 2}, 2),
+])  # fmt: skip
 def test_slots(policy: JSON, trainer: JSON, slots: int) -> None:
     """The TrainJob's, else the runtime's, else the GPUs of a node."""
     result = w.compiled(w.train_job(trainer=trainer), w.mpi_runtime(**policy))
@@ -58,20 +55,17 @@ def test_slots(policy: JSON, trainer: JSON, slots: int) -> None:
     assert env["OMPI_MCA_orte_set_default_slots"] == env["PRTE_MCA_prte_set_default_slots"] == str(slots)
 
 
-@pytest.mark.parametrize(
-    ("path", "security", "mode"),
-    [
-        ("/root/.ssh", {}, 0o600),
-        ("/root/.ssh", {"fsGroup": 1000}, 0o600),
-        ("//root//.ssh/", {}, 0o600),
-        ("/home/user/.ssh", {"fsGroup": 1000}, 0o640),
-        ("/home/user/.ssh", {}, 0o644),
-        ("/home/user/.ssh", {"runAsUser": 0}, 0o600),
-        ("/root/.ssh", {"runAsUser": 1000}, 0o644),
-        ("/root/.ssh", {"runAsUser": 1000, "fsGroup": 1000}, 0o640),
-        ("/rooted", {}, 0o644),
-    ],
-)
+@pytest.mark.parametrize(("path", "security", "mode"), [
+    ("/root/.ssh", {}, 0o600),
+    ("/root/.ssh", {"fsGroup": 1000}, 0o600),
+    ("//root//.ssh/", {}, 0o600),
+    ("/home/user/.ssh", {"fsGroup": 1000}, 0o640),
+    ("/home/user/.ssh", {}, 0o644),
+    ("/home/user/.ssh", {"runAsUser": 0}, 0o600),
+    ("/root/.ssh", {"runAsUser": 1000}, 0o644),
+    ("/root/.ssh", {"runAsUser": 1000, "fsGroup": 1000}, 0o640),
+    ("/rooted", {}, 0o644),
+])  # fmt: skip
 def test_modes_of_the_key(path: str, security: JSON, mode: int) -> None:
     """Ssh must be able to read the key, and must not find it too open; Open MPI runs as root where root is the user."""
     spec = {**node(), "securityContext": security}
@@ -226,16 +220,13 @@ def test_labelled_pods_share_the_key_of_their_workload(owner: Callable[[JSON], w
     assert names == ["train-mpi-ssh-auth"]
 
 
-@pytest.mark.parametrize(
-    ("pods", "words"),
-    [
-        ({"volumes": [{"name": "mpi-ssh-auth"}]}, "no volume 'mpi-ssh-auth'"),
-        ({"volumes": [{"name": "v"}], "path": "/root/.ssh/"}, "nothing mounted at /root/.ssh"),
-        ({"volumes": [{"name": "mpi-hostfile"}]}, "no volume 'mpi-hostfile'"),
-        ({"volumes": [{"name": "v"}], "path": "/etc/mpi"}, "nothing mounted at /etc/mpi"),
-        ({"volumes": [{"name": "v"}], "path": "/data"}, ""),
-    ],
-)
+@pytest.mark.parametrize(("pods", "words"), [
+    ({"volumes": [{"name": "mpi-ssh-auth"}]}, "no volume 'mpi-ssh-auth'"),
+    ({"volumes": [{"name": "v"}], "path": "/root/.ssh/"}, "nothing mounted at /root/.ssh"),
+    ({"volumes": [{"name": "mpi-hostfile"}]}, "no volume 'mpi-hostfile'"),
+    ({"volumes": [{"name": "v"}], "path": "/etc/mpi"}, "nothing mounted at /etc/mpi"),
+    ({"volumes": [{"name": "v"}], "path": "/data"}, ""),
+])  # fmt: skip
 def test_volumes_of_the_runtime_are_not_replaced(pods: JSON, words: str) -> None:
     """Muster's own would take their place without a word."""
     mounts = [{"name": "v", "mountPath": pods["path"]}] if "path" in pods else []

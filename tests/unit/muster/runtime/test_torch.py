@@ -36,35 +36,32 @@ def limited(**limits: Any) -> JSON:
     return {"name": "node", "resources": {"limits": limits}}
 
 
-@pytest.mark.parametrize(
-    ("nproc", "one", "processes", "slots"),
-    [
-        (None, container(nvidia_com_gpu=8), "auto", 8),
-        ("auto", container(nvidia_com_gpu=8, cpu="64"), "auto", 8),
-        ("gpu", container(nvidia_com_gpu="4"), "gpu", 4),
-        ("cpu", container(nvidia_com_gpu=8, cpu="6"), "6", 6),
-        (None, container(cpu="2500m"), "3", 3),
-        (None, container(cpu="0.7"), "1", 1),
-        (None, container(cpu="3700m"), "4", 4),
-        (None, container(), "1", 1),
-        ("12", container(), "12", 12),
-        ("012", container(), "12", 12),
-        (None, limited(cpu=5), "5", 5),
-        (None, limited(**{"amd.com/gpu": 2}), "auto", 2),
-        (None, {"name": "node", "resources": {"requests": {"cpu": 2}, "limits": {"cpu": 8}}}, "2", 2),
-        (None, container(**{"nvidia.com/mig-1g.5gb": 3, "cpu": "2"}), "3", 3),
-        ("gpu", container(**{"nvidia.com/mig-1g.5gb": 1, "cpu": "8"}), "1", 1),
-        (None, container(**{"habana.ai/gaudi": 8, "cpu": "96"}), "8", 8),
-        (None, container(**{"google.com/tpu": 4, "cpu": "96"}), "4", 4),
-        (None, container(**{"gpu.intel.com/i915": 2, "gpu.intel.com/millicores": 100}), "2", 2),
-        (None, container(**{"aws.amazon.com/neuroncore": 2}), "2", 2),
-        (None, container(**{"huawei.com/Ascend910": 2, "huawei.com/Ascend910-memory": 64}), "2", 2),
-        (None, container(**{"volcano.sh/gpu-memory": 4000, "cpu": "8"}), "1", 1),
-        (None, container(**{"rdma/hca": 8, "cpu": "2"}), "2", 2),
-        (None, container(**{"nvidia.com/gpu": 2, "nvidia.com/gpumem": 30000, "nvidia.com/gpucores": 50}), "auto", 2),
-        (None, container(**{"nvidia.com/gpu.shared": 4}), "auto", 4),
-    ],
-)
+@pytest.mark.parametrize(("nproc", "one", "processes", "slots"), [
+    (None, container(nvidia_com_gpu=8), "auto", 8),
+    ("auto", container(nvidia_com_gpu=8, cpu="64"), "auto", 8),
+    ("gpu", container(nvidia_com_gpu="4"), "gpu", 4),
+    ("cpu", container(nvidia_com_gpu=8, cpu="6"), "6", 6),
+    (None, container(cpu="2500m"), "3", 3),
+    (None, container(cpu="0.7"), "1", 1),
+    (None, container(cpu="3700m"), "4", 4),
+    (None, container(), "1", 1),
+    ("12", container(), "12", 12),
+    ("012", container(), "12", 12),
+    (None, limited(cpu=5), "5", 5),
+    (None, limited(**{"amd.com/gpu": 2}), "auto", 2),
+    (None, {"name": "node", "resources": {"requests": {"cpu": 2}, "limits": {"cpu": 8}}}, "2", 2),
+    (None, container(**{"nvidia.com/mig-1g.5gb": 3, "cpu": "2"}), "3", 3),
+    ("gpu", container(**{"nvidia.com/mig-1g.5gb": 1, "cpu": "8"}), "1", 1),
+    (None, container(**{"habana.ai/gaudi": 8, "cpu": "96"}), "8", 8),
+    (None, container(**{"google.com/tpu": 4, "cpu": "96"}), "4", 4),
+    (None, container(**{"gpu.intel.com/i915": 2, "gpu.intel.com/millicores": 100}), "2", 2),
+    (None, container(**{"aws.amazon.com/neuroncore": 2}), "2", 2),
+    (None, container(**{"huawei.com/Ascend910": 2, "huawei.com/Ascend910-memory": 64}), "2", 2),
+    (None, container(**{"volcano.sh/gpu-memory": 4000, "cpu": "8"}), "1", 1),
+    (None, container(**{"rdma/hca": 8, "cpu": "2"}), "2", 2),
+    (None, container(**{"nvidia.com/gpu": 2, "nvidia.com/gpumem": 30000, "nvidia.com/gpucores": 50}), "auto", 2),
+    (None, container(**{"nvidia.com/gpu.shared": 4}), "auto", 4),
+])  # fmt: skip
 def test_processes_per_node(nproc: str | None, one: JSON, processes: str, slots: int) -> None:
     """auto, cpu, gpu or a number, resolved from merged resources; CPUs are rounded up, and at least 1."""
     [pod_set] = plan(one, nproc).pod_sets

@@ -68,16 +68,13 @@ def test_a_failed_try_of_an_index_that_succeeded_later() -> None:
     assert size_of_ended_world(job(3), [failed, *pods("SSg")]) == 2
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"elastic": False},
-        {"suspend": True},
-        {"completionMode": "NonIndexed"},
-        {"parallelism": 2},
-        {"successPolicy": {"rules": [{"succeededIndexes": "0-2"}]}},
-    ],
-)
+@pytest.mark.parametrize("spec", [
+    {"elastic": False},
+    {"suspend": True},
+    {"completionMode": "NonIndexed"},
+    {"parallelism": 2},
+    {"successPolicy": {"rules": [{"succeededIndexes": "0-2"}]}},
+])  # fmt: skip
 def test_other_jobs_stay(spec: Any) -> None:
     """Only an elastic Job that runs all its indexes at once, and whose user has defined no other success."""
     assert size_of_ended_world(job(3, **spec), pods("SSg")) is None

@@ -67,13 +67,10 @@ def test_no_pod_is_evicted_for_a_while_after_a_failed_eviction(ahead_s: float, *
     assert bool(victims(world.cycle())) is goes
 
 
-@pytest.mark.parametrize(
-    ("kind", "ends"),
-    [
-        ("batch/v1", ", which it does by itself, by 2027-01-15T08:10:00Z at the latest (its usual back-off)"),
-        ("x/v1", ""),
-    ],
-)
+@pytest.mark.parametrize(("kind", "ends"), [
+    ("batch/v1", ", which it does by itself, by 2027-01-15T08:10:00Z at the latest (its usual back-off)"),
+    ("x/v1", ""),
+])  # fmt: skip
 def test_the_longest_delay_of_new_pods_is_named(kind: str, ends: str) -> None:
     """The controller of batch Jobs makes evicted pods again after a back-off."""
     world = Cluster()
@@ -85,14 +82,11 @@ def test_the_longest_delay_of_new_pods_is_named(kind: str, ends: str) -> None:
     assert why.endswith(f"; the gang waits until the Job creates new pods{ends}")
 
 
-@pytest.mark.parametrize(
-    "asker",
-    [
-        pytest.param({"priority_class": "low"}, id="not lower"),
-        pytest.param({"priority_class": "meek"}, id="preemptionPolicy Never"),
-        pytest.param({"queue": "other"}, id="another queue"),
-    ],
-)
+@pytest.mark.parametrize("asker", [
+    pytest.param({"priority_class": "low"}, id="not lower"),
+    pytest.param({"priority_class": "meek"}, id="preemptionPolicy Never"),
+    pytest.param({"queue": "other"}, id="another queue"),
+])  # fmt: skip
 def test_nobody_goes(asker: dict[str, Any]) -> None:
     """Where the rules forbid it."""
     world = Cluster().queue("other")

@@ -40,25 +40,22 @@ def test_room_is_named_only_where_a_node_lacks_it() -> None:
     assert nearest(mismatch, full) == nearest(full) == "room for 1 more pod of 1 cpu is needed"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        placements.bound(1),
-        placements.not_arrived(1),
-        placements.not_bound(1, "a", ""),
-        placements.not_evicted(1),
-        placements.waits_for_victims(1, ""),
-        pods.too_few(0, 1),
-        gangs.slot_limit(1),
-        gangs.awaits_room(1, 1, 1, ""),
-        gangs.can_start(["a"], 1, placements.STRAY),
-        relief.tolerated("a", 1),
-        relief.created(1),
-        relief.added(1, "a"),
-        devices.claim_full("a", 1),
-        devices.claim_too_full("a", 1, 1),
-    ],
-)
+@pytest.mark.parametrize("words", [
+    placements.bound(1),
+    placements.not_arrived(1),
+    placements.not_bound(1, "a", ""),
+    placements.not_evicted(1),
+    placements.waits_for_victims(1, ""),
+    pods.too_few(0, 1),
+    gangs.slot_limit(1),
+    gangs.awaits_room(1, 1, 1, ""),
+    gangs.can_start(["a"], 1, placements.STRAY),
+    relief.tolerated("a", 1),
+    relief.created(1),
+    relief.added(1, "a"),
+    devices.claim_full("a", 1),
+    devices.claim_too_full("a", 1, 1),
+])  # fmt: skip
 def test_one_thing_is_counted_in_the_singular(words: object) -> None:
     """Never `1 pods`, `1 more node join` or `1 pod have gone`."""
     assert not re.search(r"\b1 (more )?\w+s\b(?<!has)|\b1 (\w+ ){1,3}(are|were|have|join)\b", str(words))

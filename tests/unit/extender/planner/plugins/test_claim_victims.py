@@ -55,15 +55,12 @@ def high(world: Devices, name: str = "high", pods: int = 1, **more: Any) -> str:
     return world.gang(name, {"worker": (pods, CPU)}, spec=template_use("one"), **{"priority_class": "high"} | more)
 
 
-@pytest.mark.parametrize(
-    ("users", "minimum", "going"),
-    [
-        pytest.param((1,), 1, {"a-worker-0"}, id="one pod"),
-        pytest.param((3,), 3, {"a-worker-0", "a-worker-1", "a-worker-2"}, id="a whole gang"),
-        pytest.param((2,), 1, {"a-worker-0", "a-worker-1"}, id="an elastic gang"),
-        pytest.param((1, 1), 1, {"a-worker-0", "b-worker-0"}, id="two gangs"),
-    ],
-)
+@pytest.mark.parametrize(("users", "minimum", "going"), [
+    pytest.param((1,), 1, {"a-worker-0"}, id="one pod"),
+    pytest.param((3,), 3, {"a-worker-0", "a-worker-1", "a-worker-2"}, id="a whole gang"),
+    pytest.param((2,), 1, {"a-worker-0", "a-worker-1"}, id="an elastic gang"),
+    pytest.param((1, 1), 1, {"a-worker-0", "b-worker-0"}, id="two gangs"),
+])  # fmt: skip
 def test_all_users_of_a_claim_go_for_its_devices(users: tuple[int, ...], minimum: int, going: set[str]) -> None:
     """And nobody else; the asker waits for them, and starts when they and the claim have gone."""
     world = world_of()

@@ -110,13 +110,10 @@ def test_ray() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"command": ["ray", "start", "--head", "--block", "--num-gpus=8"]},
-        {"command": ["sh", "-c"], "args": ["sleep 1; exec ray start --block --address=$HEAD"]},
-    ],
-)
+@pytest.mark.parametrize("given", [
+    {"command": ["ray", "start", "--head", "--block", "--num-gpus=8"]},
+    {"command": ["sh", "-c"], "args": ["sleep 1; exec ray start --block --address=$HEAD"]},
+])  # fmt: skip
 def test_a_command_that_starts_ray_stays(given: dict[str, Any]) -> None:
     """It does what the plugin's does, with options that no flag has."""
     of = ray_job()

@@ -158,19 +158,16 @@ def test_the_wait_for_the_master_passes_quotas_and_pod_security() -> None:
     assert waiting["resources"] == {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}
 
 
-@pytest.mark.parametrize(
-    ("path", "pod", "own", "mode"),
-    [
-        ("/root/.ssh", {}, {}, 0o600),
-        ("//root//.ssh/", {}, {}, 0o600),
-        ("/home/mpi/.ssh", {}, {}, 0o644),
-        ("/home/mpi/.ssh", {"runAsUser": 0}, {}, 0o600),
-        ("/home/mpi/.ssh", {"runAsUser": 1000}, {"runAsUser": 0}, 0o600),
-        ("/root/.ssh", {"runAsUser": 1000}, {}, 0o644),
-        ("/home/mpi/.ssh", {"runAsUser": 1000, "fsGroup": 2000}, {}, 0o640),
-        ("/home/mpi/.ssh", {"fsGroup": 2000}, {}, 0o640),
-    ],
-)
+@pytest.mark.parametrize(("path", "pod", "own", "mode"), [
+    ("/root/.ssh", {}, {}, 0o600),
+    ("//root//.ssh/", {}, {}, 0o600),
+    ("/home/mpi/.ssh", {}, {}, 0o644),
+    ("/home/mpi/.ssh", {"runAsUser": 0}, {}, 0o600),
+    ("/home/mpi/.ssh", {"runAsUser": 1000}, {"runAsUser": 0}, 0o600),
+    ("/root/.ssh", {"runAsUser": 1000}, {}, 0o644),
+    ("/home/mpi/.ssh", {"runAsUser": 1000, "fsGroup": 2000}, {}, 0o640),
+    ("/home/mpi/.ssh", {"fsGroup": 2000}, {}, 0o640),
+])  # fmt: skip
 def test_the_mode_of_the_keys(path: str, pod: dict[str, int], own: dict[str, int], mode: int) -> None:
     """Keys of root must be readable by root alone, or ssh refuses them; other users read them by group or as others."""
     of = job(TASKS, ssh=[f"--ssh-key-file-path={path}"])
