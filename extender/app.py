@@ -1,12 +1,12 @@
 """The extender's HTTP routes, which decode a call, run its verb, and encode the answer or an error for kube-scheduler.
 
-Everything runs on the event loop: filter, prioritize and preempt compute on the state in memory and never wait. Bind is
-a coroutine, since it waits for the other members of a gang and for the API server.
+All verbs run on the event loop: filter, prioritize and preempt only read the state in memory and never wait. Bind is a
+coroutine, because it waits for the other members of a gang and for the API server.
 
-Calls over TLS need a client certificate. Plain HTTP is served on loopback only. Processes on the same machine can call
-it without a certificate, but web pages in a local browser must not. A web page can send forms and plain text anywhere,
-and can reach loopback under the page's own host name (DNS rebinding). A web page cannot send JSON to another site
-without a preflight request, nor choose the headers `Host` and `Origin`.
+Calls over TLS need a client certificate. Plain HTTP is served on loopback only. Processes on the same machine may call
+it without a certificate, but web pages in a local browser must not be able to. A web page can send forms and plain text
+to any address, and can reach loopback under its own host name (DNS rebinding). However, a web page cannot send JSON to
+another site without a preflight request, and cannot set the headers `Host` and `Origin`.
 """
 
 import asyncio
@@ -53,7 +53,8 @@ class ExtenderVerbs(NamedTuple):
 def create_app(verbs: ExtenderVerbs, pages: Pages, *, authenticated: bool = False) -> ASGIApp:
     """Create the ASGI app with the four verbs and the pages of plugins; if `authenticated`, clients need a certificate.
 
-    A verb always answers with 200 and any error in the body, because kube-scheduler ignores other bodies.
+    A verb always answers with status 200 and reports errors in the body, because kube-scheduler ignores the body of any
+    other status.
     """
     answers = {
         "/filter": _verb("filter", DECODE_ARGS, verbs.filter, lambda why: api.ExtenderFilterResult(error=why)),
@@ -95,7 +96,7 @@ def _verb(
 
 
 async def _short(body: bytes) -> bytes:
-    """Return the body of a long call without the pod's unused fields, because decoding a complete pod takes too long.
+    """Return the body of a long call without the pod's fields that are not used, because decoding them takes too long.
 
     Raises msgspec.DecodeError if the body is not such a call.
     """
@@ -109,10 +110,10 @@ async def _short(body: bytes) -> bytes:
 
 
 class _Calls:
-    """Server of the verbs; passes other paths to `others`, and refuses requests that kube-scheduler cannot send.
+    """Server of the verbs; passes other paths to `others`, and rejects requests that cannot come from kube-scheduler.
 
     kube-scheduler sends two calls per pod, and Starlette's layers would add a tenth to the extender's cost of a pod.
-    `authenticated` callers may use any host name.
+    Callers that are `authenticated` may use any host name.
     """
 
     def __init__(self, answers: Mapping[str, Answer], others: ASGIApp, *, authenticated: bool) -> None:

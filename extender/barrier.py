@@ -1,14 +1,14 @@
-"""The barrier of bind calls: members of one epoch wait for each other, then all are bound.
+"""The barrier for bind calls: the members of a gang wait for each other, then all are bound.
 
 kube-scheduler places pods one by one, and a binding cannot be undone. If each member were bound when its call arrives,
-a gang would stay partly placed when its last member is refused. kube-scheduler may refuse a member, because it checks
-more than the planner models. Therefore all calls are answered together, once enough members have arrived. When a call
-arrives, kube-scheduler has checked the member's node with all its plugins, and has reserved the member's resources
-there. Once enough calls are held, the gang can therefore certainly start.
+a gang would stay partly placed when its last member is rejected. kube-scheduler may reject a member, because it checks
+more than the planner does. Therefore all calls of a gang are answered together, once enough members have arrived. When
+a call arrives, kube-scheduler has checked the member's node with all its plugins, and has reserved the member's
+resources there. Once enough calls are held, the gang can therefore certainly start.
 
-Because the planner has already chosen the nodes, members arrive shortly after each other. The timeout counts from the
-first arrival and is short, because held calls occupy capacity. Each arriving member extends the timeout, because
-thousands of members need more time to arrive.
+Because the planner has already chosen the nodes, members arrive shortly after each other. The timeout starts with the
+first arrival and is short, because held calls occupy capacity. Each member that arrives extends the timeout, because
+thousands of members need more time.
 
 A *meeting* contains the calls of one gang and one epoch, because members pinned by different placements do not start
 together. A meeting ends once, with one outcome for all its calls; the next call opens another meeting. All code here
@@ -43,7 +43,7 @@ LONGEST_S = 290.0
 
 
 class MeetingOutcome(Enum):
-    """Outcome of a wait at the barrier: the members may be bound, or kube-scheduler must retry."""
+    """Outcome of a wait at the barrier: either the members may be bound, or kube-scheduler must retry."""
 
     RELEASED = "released"
     TIMED_OUT = "timed out"
@@ -67,7 +67,7 @@ class _Meeting:
 
 
 class Barrier:
-    """The barrier with all its meetings; `timeout_s` counts from the first arrival."""
+    """The barrier with all its meetings; the timeout `timeout_s` starts with the first arrival at a meeting."""
 
     def __init__(self, *, timeout_s: float, monotonic_s: Callable[[], float]) -> None:
         self._timeout_s = timeout_s
@@ -86,8 +86,8 @@ class Barrier:
     ) -> MeetingOutcome:
         """Call `on_arrival`, then wait until the held members (slots by pod UID) satisfy `enough`, or until a timeout.
 
-        If several pods have the same slot, only the last one keeps it; the others get CANCELLED. A call that ends by an
-        exception no longer counts.
+        If several pods arrive for the same slot, only the last one keeps the slot; the others get CANCELLED. A call
+        that ends with an exception no longer counts.
         """
         key = (gang_uid, epoch)
         meeting = self._arrive(key, slot, pod_uid)
@@ -106,7 +106,7 @@ class Barrier:
                 del meeting.arrived[slot]
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
-        """End the meetings of a gang, of one epoch or all, because its placement has ended or a member is gone."""
+        """End the meetings of a gang, for one epoch or for all, because its placement has ended or a member is gone."""
         for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
             self._end(key, self._meetings[key], MeetingOutcome.CANCELLED)
 
@@ -137,7 +137,10 @@ class Barrier:
         meeting.timer = loop.call_later(after_s, self._check_deadline, key, meeting)
 
     def _check_deadline(self, key: tuple[str, int], meeting: _Meeting) -> None:
-        """End a meeting after its timeout; its members share one timer, which is set again when the timeout grows."""
+        """End a meeting after its timeout.
+
+        All its members share one timer, which is set again when the timeout grows.
+        """
         lasts_s = min(self._timeout_s + MEMBER_S * len(meeting.arrived), LONGEST_S)
         left = meeting.opened_at + lasts_s - self._monotonic_s()
         if left > 0 and meeting.outcome is None:

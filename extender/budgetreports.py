@@ -25,17 +25,20 @@ KNOWN: Final = Gauge(
     "muster_queue_budget_known", "1 while the usage for a budget is known and up to date, else 0", ["queue"]
 )
 NEAR: Final = 0.8
-"""Used fraction of a budget at which a warning is sent."""
+"""Fraction of a budget at whose use a warning is sent."""
 EVERY_S: Final = 5.0
 _UNKNOWN_AFTER_S: Final = 60.0
-"""Time after the start of this process until it warns that the usage is unknown."""
+"""Time after the start of this process at which it begins to warn that the usage is unknown."""
 
 LATE_S: Final = 600.0
-"""Time within which the history recorder must publish the start or end of members; it usually takes seconds."""
+"""Time within which the history recorder must publish that members have started or ended; it usually takes seconds."""
 
 
 class BudgetReporter:
-    """Reporter of usage budgets; remembers the last report about each queue, and reports each threshold once."""
+    """Reporter of usage budgets.
+
+    It remembers the last report about each queue, and reports each threshold only once.
+    """
 
     def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder
@@ -46,16 +49,17 @@ class BudgetReporter:
         """Maps a queue to the reason of the last event about it."""
         self._ratios, self._known = Series(RATIO), Series(KNOWN)
         self._held: frozenset[tuple[str, int]] = frozenset()
-        """UIDs of gangs with members on nodes, and the number of these members, at the last report."""
+        """UIDs of the gangs that had members on nodes at the last report, with the number of these members."""
         self._held_before = False
         """True once the first report has been made."""
         self._changed: float | None = None
-        """Time of the first change after the end of the known usage; None without such a change."""
+        """Time of the first change that the known usage does not include yet; None without such a change."""
 
     def believed(self, usage: PublishedUsage | None) -> PublishedUsage | None:
-        """Return the usage; None if its writer is down, so that recent changes have been missing for too long.
+        """Return the usage; None if its writer seems to be down, because recent changes have been missing for too long.
 
-        The usage is only written after changes, so the age of the last write does not show if the usage is complete.
+        The usage is written only after changes. Therefore the age of the last write does not show whether the usage is
+        complete.
         """
         if self._changed is not None:  # the clock may have been set back
             self._changed = min(self._changed, self._wall_s())
@@ -71,7 +75,7 @@ class BudgetReporter:
         self._held, self._held_before = held, True
 
     def report(self, session: Session) -> None:
-        """Report the budgets, unless the last report was a short time ago."""
+        """Report the budgets, unless the last report was only a short time ago."""
         now = self._wall_s()
         if 0 <= self._next - now <= EVERY_S:
             return
@@ -107,7 +111,7 @@ class BudgetReporter:
 
 
 def step(state: BudgetUsage) -> tuple[str, UsageBudget | None]:
-    """Return the reason of the event to send, and the most used budget; an empty reason if less than 80 % is used."""
+    """Return the reason of the Event to send, and the budget that is used most; empty if less than 80 % is used."""
     budget = max(state.ratios, key=lambda each: state.ratios[each], default=None)
     ratio = 0.0 if budget is None else state.ratios[budget]
     if ratio >= 1:

@@ -1,7 +1,7 @@
 """The live state on one event loop, and the reflectors that update it.
 
-Only the loop, where verbs, watches and timers run, changes and reads the state, so the state needs no locks. The
-planner and its writers run in threads; `ask` runs their functions on the loop, between two other callbacks.
+Verbs, watches and timers run on this loop. Only the loop changes and reads the state, so the state needs no locks. The
+planner and its writers run in threads; `ask` runs a function for them on the loop, between two other callbacks.
 """
 
 import asyncio
@@ -39,15 +39,15 @@ from muster.process import memory
 
 T = TypeVar("T")
 ANSWER_S = 30.0
-"""Timeout for an answer of the loop to a thread; only a loop that has ended takes this long."""
+"""Timeout for a thread that waits for a result from the loop; only a loop that has ended takes this long."""
 MAX_DELAY_S = 5.0
-"""Longest interval between two attempts while the API server does not answer, because gangs wait for it."""
+"""Longest interval between two attempts while the API server does not respond, because gangs wait for it."""
 _USUAL_JOB_BYTES = 16 * 1024
 COMPARISONS = 1_000
-"""Number of pods that are compared with new queries in one callback; this takes about a millisecond."""
+"""Number of pods that one callback compares with new queries; this takes about a millisecond."""
 SLICE_COMPARISONS = 1_500
 SLICE_S = 0.002
-"""Duration of one slice of comparisons, and of the pause after it."""
+"""Duration of one slice of comparisons, and of the pause that follows it."""
 _POLL_S = 0.02
 _NO_META, _NO_SPEC, _NO_STATUS = ObjectMeta(), core.PodSpec(), core.PodStatus()
 
@@ -55,7 +55,7 @@ log = structlog.get_logger()
 
 
 class Live:
-    """The live state on its loop, with the calls that wait for a condition; `wake` requests a planning cycle.
+    """The live state on its event loop, with the calls that wait for a condition; `wake` requests a planning cycle.
 
     Before `run_here`, the state belongs to the caller's thread.
     """
@@ -65,12 +65,12 @@ class Live:
         """The state, for callbacks of the loop only; other threads use `ask`."""
         self._wake = wake
         self._waiting: dict[asyncio.Event, None] = {}
-        """Events of waiting calls in order of arrival, which is also the order in which the calls wake."""
+        """Events of waiting calls in order of arrival, which is also the order in which the calls are woken."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def synced(self) -> bool:
-        """True if the state shows the whole cluster."""
+        """True if the state contains the whole cluster."""
         return True
 
     def run_here(self) -> None:
@@ -82,7 +82,7 @@ class Live:
 
         The function may change the state, but must not block.
 
-        Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
+        Raises RuntimeError if the loop has ended, and TimeoutError if it is stuck.
         """
         if self._loop is None or runs_on(self._loop):
             return question(self.state)
@@ -126,12 +126,12 @@ class Live:
 
 
 def name_only(pod: core.Pod) -> core.Pod:
-    """Return the pod with only the fields that the state does not keep; 50,000 complete pods would take 15 KiB each."""
+    """Return the pod without the fields that the state stores itself; 50,000 complete pods would take 15 KiB each."""
     return core.Pod(metadata=_name_of(pod.metadata), spec=_NO_SPEC, status=_NO_STATUS)
 
 
 def _job_name_only(job: Job) -> Job:
-    """Return the Job with only the fields that the state does not keep, because its templates may have a megabyte."""
+    """Return the Job without the fields that the state stores itself, because its templates may take a megabyte."""
     return Job(metadata=_name_of(job.metadata))
 
 
@@ -141,13 +141,13 @@ def _name_of(meta: ObjectMeta) -> ObjectMeta:
 
 
 def _planned_weight_of(job: Job) -> int:
-    """Return the size of the parts that the state keeps; of a usual Job the total size, which is faster to compute."""
+    """Return the size of the parts that the state keeps; for a usual Job the total size, which is faster to compute."""
     whole = weight_of(job)
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
 
 def _budget_of(resource: Resource[Any]) -> MemoryLimit[Any] | None:
-    """Return the memory limits of kinds that tenants create; pods have none, because all pods must be counted."""
+    """Return the memory limits for kinds that tenants create; pods have no limit, because all pods must be counted."""
     if resource is JOBS:
         return MemoryLimit(JOBS, _planned_weight_of)
     return MemoryLimit(resource) if resource in (POD_GROUPS, scheduling.NATIVE_POD_GROUPS) else None
@@ -177,13 +177,14 @@ class LiveCluster(Live):
         rules: FaultRules = DEFAULT_RULES,
         hook: RecordingHook | None = None,
     ) -> None:
-        """Create the caches for the cluster of a node pool; a `hook` records all changes of the state."""
+        """Create the caches for the objects of a node pool; a `hook` records all changes of the state."""
         make = hook.state if hook is not None else PlannerState
         super().__init__(make(COMPARISONS, self._compare_on, pool=pool, rules=rules), wake=wake)
         self._hook = hook
         self._comparing = False
         self._first: frozenset[Mark] | None = None
-        """The queries that had not been compared with pods when the caches were first filled; None before that."""
+        """The queries that were not yet compared with pods when the caches had been filled for the first time; None
+        before that."""
         on_node_change = next(self._handler_of(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, on_node_change, random.random)
         self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}
@@ -192,7 +193,7 @@ class LiveCluster(Live):
 
     @property
     def synced(self) -> bool:
-        """Return True once every cache has been filled and its content has been compared."""
+        """Return True once all caches have been filled and their pods have been compared with the queries."""
         if self._synced or self._pool.held_back or not all(each.synced for each in self._reflectors.values()):
             return self._synced
         pending = self.state.comparisons.open_marks
@@ -201,7 +202,7 @@ class LiveCluster(Live):
         return self._synced
 
     def not_ready(self) -> str | None:
-        """Return a sentence about a kind that is not read yet or can no longer be read; None if all are readable."""
+        """Return a sentence about a kind that has not been read yet or can no longer be read; None if there is none."""
         unread = not_ready({_called(resource): each for resource, each in self._reflectors.items()})
         if unread or self.synced:
             return unread
@@ -245,7 +246,7 @@ class LiveCluster(Live):
             reflector.stop()
 
     def _compare_on(self) -> None:
-        """Compare new queries with pods in slices of some milliseconds, with equally long pauses for other work."""
+        """Compare new queries with pods in slices of a few milliseconds, with equally long pauses for other work."""
         if not self._comparing:
             self._comparing = True
             asyncio.get_running_loop().call_later(SLICE_S, self._compare)

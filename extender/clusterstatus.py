@@ -1,8 +1,8 @@
 """Writers of Queue and HyperNode statuses: shares and usage of queues, members and problems of HyperNodes.
 
-The extender writes these statuses because the planner computes their content anyway; the controller would have to watch
-all nodes. The controller writes the other fields of the Queue status (state, counts, allocated). Extender and
-controller each use merge patches with only their own fields.
+The extender writes these statuses because the planner computes their content anyway. The controller would have to watch
+all nodes to do so. The controller writes the other fields of the Queue status (state, counts, allocated). Both use
+merge patches that contain only their own fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,9 +42,9 @@ AGAIN_S = 600.0
 MAX_AT_ONCE = 100
 """Maximum number of objects of a kind that are written in one cycle; the others follow in later cycles."""
 MAX_LOGGED = 20
-"""Maximum number of log lines at once."""
+"""Maximum number of problems that are logged at once."""
 MAX_RESOURCES = 64
-"""Maximum number of node resources that the root queue reports; clusters have about ten."""
+"""Maximum number of node resources that are written into the status of the root queue; clusters have about ten."""
 MESSAGE_CHARS = 4_096
 VALID = "Valid"
 """Type of the condition in a HyperNode's status."""
@@ -58,7 +58,7 @@ class QueueStatusWriter(Writer):
         self._next = -inf
 
     def write(self, session: Session) -> None:
-        """Write the changed statuses if the interval since the last write is over."""
+        """Write the statuses that have changed, if the interval since the last write is over."""
         now = self._wall_s()
         if self._monotonic_s() < self._next:
             return
@@ -86,7 +86,7 @@ class QueueStatusWriter(Writer):
 
 
 def largest_planned_at(snapshot: Snapshot) -> frozenset[str]:
-    """Return the queues whose status has the largest node: `root`, or the root queues of a named node pool."""
+    """Return the queues whose status lists the largest node: `root`, or the root queues of a named node pool."""
     if snapshot.pool == DEFAULT_POOL:
         return frozenset({ROOT_QUEUE})
     queues = snapshot.queues
@@ -101,7 +101,7 @@ def queue_difference(
     now: float,
     spares: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, object]:
-    """Return the merge patch for the planner's fields of a Queue status; empty if they are up to date."""
+    """Return the merge patch for the planner's fields of a Queue status; empty if these fields are up to date."""
     status = queue.status
     patch: dict[str, object] = {}
     for field, known, wanted in (
@@ -121,7 +121,7 @@ def queue_difference(
 
 
 def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
-    """Return the merge patch with the largest resources of a node; admission uses it to find pods that fit no node.
+    """Return the merge patch with the largest amounts on a node, by which admission finds pods that fit no node.
 
     The patch is empty if there are no nodes or too many resources. Claimed devices are not included.
     """
@@ -134,12 +134,12 @@ def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, 
 
 
 def _replaced(known: Mapping[str, object], wanted: Vector) -> dict[str, str | None]:
-    """Return a merge patch that also removes known resources that are no longer wanted."""
+    """Return a merge patch with the wanted resources that also removes those that are no longer wanted."""
     return dict.fromkeys(known, None) | dict(to_quantities(wanted))
 
 
 def first_refusals(session: Session) -> dict[str, str]:
-    """Return the reason of the first waiting gang by queue."""
+    """Return, for each queue, the reason why its first waiting gang waits."""
     waits = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
     result: dict[str, str] = {}
     for each in waits.values():
@@ -149,7 +149,7 @@ def first_refusals(session: Session) -> dict[str, str]:
 
 
 class HyperNodeStatusWriter(Writer):
-    """Writer of HyperNode statuses that have changed; Volcano's controller may write the same fields."""
+    """Writer of the HyperNode statuses that have changed; Volcano's controller may write the same fields."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
@@ -159,7 +159,7 @@ class HyperNodeStatusWriter(Writer):
         self._logged: frozenset[tuple[str, HyperNodeProblem]] = frozenset()
 
     def write(self, session: Session) -> None:
-        """Write the changed statuses if the interval since the last write is over."""
+        """Write the statuses that have changed, if the interval since the last write is over."""
         now, at = self._wall_s(), self._monotonic_s()
         snapshot = session.snapshot
         hyper_nodes = {
@@ -190,7 +190,7 @@ class HyperNodeStatusWriter(Writer):
         self._written[meta.name] = (words, self._monotonic_s())
 
     def _report(self, found: HyperNodes) -> None:
-        """Count the problems, and log each once."""
+        """Count the problems of HyperNodes in a metric, and log each once."""
         INVALID.set(len(found.problems))
         wrong = frozenset((name, problem) for name, problems in found.problems.items() for problem in problems)
         fresh = sorted(wrong - self._logged, key=lambda each: (each[0], each[1].message))
@@ -222,7 +222,7 @@ def hyper_node_difference(
 def _condition(
     known: Condition | None, problems: Sequence[HyperNodeProblem], generation: int, now: float
 ) -> Condition | None:
-    """Return the condition to write; None if the known condition is up to date or no condition is needed."""
+    """Return the condition to write; None if the existing one is up to date or none is needed."""
     if not problems and (known is None or known.status == "True"):
         return None
     status, reason = ("False", problems[0].reason) if problems else ("True", "Resolved")

@@ -1,8 +1,8 @@
-"""Executor of a cycle's decisions, in order; `extender.placements` executes those about placements.
+"""Carries out the decisions of a cycle in order; `extender.placements` carries out the decisions about placements.
 
-The order matters. A placement is written before any other write depends on the placement. A PodGroup becomes Inqueue
-only after its placement exists, so that its pods can be created with a pin. Each write that the API server has
-confirmed is applied to the local state at once. A failed write is logged, and a later cycle decides again.
+The order matters: a placement is written before any other write that depends on it. A PodGroup becomes Inqueue only
+after its placement exists, so that its pods can be pinned when they are created. Each write that the API server has
+confirmed is applied to the local state at once. A failed write is logged, and a later cycle makes the decision again.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ from muster.kube.events import EventWriter
 
 
 class Committer:
-    """Writer of placements, statuses, lifted gates and evictions while this replica leads (`active`)."""
+    """Writer of placements, statuses, gate removals and evictions, as long as this replica leads (`active`)."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Committer:
         wall_s: Callable[[], float],
         monotonic_s: Callable[[], float] | None = None,
     ) -> None:
-        """Create the writers; `monotonic_s` may be omitted in a simulation, whose time never jumps back."""
+        """Create the writers; a simulation may omit `monotonic_s`, because its time never jumps back."""
         monotonic_s = monotonic_s or wall_s
         self._client = client
         self._cluster = cluster
@@ -73,7 +73,7 @@ class Committer:
         self.repairs = Repairs(context, self._notices)
 
     def carry_out(self, session: Session) -> None:
-        """Write all decisions of this cycle; return when the API server has answered the placements and evictions."""
+        """Write all decisions of this cycle; return when the API server has responded to placements and evictions."""
         writes, placements, decided = self.writes, self._placements, session.decided
         writes.all("placement", partial(placements.close, session), decided(decisions.ClosePlacement))
         avoids = decided(decisions.Avoid)
@@ -115,7 +115,7 @@ class Committer:
             writes.start(Lane.WORDS, "condition", condition.pod.uid, partial(scaling.report, condition))
 
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
-        """Pin a pod to its node and lift its gate; `consumed` is the fulfilled node request of the pod's gang."""
+        """Pin a pod to its node and remove its gate; `consumed` is the provisioned request that the pod's gang uses."""
         annotations = {names.EPOCH: str(epoch), **consumed}
         if pod.slot and (pod.slot.pod_set == DEFAULT_POD_SET or pod.task):
             annotations[names.MEMBER_INDEX] = str(pod.slot.rank)
@@ -131,5 +131,5 @@ class Committer:
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def stop(self) -> None:
-        """Stop the writers; the next leader decides again about writes that have not been sent."""
+        """Stop the writers; the next leader makes the decisions again whose writes have not been sent."""
         self.writes.stop()

@@ -1,8 +1,8 @@
 """Watcher of the scheduler configuration's file while the extender runs.
 
-The text is compared every second. A mounted ConfigMap changes by a symbolic link above the file, so the file's size and
-time may stay the same. A valid text takes effect with the next cycle. An invalid text has no effect: the previous
-configuration stays in use. The log, a metric and an Event report the error once.
+The text is read and compared every second. A change of a mounted ConfigMap replaces a symbolic link above the file, so
+the file's size and time may stay the same. A valid configuration takes effect with the next cycle. An invalid one has
+no effect: the previous configuration stays in use. The log, a metric and an Event report the error once.
 """
 
 import threading
@@ -33,7 +33,7 @@ INTERVAL_S = 1.0
 
 
 class ConfigFile:
-    """The configuration file, and its last valid content; without a file, the default configuration."""
+    """The configuration file, and its last valid content; if no file is set, the default configuration."""
 
     def __init__(self, file: Path | None) -> None:
         """Read the file for the first time. Raises ValueError with all errors in the text."""
@@ -44,7 +44,7 @@ class ConfigFile:
             raise ValueError(f"{file}: {'; '.join(report.errors)}")
         self.current = parse(self._seen[0])
         self.last_report = (self._seen[0], self._seen[0], "")
-        """The text in use, the last read text, and the reason if the last text was refused."""
+        """The text in use, the text that was read last, and the reason if this text was rejected."""
         self._report(report)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="config-file", daemon=True)
@@ -52,7 +52,7 @@ class ConfigFile:
         self._refuse: Callable[[str], None] = lambda _: None
 
     def follow(self, use: Callable[[SchedulerConfig], None], refuse: Callable[[str], None]) -> None:
-        """Set the handlers for a valid configuration and for the errors of an invalid one."""
+        """Set the function to call for a valid configuration, and the one to call for the errors of an invalid one."""
         self._use, self._refuse = use, refuse
 
     def start(self) -> None:
@@ -67,7 +67,7 @@ class ConfigFile:
             self._thread.join(timeout=10)
 
     def read_again(self) -> None:
-        """Read the file; use or refuse its text if the text has changed."""
+        """Read the file; if the text has changed, use it or reject it."""
         seen = self._read_file()
         if seen == self._seen:
             return

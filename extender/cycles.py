@@ -1,8 +1,8 @@
-"""The planner thread: runs one cycle after every burst of changes, while this replica leads.
+"""The planner thread, which runs one cycle after every burst of changes, as long as this replica leads.
 
 The loop copies the live state; the planner thread decides on the copy; the committer writes the decisions. Each write
-names a version or an epoch, so the API server refuses a write about an object that has changed. A refused decision does
-no harm: the change that caused the refusal also wakes the planner, which decides again.
+names the version of the object or the epoch of the placement, so the API server rejects a write if the object has
+changed. A rejected write does no harm: the change that caused it also wakes the planner, which decides again.
 """
 
 import threading
@@ -36,23 +36,24 @@ SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods because a co
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005
-"""Delay of a cycle after the first change, because the pods of a gang are created one after another."""
+"""Delay between the first change and the cycle, because the pods of a gang are created one after another."""
 REST = 10.0
-"""Length of the planner's rest after a cycle, as a multiple of the cycle's CPU time.
+"""Length of the planner's pause after a cycle, as a multiple of the cycle's CPU time.
 
-During a burst of events, the rest leaves CPU time for verbs and watches, and each cycle processes more events. With
-5,000 nodes and a rest of only twice the cycle's time, two thirds of the extender's CPU time was spent on cycles without
-a result.
+During a burst of events, the pause leaves CPU time for verbs and watches, and each cycle processes more events. With
+5,000 nodes and a pause of only twice the cycle's time, cycles that changed nothing used two thirds of the extender's
+CPU time.
 """
 MAX_REST_S = 0.1
-"""Maximum rest in seconds; after a longer cycle, the rest is as long as the cycle."""
+"""Maximum pause in seconds; after a cycle that takes longer, the pause is as long as the cycle."""
 IDLE_S = 1.0
 IDLE = 10.0
-"""Interval of cycles while nothing changes, because of deadlines; at least this multiple of a cycle's CPU time."""
+"""Interval between cycles while nothing changes, as a multiple of a cycle's CPU time; these cycles only check
+deadlines."""
 
 
 class Planner:
-    """The planner thread, which plans after `wake`, and otherwise every second (less often if cycles are long)."""
+    """The planner thread, which plans after `wake`, or else every second (less often if cycles take long)."""
 
     def __init__(
         self,
@@ -82,13 +83,13 @@ class Planner:
         self.session: Session | None = None
         """The session of the last cycle."""
         self._replaced: Session | None = None
-        """The session of the cycle before the last one, kept while a verb on the loop may still use it."""
+        """The session of the cycle before the last one, kept because a verb on the loop may still be using it."""
         self._active = active
         self._arrived = arrived
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
         self._reported_exclusions: set[tuple[str, str, str]] = set()
-        """Kind, name and reason of each excluded object that has been logged."""
+        """Kind, name and reason of each excluded object that has already been logged."""
         self._queue_metrics = QueueMetrics()
         self._was_active = False
         self._woken = threading.Event()
@@ -96,12 +97,12 @@ class Planner:
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
 
     def wake(self) -> None:
-        """Request a cycle soon; several calls in a short time cause one cycle."""
+        """Request a cycle soon; several calls within a short time cause a single cycle."""
         if not self._woken.is_set():  # cheaper than calling set() again, which matters for 50,000 pods
             self._woken.set()
 
     def reconfigure(self, configuration: SchedulerConfig) -> None:
-        """Use this valid configuration from the next cycle on; return at once."""
+        """Use this valid configuration from the next cycle on; the call returns at once."""
         self._next_configuration = configuration
         self.wake()
 
@@ -194,7 +195,7 @@ class Planner:
     def _take_snapshot(
         self, state: PlannerState
     ) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
-        """Return the snapshot, held members by gang, and reasons of unreadable objects by kind, all of one moment."""
+        """Return a snapshot, the members that wait at the barrier, and why objects are unreadable, at one moment."""
         if self._replaced is not None:
             self._replaced.forget()
             self._replaced = None

@@ -1,7 +1,7 @@
 """Evictions of pods: victims of other gangs, members of incomplete gangs, and pods that must be re-created.
 
-The API server's Eviction API enforces disruption budgets. The placement that needs the capacity is written first and
-names all victims, so that a new process can continue after a restart.
+Pods are evicted through the Eviction API, which enforces disruption budgets. The placement that needs the capacity is
+written first and names all victims, so that a new process can continue after a restart.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,8 @@ from muster.process.counters import from_zero
 log = structlog.get_logger()
 EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that chose them", ["action"])
 BELOW_MINIMUM = "below-minimum"
-"""Label value that replaces the action, for pods of a gang that has too few members to continue."""
+"""Label value of the metric for pods of a gang that has too few members to continue; other pods have the action there.
+"""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 _UNCOUNTED = {"$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}
 EVICT_AGAIN_S = 5.0
@@ -35,7 +36,7 @@ EVICT_AGAIN_S = 5.0
 
 
 class _Eviction(NamedTuple):
-    """One eviction of several for a waiting gang; `gang` is the victim's gang."""
+    """One of several evictions in favour of a waiting gang; `gang` is the victim's gang."""
 
     room: decisions.MakeRoom
     gang: GangView
@@ -43,7 +44,7 @@ class _Eviction(NamedTuple):
 
 
 class Evictor(Writer):
-    """Base of the classes that evict pods; remembers evicted pods until watches have reported their end."""
+    """Base class of the classes that evict pods; remembers evicted pods until watches report that they are gone."""
 
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context)
@@ -64,7 +65,7 @@ class Evictor(Writer):
     def _victim(self, pod: PodRecord) -> PodRecord | None:
         """Return the current pod if it still uses its node and was not evicted a moment ago.
 
-        An ended pod uses no capacity, and its owner must still count it.
+        A pod that has finished uses no capacity, and its owner must still count it.
         """
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or latest.terminating or not latest.uses_node or self._just_evicted(pod):
@@ -72,7 +73,7 @@ class Evictor(Writer):
         return latest
 
     def _evict_unchanged(self, pod: PodRecord, grace_s: int | None = None, version: str = "") -> None:
-        """Evict a pod if it is unchanged, or has this version.
+        """Evict a pod provided that it has not changed, or has this version.
 
         Raises Conflict, or TooManyRequests if a disruption budget forbids the eviction.
         """
@@ -81,7 +82,7 @@ class Evictor(Writer):
         self._uncount(pod)
 
     def _evict_anyway(self, pod: PodRecord) -> None:
-        """Evict a pod if it is unchanged; delete it if a disruption budget forbids the eviction. Raises Conflict."""
+        """Evict a pod if it is unchanged; if a disruption budget forbids this, delete the pod. Raises Conflict."""
         try:
             self._evict_unchanged(pod)
         except TooManyRequests:
@@ -91,9 +92,10 @@ class Evictor(Writer):
     def _uncount(self, pod: PodRecord) -> None:
         """Prevent the Job controller of Kubernetes from counting an evicted pod as failed.
 
-        It creates pods later with each failure, up to ten minutes, also if a podFailurePolicy ignores them. It removes
-        its finalizer from the pods of a suspended Job for the same purpose. Only an evicted pod may lose it: the
-        success of any other pod counts.
+        With each failed pod, that controller waits longer before it creates new pods, up to ten minutes, even if a
+        podFailurePolicy ignores the failure. Therefore this method removes the controller's finalizer from the pod, as
+        the controller itself does for a suspended Job. Only an evicted pod may lose the finalizer, because the success
+        of any other pod must be counted.
         """
         if names.BATCH_JOB_NAME not in pod.labels:
             return
@@ -107,7 +109,7 @@ class Evictor(Writer):
 
 
 class EvictionWriter(Evictor):
-    """Writer of the decisions MakeRoom and Evict. The function `close` ends a placement."""
+    """Carries out the decisions MakeRoom and Evict. The function `close` ends a placement."""
 
     def __init__(
         self, context: WriteContext, notices: NoticeWriter, close: Callable[[Session, decisions.ClosePlacement], None]
@@ -150,7 +152,7 @@ class EvictionWriter(Evictor):
         self._report(gone)
 
     def _report(self, gone: list[_Eviction]) -> None:
-        """Record Events about evicted pods on their workloads, one Event for all pods evicted for the same gang."""
+        """Record Events on the workloads of evicted pods: one Event for all pods evicted in favour of the same gang."""
         together: dict[tuple[str, str], list[_Eviction]] = {}
         for one in gone:
             together.setdefault((one.room.gang.uid, one.gang.uid), []).append(one)
@@ -165,7 +167,7 @@ class EvictionWriter(Evictor):
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord, longest_s: float) -> bool:
-        """Evict a pod if it still uses its node, with the pod's own grace period, limited to `longest_s`."""
+        """Evict a pod if it still uses its node, with its own grace period or `longest_s`, whichever is shorter."""
         latest = self._victim(pod)
         if latest is None:
             return False
@@ -185,7 +187,7 @@ class EvictionWriter(Evictor):
         return True
 
     def _give_way(self, session: Session, room: decisions.MakeRoom, why: Reason) -> None:
-        """Close a placement with a victim that cannot be evicted; for a while, no pod is evicted for the gang."""
+        """Close a placement with a victim that cannot be evicted, and evict nothing for its gang for a while."""
         gang = self._cluster.ask(lambda state: state.refreshed(room.gang.key))
         if gang is not None:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
@@ -194,8 +196,8 @@ class EvictionWriter(Evictor):
     def delete_all(self, session: Session) -> None:
         """Delete pods that must be re-created, pods without a node first.
 
-        If one of them has got a node in the meantime, the other pods of its gang stay. The gang may be complete now,
-        and would be partly bound without a member. The next cycle decides again.
+        If one of them has been bound in the meantime, the other pods of its gang stay. The gang may now be complete,
+        and would be left partly bound if a member were deleted. The next cycle decides again.
         """
         evicts = session.decided(decisions.Evict)
         grew: set[str] = set()
@@ -229,9 +231,9 @@ class EvictionWriter(Evictor):
         return True
 
     def _delete_started(self, pod: PodRecord) -> bool:
-        """Evict a pod that uses a node; return False if the pod has ended, because its owner must count an ended pod.
+        """Evict a pod that uses a node; return False if it has finished, because its owner must count a finished pod.
 
-        A disruption budget does not protect the rest of a gang that cannot continue.
+        A disruption budget does not protect the remaining pods of a gang that cannot continue.
         """
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or not latest.uses_node:
@@ -245,9 +247,9 @@ class EvictionWriter(Evictor):
     def _delete_unbound(self, pod: PodRecord) -> bool:
         """Evict a pod without a node, with no grace period; return False if a concurrent bind call has given it a node.
 
-        The eviction names the version without a node, because otherwise a kubelet could run the pod next to its
-        successor. A Kubernetes Job counts a deleted pod as failed, but not an evicted one, by the policy that admission
-        adds.
+        The eviction names the version of the pod without a node. Otherwise a kubelet could run the pod at the same time
+        as its successor. The pod is evicted and not deleted, because a Kubernetes Job counts a deleted pod as failed.
+        For evicted pods, the podFailurePolicy that admission adds prevents this.
         """
         seen = self._client.get(PODS, pod.name, pod.namespace)
         if seen.metadata.uid == pod.uid and not seen.spec.node_name:

@@ -31,13 +31,13 @@ _REMEMBERED = 10_000
 
 _Type = Literal["Normal", "Warning"]
 _News = tuple[str, str]
-"""Reason and kind of an Event; only a new combination causes an Event."""
+"""Reason and kind of an Event; an Event is recorded only for a new combination of the two."""
 
 
 class GangEvents:
     """Recorder of Events on PodGroups and their workloads; thread-safe.
 
-    The function `monotonic_s` returns seconds of a monotonic clock.
+    The function `monotonic_s` returns the seconds of a monotonic clock.
     """
 
     def __init__(self, recorder: EventWriter, *, monotonic_s: Callable[[], float]) -> None:
@@ -112,7 +112,7 @@ class GangEvents:
         self._report_to_both(gang, "Normal", "EvictionWithdrawn", message, kind)
 
     def _report_to_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
-        """Record an Event on PodGroup and workload, once on each although several cycles repeat the decision."""
+        """Record an Event on PodGroup and workload, only once on each even if several cycles repeat the decision."""
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._report(gang, type_, reason, message, kind=kind)
@@ -156,13 +156,13 @@ class GangEvents:
 
 
 def _is_worth_telling(gang: GangView) -> bool:
-    """Return True for gangs that have several pods or had to wait; kube-scheduler's Events suffice for other gangs."""
+    """Return True for gangs with several pods and gangs that had to wait; kube-scheduler reports all others."""
     waited = any(each.type == "Unschedulable" for each in gang.group.status.conditions)
     return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
 
 
 def _owners(meta: ObjectMeta, message: str) -> Iterator[tuple[OwnerReference, str]]:
-    """Yield the workload and its owner, each with a message that names the gang if its name differs."""
+    """Yield the workload and its owner, each with a message; the message names the gang if the names differ."""
     owner, above = meta.controller, workload_above(meta)
     if owner is None:
         return

@@ -1,7 +1,8 @@
-"""Content of PodGroup.status after a cycle: phase, counts and conditions; `extender.groupstatus` writes it. Pure.
+"""Content of PodGroup.status after a cycle: phase, counts and conditions. `extender.groupstatus` writes the status.
 
-The rules of the phases are Volcano's (session.go, getPodGroupPhase). For a started gang, its minimum at the start
-counts. A raised minimum therefore does not make it Unknown, a phase that may cause a Job's restart.
+The rules of the phases are Volcano's (session.go, getPodGroupPhase). A started gang is compared with the minimum that
+it had when it started. If the minimum is raised later, the gang does not become Unknown, because this phase may make a
+Job restart.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ from muster.api.muster.states import PHASES, Facts, Members, state_of
 from muster.api.volcano.scheduling import PLACED, ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 
 _ENDED = frozenset({"Succeeded", "Failed"})
-"""Phases of pods that no longer run."""
+"""Phases of pods that are no longer running."""
 _OVER = {PLACED: reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
 
 
@@ -31,7 +32,7 @@ def status_body(status: PodGroupStatus) -> dict[str, Any]:
 def wanted_status(
     gang: GangView, *, enqueued: bool, placed: bool, waits: decisions.Unschedulable | None, now: float
 ) -> PodGroupStatus:
-    """Return the status after a cycle that enqueued or placed the gang, or found the reason why it `waits`."""
+    """Return the status after a cycle that enqueued or placed the gang, or found the reason `waits` why it waits."""
     if gang.excluded:  # the gang's pods are unknown
         status = gang.group.status
         return replace(status, conditions=_conditions(gang, status.phase, waits, "", now))
@@ -73,14 +74,14 @@ def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finish
 
 
 def _is_evicted(gang: GangView) -> bool:
-    """Return True for an evicted gang whose remaining pods are all terminating; its eviction's reason stays visible."""
+    """Return True for an evicted gang whose remaining pods all terminate; its eviction's reason is still shown."""
     return bool(gang.group.evicted) and all(pod.terminating or pod.phase == "Failed" for pod in gang.pods)
 
 
 def _conditions(
     gang: GangView, phase: PodGroupPhase, waits: decisions.Unschedulable | None, over: str, now: float
 ) -> list[PodGroupCondition]:
-    """Return one condition of each type; a condition that has ended gets status False and the reason `over`."""
+    """Return one condition of each type; a condition that no longer holds gets status False and the reason `over`."""
     known: dict[ConditionType, PodGroupCondition] = {
         condition.type: condition for condition in gang.group.status.conditions
     }

@@ -38,18 +38,20 @@ status, and two Events. The interval doubles with each message, up to the second
 """
 LONGEST_MESSAGE_DELAY_S = 60.0
 COUNTS_REST_S = 1.0
-"""Time for which counts of members must be stable before they are written."""
+"""Time for which the counts of members must not change before they are written."""
 COUNTS_MAX_S = 5.0
-"""Time after which changing counts are written anyway."""
+"""Time after which counts are written even if they are still changing."""
 END_LASTS_S = 1.0
-"""Delay of the phase Completed; within this time the controller deletes the PodGroup of an ended Job."""
+"""Delay before the phase Completed is written, because the controller usually deletes the PodGroup of a finished Job
+within this time."""
 LOSS_LASTS_S = 10.0
-"""Delay of the phase Unknown after a loss of members; within this time the controller creates new members.
+"""Delay before the phase Unknown is written after a loss of members, because the controller creates new members within
+this time.
 
-A Job policy for any event must not treat the loss of one pod as a failure of the gang.
+Without the delay, a Job policy for any event would treat the loss of one pod as a failure of the gang.
 """
 EVICTION_SHOWS_S = 5.0
-"""Time for which the reason of an eviction is shown; the evicted pods end within this time."""
+"""Time for which the reason of an eviction is shown; the evicted pods terminate within this time."""
 MOMENT_S = 10.0
 """Time after which missing or uncompared pods are reported.
 
@@ -63,7 +65,7 @@ _Decided = tuple[bool, bool, Reason]
 
 
 class _Held(NamedTuple):
-    """A delayed status: its phase changed at `phase_s`, its counts first at `first_s` and last at `latest_s`."""
+    """A status whose write is delayed; its phase changed at `phase_s`, its counts from `first_s` to `latest_s`."""
 
     phase: str
     phase_s: float
@@ -77,7 +79,7 @@ class _Memory:
     """The writer's memory of one gang; times are in seconds of the monotonic clock."""
 
     seen: tuple[GangView, _Decided, float] | None = None
-    """View and decision for which no status is due before the given time."""
+    """View and decision for which no status needs to be written before the given time."""
     written_s: float = -inf
     interval_s: float = MESSAGE_INTERVAL_S
     """Current interval between messages with the same reason."""
@@ -85,10 +87,10 @@ class _Memory:
     evicted: tuple[decisions.Unschedulable, float] | None = None
     """Decision and time of the gang's last eviction."""
     lacks: tuple[Reason, float] | None = None
-    """Temporary reason for waiting, and the time since which the reason is unchanged."""
+    """Temporary reason for waiting, and the time since when it has not changed."""
     noted: GangView | None = None
-    """View whose status `extender.notes` has written since the last cycle; that cycle does not include the write
-    yet."""
+    """View whose status `extender.notes` has written since the last cycle, so that this cycle does not include it yet.
+    """
 
 
 class PodGroupStatusWriter(Writer):
@@ -109,7 +111,7 @@ class PodGroupStatusWriter(Writer):
         self._report(gang, status, None)
 
     def write(self, session: Session) -> None:
-        """Write the statuses of all gangs that follow from this cycle's decisions."""
+        """Write the statuses that result from this cycle's decisions, for all gangs."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         placed = {decision.gang.key for decision in session.decided(decisions.Place)}
         gangs, now = [*session.snapshot.gangs, *session.snapshot.excluded], self._monotonic_s()
@@ -185,7 +187,7 @@ class PodGroupStatusWriter(Writer):
 def _why(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return the reason why the gang waits; shortly after an eviction, the eviction's reason unless a newer one exists.
+    """Return why the gang waits; shortly after an eviction this is the eviction's reason, unless there is a newer one.
 
     Repeated evictions of pods that have not ended yet do not count as separate evictions.
     """
@@ -205,7 +207,7 @@ def _why(
 def _lasting(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return the reason why the gang waits; None for a temporary reason that has not lasted, unless one is reported."""
+    """Return why the gang waits; None for a temporary reason that is too recent, unless one is already reported."""
     if why is None or why.reason not in _MOMENTARY or gang.group.why_waiting:
         known.lacks = None
         return why
@@ -241,8 +243,8 @@ def write_status(
 ) -> None:
     """Write a gang's new status to the API server and to the state; `body` is the merge patch for a Volcano PodGroup.
 
-    A native PodGroup only has conditions for this (`muster.api.muster.native`), in a subresource. A merge patch
-    replaces the whole list, so the patch names the version of the object.
+    A native PodGroup has only conditions for this purpose (`muster.api.muster.native`), in its status subresource. A
+    merge patch replaces the whole list, so the patch names the version of the object.
 
     Raises Conflict if the patch names a version and the object has changed since; patches of native PodGroups always
     name a version.

@@ -1,7 +1,7 @@
 """Metrics of gangs and queues: seconds until a gang is planned, bound and running, and resources of queues.
 
-Each step of a gang counts once, in the extender that leads at that time. Steps before this process first saw the gang
-do not count, because another process has counted them.
+Each step of a gang is counted once, by the extender that leads at that time. Steps that were completed before this
+process first saw the gang are not counted, because another process has counted them.
 """
 
 from collections.abc import Callable
@@ -34,13 +34,13 @@ AMOUNTS: Final = Gauge(
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"
 _CARRIED_OUT: Final = ("Planned", "Binding", "Bound")
 _JUST_S: Final = 2.0
-"""Maximum age at which a gang counts as seen from its start; API servers store whole seconds."""
+"""Maximum age of a gang that is treated as seen from its start, because API servers store only whole seconds."""
 
 
 @dataclass(slots=True)
 class _Gang:
     workload: str
-    """UID of the workload that the gang's trace is about."""
+    """UID of the workload whose trace contains the gang's steps."""
     submitted_s: float
     reached: set[str] = field(default_factory=set)
 
@@ -61,7 +61,7 @@ class Milestones:
         """Maps a queue's name to its metric series."""
         self._wall_s = wall_s
         self._gangs: dict[str, _Gang] = {}
-        """By UID."""
+        """The gangs that have been seen, by UID."""
 
     def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Count the steps that a created, changed or deleted PodGroup shows."""
@@ -81,7 +81,7 @@ class Milestones:
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
 
     def native(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Count the steps that a native PodGroup shows; groups of other schedulers reach no step."""
+        """Count the steps that a native PodGroup shows; groups of other schedulers never complete a step."""
         self.group(*(as_group(each, "") if each else None for each in (old, new)))
 
     def placement(self, old: Placement | None, new: Placement | None) -> None:
@@ -102,7 +102,7 @@ class Milestones:
             self._reach(new.spec.pod_group_uid, BOUND, seen=came and before != "Bound")
 
     def queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Update the metrics of a created, changed or deleted Queue; unreadable quantities are left out."""
+        """Update the metrics of a created, changed or deleted Queue; amounts that cannot be parsed are left out."""
         name = (new or old or Queue()).metadata.name
         after = _amounts(new) if self._owns(name) else {}
         series = self._amounts.pop(name, None) or Series(AMOUNTS)

@@ -1,4 +1,4 @@
-"""Writer of placements into annotations of PodGroups, for simple placements of gangs with one pod.
+"""Writer of simple placements, of gangs with one pod, into an annotation of the PodGroup.
 
 The annotation (`muster.api.muster.placement`) and the resulting phase are written together. All other placements are
 separate objects (`extender.placements`).
@@ -22,14 +22,14 @@ from muster.kube.errors import Conflict
 
 
 class NoteWriter(Writer):
-    """Writer of placements into PodGroups; passes the statuses that it writes with them to `statuses`."""
+    """Writer of placements into PodGroups. It passes the statuses that it writes together with them to `statuses`."""
 
     def __init__(self, context: WriteContext, statuses: PodGroupStatusWriter) -> None:
         super().__init__(context)
         self._statuses = statuses
 
     def write(self, session: Session, gang: GangView, wanted: PlacementContent, *, placed: bool) -> None:
-        """Write the annotation together with the PodGroup's status; `placed` is true if this places the gang."""
+        """Write the annotation together with the PodGroup's status; `placed` is true if this write places the gang."""
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
         body = {"metadata": {"annotations": {names.PLACEMENT: wanted.as_note()}}, "status": status_body(status)}

@@ -1,8 +1,8 @@
 """Writer of eviction notices to pods, and of withdrawals; counts the outcomes of notices.
 
-A pod first gets the condition and then the annotations. The planner repeats the decision until the pod has the
-annotations, so both will be written even if this process stops. The deadline is stored in the placement of the gang
-that gets the capacity.
+A pod first gets the condition of its eviction notice, and then the annotations. The planner repeats the decision until
+the pod has the annotations, so both will be written even if this process stops. The deadline is stored in the placement
+of the gang that gets the capacity.
 """
 
 from collections.abc import Iterable
@@ -39,12 +39,13 @@ D = TypeVar("D", decisions.SendNotice, decisions.WithdrawNotice)
 
 
 class NoticeWriter(Writer):
-    """Writer of SendNotice and WithdrawNotice."""
+    """Carries out the decisions SendNotice and WithdrawNotice."""
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._counted: LRUCache[tuple[str, str], None] = LRUCache(_REMEMBERED)
-        """UID of a gang and subject of its notice, for each counted notice, because a notice ends once."""
+        """UID of the gang and subject of each notice that has been counted, because a notice must be counted only once.
+        """
 
     def write(self, session: Session) -> None:
         """Start the writes of a cycle, and record Events on the workloads of the notified gangs."""
@@ -68,7 +69,7 @@ class NoticeWriter(Writer):
             self._count_notice(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
     def repaired(self, repair: decisions.EvictForFaults) -> None:
-        """Count the end of a repair's notice, if there was one; the lost work was not lost to another gang."""
+        """Count the end of a repair's notice, if there was one; no work was lost in favour of another gang."""
         if repair.outcome:
             self._count_notice(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)
 

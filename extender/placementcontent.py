@@ -1,6 +1,6 @@
 """Content of placements after each decision: spec and status, for `extender.placements` and for replays.
 
-Each function derives the complete new content from the previous content. Failed attempts and nodes that refused a
+Each function derives the complete new content from the previous content. Failed attempts and nodes that rejected a
 member are stored in the status, so that they survive a restart of the planner.
 """
 
@@ -32,9 +32,9 @@ from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 10.0
-"""Delay of a gang's next placement after its pods were not created in time; doubled each time."""
+"""Delay before a gang is placed again if its pods were not created in time; doubled after each further failure."""
 MADE_ROOM = 16
-"""Maximum number of evicted gangs to list in a placement."""
+"""Maximum number of evicted gangs that a placement lists."""
 
 
 def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
@@ -45,7 +45,7 @@ def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
 def placed(
     place: Place, before: PlacementContent, *, deadline_s: float, remembered: Sequence[AvoidedNode] = ()
 ) -> PlacementContent:
-    """Return a new placement; `remembered` are the nodes that an earlier PodGroup with the same name avoided.
+    """Return a new placement; `remembered` has the nodes that an earlier PodGroup with the same name avoided.
 
     The deadline is in seconds since the epoch.
     """
@@ -86,7 +86,7 @@ def placed(
 
 
 def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> PlacementContent:
-    """Return the content of an ended placement; `avoided` are the nodes that recently refused a member."""
+    """Return the content of an ended placement; `avoided` has the nodes that recently rejected a member."""
     gang, before = close.gang, PlacementContent.content_of(close.gang.placement)
     started = gang.started or close.phase == "Bound"
     status = replace(
@@ -108,7 +108,7 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> Pl
 
 
 def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[AvoidedNode]:
-    """Return the nodes that the gang avoids, including remembered ones; nodes in `avoided` just refused a member."""
+    """Return the nodes that the gang avoids: remembered ones, and those in `avoided`, which just rejected a member."""
     known = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}
     kept = {node: each for node, each in known.items() if node in avoided or is_remembered(each, now)}
     for node in avoided:
@@ -183,7 +183,8 @@ def _started_at(gang: GangView, now: float) -> str:
 def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) -> None:
     """Count a failed attempt if pods did not arrive or victims could not be evicted; reset each count after a success.
 
-    The first time, existing unbound pods may merely have been late. No gang is evicted for the next attempt.
+    If existing pods were not bound at the first attempt, they may merely have been late. The next attempt is then not
+    delayed, but no gang is evicted for it.
     """
     bound = close.phase == "Bound"
     if close.in_vain:

@@ -3,7 +3,7 @@
 `extender.placementcontent` computes the content of placements.
 
 A write that the API server has confirmed is applied to the local state at once. Every change names the version of the
-placement that was read, so the API server refuses stale changes.
+placement that was read, so the API server rejects stale changes.
 """
 
 from collections import Counter
@@ -51,8 +51,8 @@ class PlacementWriter(Writer):
     def place(self, session: Session, place: decisions.Place) -> None:
         """Write the gang's nodes with the next epoch and a deadline, unless its queue has become full in the meantime.
 
-        Pods without a gang are bound during a cycle. Both open entries first, so only one gets the last capacity of a
-        queue.
+        Pods without a gang may be bound during a cycle. Both writers first open an entry in the ledger, so that only
+        one of them gets the last capacity of a queue.
         """
         gang = place.gang
         now = self._wall_s()
@@ -148,7 +148,7 @@ class PlacementWriter(Writer):
             self._events.bound(close.gang, close.message)
 
     def keep_spares(self, keep: decisions.KeepSpares) -> None:
-        """Write the spare slots of a running gang; the rest of the placement stays."""
+        """Write the spare slots of a running gang, without changing the rest of the placement."""
         gang = keep.gang
         placement = self._cluster.ask(lambda state: state.placement_of(gang.key))
         if placement is None or gang.placement is None or placement.spec.epoch != gang.placement.spec.epoch:
@@ -158,7 +158,7 @@ class PlacementWriter(Writer):
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
     def avoid(self, avoid: decisions.Avoid) -> None:
-        """Write the nodes that a gang avoids, and forget the failures that the decision has counted."""
+        """Write the nodes that a gang avoids, and count failures after which the gang avoids no node."""
         key, uids = avoid.gang.key, [pod.uid for pod in avoid.counted]
         placement = self._cluster.ask(lambda state: state.placement_of(key))
         if placement is not None and avoid.avoided is not None:
@@ -210,7 +210,7 @@ class PlacementWriter(Writer):
 def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: float) -> bool:
     """Charge the new requests of a gang to its queue; return False if the requests no longer fit there.
 
-    A gang that only changes nodes is already charged for its members.
+    A gang whose members are only moved is already charged for them.
     """
     gang, ledger = place.gang, state.ledger
     limited = ledger.queues.limited
@@ -259,5 +259,5 @@ def _new_classes(place: decisions.Place) -> Counter[PodClass]:
 
 
 def moves(place: decisions.Place) -> bool:
-    """Return True for the placement of a gang that moves, so that its own members are victims."""
+    """Return True for the placement of a gang that is moved, so that its own members are the victims."""
     return any(victim is place.gang for victim, _ in place.victims)

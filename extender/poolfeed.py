@@ -1,12 +1,12 @@
-"""Selection of a node pool's pods and Volcano Jobs, for which the API has no selector.
+"""Selection of a node pool's pods and Volcano Jobs, because the API server cannot select them.
 
 Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be selected,
 because pods on the pool's nodes may have any scheduler. Therefore all pods are watched, and pods of other pools are
 dropped at once. A pod belongs to the pool if it names the pool's scheduler, or if it is on a node of the pool.
 
 A node that leaves the pool is treated as deleted: gangs of the pool keep running there, and other pods are dropped. The
-pods of a node that enters from another pool have been dropped, so they are listed before the planner sees the node.
-Otherwise the node would seem empty.
+pods of a node that comes from another pool have been dropped earlier. They are listed before the planner sees the node,
+because otherwise the node would seem empty.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from muster.kube.store import Mirror
 
 log = structlog.get_logger()
 MOST_NAMES = 100_000
-"""Maximum number of remembered nodes with dropped pods; beyond it, the pods of every new node are listed."""
+"""Maximum number of nodes with dropped pods to remember. Above this number, the pods of every new node are listed."""
 _LIST_TIMEOUT_S = 30.0
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
 OnNodeChange = Callable[[Node | None, Node | None], None]
 
 
 class PoolFeed:
-    """Selector of pods and Jobs to keep, which holds back a node until its pods are listed.
+    """Selector of the pods and Jobs to keep; it holds a node back until the pods on it have been listed.
 
     The object is used on the client's event loop.
     """
@@ -48,12 +48,12 @@ class PoolFeed:
         self._nodes: dict[str, Node] = {}
         """Current nodes of the pool, including those that are held back."""
         self._elsewhere: set[str] = set()
-        """Nodes whose pods were dropped."""
+        """Nodes on which pods were dropped."""
         self._forgotten = False
         """True if there were too many such nodes to remember."""
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._gone: set[str] = set()
-        """Keys of pods deleted during a listing, because the list may be older."""
+        """Keys of pods that were deleted while pods were listed, because the list may be older."""
 
     @property
     def held_back(self) -> int:
@@ -87,12 +87,12 @@ class PoolFeed:
             self._on_change(old, new)
 
     def stop(self) -> None:
-        """Stop holding back nodes."""
+        """Stop waiting for lists of pods."""
         for task in self._coming.values():
             task.cancel()
 
     def pod_gone(self, key: str) -> None:
-        """Record the end of a pod during a listing."""
+        """Record that a pod was deleted, in case pods are being listed at the moment."""
         if self._coming:
             self._gone.add(key)
 
@@ -108,7 +108,7 @@ class PoolFeed:
                 self.pods.remove(record.key)
 
     async def _bring(self, name: str) -> None:
-        """List the pods of a node, then report the node; retry until this succeeds or the node has left the pool."""
+        """List the pods of a node, then pass the node on; retry until this succeeds or the node has left the pool."""
         backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, self._random)
         while True:
             try:

@@ -24,7 +24,7 @@ WRITE_EVERY_S = 60.0
 AGAIN_S = 600.0
 """Interval after which a missing position is written again, because Volcano's own CRD drops these fields."""
 MAX_AT_ONCE = 40
-"""Maximum number of gangs to write per pass; those with the oldest write come first."""
+"""Maximum number of gangs to write per pass; those that were written longest ago come first."""
 
 
 class QueuePositionWriter(Writer):
@@ -37,7 +37,7 @@ class QueuePositionWriter(Writer):
         """Maps the UID of a waiting gang to its last written position and the time of the write."""
 
     def write(self, session: Session) -> None:
-        """Write the changed positions of gangs that are due, if it is time for a pass."""
+        """Write the changed positions of gangs whose interval is over, if it is time for a pass."""
         now = self._monotonic_s()
         if now < self._next:
             return

@@ -1,12 +1,12 @@
-"""Publishes the planner's configuration, timing and memory for commands that plan elsewhere.
+"""Publishes the planner's configuration, timing and memory in a ConfigMap, for commands that run a planner elsewhere.
 
-The ConfigMap is created with the extender's roles, and the extender may only change it. If it is missing or cannot be
-changed, planning continues, the problem is logged once, and the write is retried later.
+The chart creates the ConfigMap, and the extender may only change it. If it is missing or cannot be changed, planning
+continues, the problem is logged once, and the write is retried later.
 
 The ConfigMap also contains the nodes that gangs avoid because members failed there. A Placement stores the avoided
-nodes of its gang. A restarted Job gets a new PodGroup and Placement, which take the nodes over from memory, but the
-process may stop in between. Therefore the nodes are written here before any other write depends on the failure, and a
-new leader reads them.
+nodes of its gang. A restarted Job gets a new PodGroup and a new Placement. The planner's memory carries the nodes over
+to them, but the process may stop in between. Therefore the nodes are written into the ConfigMap before any other write
+that depends on the failure, and a new leader reads them.
 """
 
 from collections.abc import Callable
@@ -29,11 +29,13 @@ from muster.kube.errors import APIError
 
 log = structlog.get_logger()
 AGAIN_S = 60.0
-"""Time until the next write, because a write may have failed, or another replica may have written its own values."""
+"""Time after which the values are written again, because a write may have failed, or another replica may have written
+its own values."""
 MEMORY_S = 5.0
-"""Minimum interval between writes if only the planner's memory has changed, as in most cycles."""
+"""Minimum interval between two writes if only the planner's memory has changed, as in most cycles."""
 MOST_BYTES = 256 * 1024
-"""Size limit (a ConfigMap may have a megabyte); beyond it the gangs with the oldest failures are left out."""
+"""Size limit of the failures, because a ConfigMap may have only a megabyte. Above it, the gangs with the oldest
+failures are left out."""
 
 
 class ConfigPublisher:
@@ -63,7 +65,7 @@ class ConfigPublisher:
         self._memory_at, self._again = -inf, -inf
         """Times of the next write if the memory has changed, and of the next full write."""
         self._failed = ""
-        """The last error, which has been logged once."""
+        """The last error, which has already been logged."""
 
     def write(self, session: Session) -> None:
         """Start a write after a cycle if something has changed, or if a minute has passed."""
@@ -110,7 +112,7 @@ class FailureMemory:
             log.warning("nodes that gangs avoid are not saved for the next process", why=str(error))
 
     def recall(self) -> None:
-        """Load the data of the previous leader; data that is already known here is newer."""
+        """Load the data that the previous leader wrote. Data that this process already knows are newer and stay."""
         try:
             kept = read_failures(self._patch({}).get(AVOIDED, ""))
         except APIError as error:
@@ -125,13 +127,13 @@ class FailureMemory:
                 self._cluster.ask(lambda state, key=key, avoided=avoided: state.failures.remember(key, avoided))  # type: ignore[misc]
 
     def _patch(self, data: dict[str, str]) -> dict[str, str]:
-        """Change the data and return the result, because the extender may change this ConfigMap but not read it."""
+        """Patch the data and return the result, because the extender may change this ConfigMap but may not read it."""
         patch = {"data": data} if data else {}
         return dict(self._client.merge_patch(PUBLISHED, self._name, patch, self._namespace).data or {})
 
 
 def encoded(known: Failures, now: float) -> str:
-    """Return the valid entries as JSON; if space is short, those of the latest gangs."""
+    """Return the valid entries as JSON; if space is short, only those of the latest gangs."""
     entries: list[str] = []
     size = 0
     for key, avoided in reversed(known.items()):

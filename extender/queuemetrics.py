@@ -31,7 +31,7 @@ RENEWED_S: Final = 5.0
 
 
 class Series:
-    """Samples of a gauge by labels; samples that are not set again are removed."""
+    """The samples of a gauge by labels; samples that are not set again are removed."""
 
     def __init__(self, gauge: Gauge) -> None:
         self._gauge = gauge
@@ -54,7 +54,7 @@ class QueueMetrics:
         self._updated_at: float | None = None
 
     def update(self, session: Session) -> None:
-        """Set the metrics from this cycle, unless they are recent."""
+        """Set the metrics from this cycle, unless they were set only a few seconds ago."""
         if self._updated_at is not None and 0 <= session.now - self._updated_at < RENEWED_S:
             return
         self._updated_at = session.now

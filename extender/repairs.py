@@ -1,8 +1,9 @@
-"""Writer that evicts members of gangs because of node faults, as the action `repair` decides.
+"""Evicts members of gangs because of node faults, as the action `repair` has decided.
 
 The Eviction API marks a pod as disrupted, so that Jobs need not count it as failed, and it enforces disruption budgets.
-A budget applies to members that still run; members on unresponsive nodes are deleted anyway, as in Kubernetes. A pod is
-force-deleted only if its Node is deleted or out of service, because no kubelet can then confirm its end.
+Disruption budgets are respected for members that are still running. Members on unresponsive nodes are deleted anyway,
+as in Kubernetes. A pod is force-deleted only if its Node is deleted or out of service, because then no kubelet can
+confirm that it has terminated.
 """
 
 from typing import NamedTuple
@@ -34,15 +35,15 @@ for _policy in ("replace", "restart"):
     from_zero(REPAIRS, KINDS, _policy)
 from_zero(EVICTED, (REPAIR,))
 THERE_S = 60.0
-"""Time before an existing node that the planner does not know (because it left the pool) is queried again."""
+"""Time before a node that exists but is unknown to the planner, because it left the pool, is read again."""
 
 
 MOST_ASKED = 16
-"""Maximum number of nodes to query in one cycle, which waits for the results; other nodes follow in later cycles."""
+"""Maximum number of nodes to read in one cycle, which waits for the results; other nodes follow in later cycles."""
 
 
 class _Member(NamedTuple):
-    """One eviction of a repair."""
+    """One eviction that is part of a repair."""
 
     gang: GangView
     repair: decisions.EvictForFaults
@@ -51,7 +52,7 @@ class _Member(NamedTuple):
 
 
 class Repairs(Evictor):
-    """Writer of the decision Repair."""
+    """Carries out the decision Repair."""
 
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context, notices)
@@ -82,7 +83,7 @@ class Repairs(Evictor):
                 self._notices.repaired(repair)
 
     def _stands(self, repair: decisions.EvictForFaults) -> bool:
-        """Return True if the gang's placement is still the one on which the repair was based."""
+        """Return True if the gang's placement has not changed since the repair was decided."""
         if repair.epoch is None:
             return True
         placement = self._cluster.ask(lambda state: state.placement_of(repair.gang.key))
@@ -112,7 +113,10 @@ class Repairs(Evictor):
         return out or (node in self.gone and node not in session.snapshot.index)
 
     def _evict(self, member: _Member) -> bool:
-        """Evict one member; return False if it has left its node or just changed, or if a budget forbids it."""
+        """Evict one member.
+
+        Return False if it has left its node or has just changed, or if a disruption budget forbids it.
+        """
         repair, pod = member.repair, member.pod
         latest = self._victim(pod)
         if latest is None:

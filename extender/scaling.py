@@ -1,6 +1,6 @@
 """Writer of pod conditions and ProvisioningRequests for autoscalers, and reader of their results.
 
-`planner.scaleup` decides. The requests are listed, not watched, because there are usually none.
+`planner.scaleup` makes the decisions. The requests are listed and not watched, because there are usually none.
 """
 
 from typing import Any
@@ -23,10 +23,10 @@ log = structlog.get_logger()
 POLL_S = 2.0
 """Interval between reads of requests while a gang waits for a result."""
 CHECK_INTERVAL_S = 60.0
-"""Interval between reads otherwise, to find requests that no gang needs any more."""
+"""Interval between reads at other times, to find requests that no gang needs any more."""
 LIST_TIMEOUT_S = 3.0
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
-"""Message of the API server when a pod with a gate is created."""
+"""Message that the API server writes when a pod with a gate is created."""
 _WHOLE_PODS: Resource[dict[str, Any]] = Resource(
     core.PODS.group, core.PODS.version, core.PODS.plural, core.PODS.kind, dict[str, Any]
 )
@@ -64,11 +64,11 @@ class Scaling(Writer):
             self.requests, self.served = newest(found), True
 
     def follow(self, session: Session) -> None:
-        """Record if gangs of this cycle need the results."""
+        """Record if gangs of this cycle wait for the results of requests."""
         self._wanted = session.provisioning_wanted
 
     def report(self, decision: SetCondition) -> None:
-        """Write a pod's condition if the pod is unchanged; a pod that has been bound since is not changed."""
+        """Write a pod's condition, provided that the pod has not been bound or changed since."""
         pod = decision.pod
         condition = {
             "type": "PodScheduled",

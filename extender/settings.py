@@ -40,8 +40,9 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     node_pool: str = DEFAULT_POOL
-    """Node pool of this pair (docs/autoscaling.md), which plans the nodes whose label `muster.dev/node-pool` has this
-    value, and the gangs in the pool's queues. If empty, the default pool, which has the nodes without this label."""
+    """Node pool of this kube-scheduler and extender (docs/autoscaling.md). They plan the nodes whose label
+    `muster.dev/node-pool` has this value, and the gangs in the pool's queues. If empty, the default pool, which has the
+    nodes without this label."""
     lease_name: str = ""
     """Lease of the kube-scheduler next to the extender. The holder of the Lease determines which extender acts. If
     empty, `muster-scheduler`, or `muster-scheduler-NAME` for a node pool."""

@@ -1,8 +1,8 @@
 """Past usage of queues, from the ConfigMap `muster-usage` in Muster's namespace, extended until now.
 
 The history recorder writes the ConfigMap, and no other account may write it. If the ConfigMap is missing, budgets are
-not enforced: a failed history may cost money, but does not stop any gang. If it is unreadable, the last readable
-version counts.
+not enforced: a failure of the history may cost money, but must not stop any gang. If the content cannot be parsed, the
+last valid content is used.
 
 Between publications, a meter adds the usage of queues, so that budgets are always up to date. Without the meter, the
 usage of a gang since the last publication would be missing from the gang's end until the next publication. A waiting
@@ -54,7 +54,7 @@ class UsageFeed:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
         self.current: PublishedUsage | None = None
-        """The last readable content; None before the first one, or after the ConfigMap was deleted."""
+        """The last valid content; None before the first one, or after the ConfigMap has been deleted."""
         self._failed = ""
         """The last error, which has been logged once."""
         self._reflector: Reflector[_ConfigMap] = Reflector(
@@ -87,14 +87,14 @@ class UsageFeed:
 
 
 Spent = dict[tuple[str, str], float]
-"""Maps a queue and a resource to units, or to unit seconds."""
+"""Maps a queue and a resource to an amount in units or in unit seconds."""
 AWAY_S: Final = 60.0
 """Interval between measurements: a second, or a few seconds in the largest clusters."""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
 class Meter:
-    """Meter of held resources, summed from one pass to the next; it restarts with each publication."""
+    """Meter of the resources that queues hold, summed up from pass to pass; it restarts with each publication."""
 
     def __init__(self) -> None:
         self._until: float | None = None

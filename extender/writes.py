@@ -1,8 +1,8 @@
 """Threads for the planner's writes: a cycle waits for some of them, and others continue during the next cycle.
 
-A cycle waits for placements and evictions, because the next cycle depends on them. The other writes (gates, statuses,
-conditions) are only started, so that slow responses do not delay other gangs. Each object has at most one write of a
-kind in progress, and a cycle does not repeat writes that were confirmed after its snapshot.
+A cycle waits for placements and evictions, because the next cycle depends on them. All other writes (gates, statuses,
+conditions) are only started, so that slow responses do not delay other gangs. For each object, at most one write of a
+kind is in progress. A cycle does not repeat a write that was confirmed after the cycle's snapshot.
 """
 
 import threading
@@ -28,20 +28,20 @@ UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that
 RETRY_S = 1.0
 """Delay before a failed write is retried."""
 REFUSED_MOST_S = 60.0
-"""Maximum delay of a repeatedly refused write; the delay begins with `RETRY_S` and doubles."""
+"""Maximum delay before a repeatedly rejected write is retried; the delay begins with `RETRY_S` and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
-"""Refusals that are repeated until an object changes."""
+"""Kinds of rejections that are repeated until an object changes."""
 STOP_S = 5.0
-"""Time that writes in progress get at the end of the process."""
+"""Time that writes in progress have left when the process ends."""
 
 
 class Lane(StrEnum):
     """Threads for writes that must not queue behind others."""
 
     DECISIONS = "decisions"
-    """Placements and evictions: a cycle waits for them."""
+    """Placements and evictions, for which a cycle waits."""
     PODS = "pods"
-    """Writes that allow pods to start: removed gates, PodGroups Inqueue."""
+    """Writes that allow pods to start: removal of gates, and PodGroups that become Inqueue."""
     WORDS = "words"
     """Statuses for users, queues and autoscalers."""
 
@@ -51,7 +51,7 @@ class AboutGang(Protocol):
 
     @property
     def gang(self) -> GangView:
-        """The gang."""
+        """The gang that the decision is about."""
 
 
 D = TypeVar("D", bound=AboutGang)
@@ -71,12 +71,12 @@ class Writes:
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[None]] = {}
         self._answered: set[str] = set()
-        """Names of writes that were confirmed since the last snapshot, which does not contain them."""
+        """Names of writes that were confirmed after the last snapshot was taken, which does not contain them."""
         self._again: set[str] = set()
-        """Names of writes in progress that have been decided again."""
+        """Names of writes that were decided again while they were in progress."""
         self._not_before: dict[str, float] = {}
         self._refused: dict[str, tuple[int, float]] = {}
-        """Maps the name of a write to the number of successive refusals and the time of the last refusal."""
+        """Maps the name of a write to the number of successive rejections and the time of the last one."""
         self._stopping = False
         UNDER_WAY.set_function(lambda: len(self._under_way))
 
@@ -123,7 +123,7 @@ class Writes:
         return not wait(futures, timeout_s).not_done
 
     def stop(self) -> None:
-        """Stop the threads; the next leader decides again about unsent writes."""
+        """Stop the threads; the next leader makes the decisions again whose writes were not sent."""
         with self._lock:
             self._stopping = True
         for pool in self._pools.values():
@@ -161,7 +161,7 @@ class Writes:
             WRITES.labels(what, "ok").inc()
 
     def _rest(self, name: str, *, refused: bool) -> None:
-        """Delay a failed write."""
+        """Postpone the next attempt of a write that has failed."""
         with self._lock:
             now, pause_s = self._monotonic_s(), RETRY_S
             if refused:
@@ -172,7 +172,7 @@ class Writes:
 
 
 class WriteContext(NamedTuple):
-    """Common context of all writers; `wall_s` returns seconds since the epoch, for times that are written.
+    """Common context of all writers; `wall_s` returns seconds since the epoch, for times that are written into objects.
 
     Writers measure their own delays with `monotonic_s`, because the wall clock may be set back.
     """

@@ -1,10 +1,10 @@
 """Explanations of the planner's decisions about a gang or pod, and of changes that would lead to another decision.
 
 The package runs the planner's own cycle over a dump of the cluster (read live, or from a file of `muster snapshot`) and
-reads the answer from the decisions. Therefore an explanation cannot contradict the planner. The package uses no I/O and
-no clock, and writes nothing. The package must not import muster.kube, musterctl, or the parts of the extender that
-serve or write.
+reads the answer from the decisions. Therefore an explanation cannot contradict the planner. The package does no I/O,
+reads no clock and writes nothing. The package must not import muster.kube, musterctl, or modules of the extender that
+serve requests or write to the API server.
 
-Start at `whatif`, which runs cycles over a dump, then `gang`, which takes its `verdict` from a cycle. `relief` tests
-changes that would let a gang start; `changes` makes changed dumps. `text` formats reports as text.
+Start reading at `whatif`, which runs cycles over a dump, then `gang`, which derives its `verdict` from a cycle.
+`relief` tests changes that would let a gang start; `changes` makes changed dumps. `text` formats reports as text.
 """

@@ -1,4 +1,4 @@
-"""Changes of a dump: removed and submitted workloads, changed queues, cordoned and additional nodes."""
+"""Changes to a dump: removed and submitted workloads, changed queues, cordoned and additional nodes."""
 
 import dataclasses
 from collections.abc import Collection
@@ -30,18 +30,18 @@ _GANGS: tuple[Resource[Any], ...] = (JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 
 @dataclass(slots=True)
 class DumpChange:
-    """A change of a dump; a workload is named `namespace/name`, or `name` if it is in `namespace`."""
+    """A change to a dump. A workload is named as `namespace/name`, or as `name` if it is in `namespace`."""
 
     namespace: str
     without: list[str] = field(default_factory=list)
     """Workloads (or their PodGroups) that are removed, with their pods."""
     cordoned: list[str] = field(default_factory=list)
     added: dict[str, int] = field(default_factory=dict)
-    """Maps the name of an existing node to the number of new nodes like it."""
+    """Maps the name of an existing node to the number of copies of it to add."""
     queues: list[str] = field(default_factory=list)
-    """Changes of queues: `team.deserved.cpu=16`, or `team.weight=3`."""
+    """Changes to queues, such as `team.deserved.cpu=16` or `team.weight=3`."""
     new: list[tuple[Resource[Any], Object]] = field(default_factory=list)
-    """Submitted objects."""
+    """Objects that are submitted in addition."""
 
 
 def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
@@ -69,7 +69,7 @@ def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
 
 
 def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
-    """Change queues. Apply the changes of queues.
+    """Change fields of queues. Apply the changes of queues.
 
     Raises UnknownNameError for an unknown queue, ValueError for an unknown field.
     """
@@ -114,7 +114,7 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
 
 
 def copies(node: Node, number: int, rules: FaultRules) -> list[Node]:
-    """Return new empty nodes like the given node, neither cordoned nor faulty by the `rules`."""
+    """Return new, empty copies of a node that are neither cordoned nor, by the `rules`, faulty."""
     made = []
     for index in range(1, number + 1):
         name = f"{node.metadata.name}-new-{index}"
@@ -137,7 +137,7 @@ def recovered(node: Node, rules: FaultRules) -> Node:
 
 
 def _own_taints(node: Node, rules: FaultRules) -> list[Taint]:
-    """Return the node's taints except those set by Kubernetes or by programs that detect faulty nodes."""
+    """Return the node's taints, except those that Kubernetes or programs that detect faulty nodes have set."""
     taints = node.spec.taints
     return [each for each in taints if not each.key.startswith(KUBERNETES_TAINTS) and each.key not in rules.taints]
 

@@ -1,8 +1,8 @@
 """All objects that the planner reads, as of one moment, and the file format of `muster snapshot`.
 
 The file is gzipped JSON with only the fields that the planner reads. The environment, commands, images, and the names
-of secrets and config maps are left out. Messages about containers and annotations of other programs are left out too,
-because kubectl keeps a copy of the whole manifest in an annotation.
+of secrets and config maps are left out. Messages about containers are left out too. So are annotations of other
+programs, because kubectl stores a copy of the whole manifest in an annotation.
 """
 
 import gzip
@@ -35,7 +35,8 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 READ: dict[str, Resource[Any]] = {
     resource.full_name: resource for resource in (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
 }
-"""Maps the name of a kind in kubectl to the kind; the last kind exists only with an autoscaler, and is not watched."""
+"""Maps the name of a kind in kubectl to the kind. The last kind exists only if an autoscaler is installed, and is not
+watched."""
 
 
 @dataclass(slots=True)
@@ -48,26 +49,26 @@ class ClusterDump:
     """The planner's configuration file as text; empty for the defaults."""
     objects: dict[str, list[Any]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
-    """Kinds that the reader may not list in the whole cluster, so that their lists are incomplete. A dump without these
-    kinds cannot be planned; reports show the known objects."""
+    """Kinds that the reader may not list in the whole cluster, so that their lists are incomplete. No cycle can run
+    over a dump that lacks these kinds; reports show the objects that are known."""
     pool_configs: dict[str, str] = field(default_factory=dict)
-    """Maps a node pool to its planner's configuration, if this differs from `scheduler_config`."""
+    """Maps a node pool to its planner's configuration, if it differs from `scheduler_config`."""
     pool: str = DEFAULT_POOL
-    """The node pool to plan (`extender.explain.pools`)."""
+    """The node pool for which cycles run (`extender.explain.pools`)."""
     suspects: dict[str, Suspects] = field(default_factory=dict)
-    """Maps a node pool to its rules for suspect nodes; other pools have this version's defaults."""
+    """Maps a node pool to its rules for suspect nodes; other pools have the defaults of this version."""
     usage: PublishedUsage | None = None
     """Past usage of queues, for their budgets; None if unknown."""
     inputs: dict[str, PublishedInputs] = field(default_factory=dict)
-    """Maps a node pool to its planner's timing and memory; other pools have the defaults."""
+    """Maps a node pool to its planner's timing and memory; other pools have the default values."""
 
     @property
     def rules(self) -> FaultRules:
-        """Return the rules for suspect nodes of the planned pool."""
+        """Return the rules for suspect nodes in the planned pool."""
         return self.rules_in(self.pool)
 
     def rules_in(self, pool: str) -> FaultRules:
-        """Return the rules for suspect nodes of a pool."""
+        """Return the rules for suspect nodes in a pool."""
         return rules_in(self.suspects, pool)
 
     @property
@@ -82,7 +83,7 @@ class ClusterDump:
 
     @property
     def whole(self) -> bool:
-        """True if no objects are missing, so that a cycle decides as the planner in the cluster would."""
+        """True if no objects are missing, so that a cycle makes the same decisions as the planner in the cluster."""
         return not self.unread
 
     def objects_of(self, resource: Resource[T]) -> list[T]:
@@ -98,7 +99,7 @@ class ClusterDump:
         return resource.full_name in self.objects
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """Return the pod of this name with all its fields; the planner's state keeps fewer fields."""
+        """Return the pod of this name with all its fields; the planner's state keeps only some of them."""
         return next(
             (pod for pod in self.objects_of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace),
             None,
@@ -159,7 +160,7 @@ def _template(task: TaskSpec) -> dict[str, Any]:
 
 
 def _status(status: PodStatus) -> PodStatus:
-    """Remove messages about containers, which name images and commands."""
+    """Return a status without messages about containers, because these contain images and commands."""
     return replace(
         status,
         container_statuses=[_container_status(each) for each in status.container_statuses],
@@ -210,7 +211,7 @@ def save(dump: ClusterDump) -> bytes:
 
 
 def load(content: bytes) -> ClusterDump:
-    """Read a dump from a file. Raises ValueError that names the error in the file."""
+    """Read a dump from a file. Raises ValueError, whose message describes the error in the file."""
     try:
         text = gzip.decompress(content) if content.startswith(_MAGIC) else content
         file = msgspec.json.decode(text, type=_File)

@@ -1,6 +1,6 @@
-"""Search for the jobs, gangs and pods that a user names; an error message lists existing names.
+"""Finds the jobs, gangs and pods that a user names; if there is no such object, the error message lists existing names.
 
-The report of a pod has its slot, its gate or pin, and kube-scheduler's message.
+The report of a pod contains its slot, its gate or pin, and kube-scheduler's message.
 """
 
 from collections.abc import Callable, Iterable
@@ -80,7 +80,7 @@ def gang_named(what_if: WhatIf, name: str, namespace: str, reader: Viewer = ALL)
 
 
 def _by_workload(what_if: WhatIf, name: str, namespace: str) -> PodGroup | None:
-    """Return the PodGroup of the workload with this name; the youngest one if there are several."""
+    """Return the PodGroup of the workload with this name, or the newest one if there are several."""
     owned = [
         group
         for group in what_if.state.groups.values()
@@ -130,7 +130,7 @@ def _owners(groups: Iterable[Object]) -> list[Object]:
 def _unknown(
     what: str, name: str, namespace: str, known: Iterable[Object], reader: Viewer, near: Iterable[Object] = ()
 ) -> UnknownNameError:
-    """Return an error that lists some of the `known` objects, and names an object in `near` with a similar name."""
+    """Return an error that lists some of the `known` objects, and an object in `near` whose name is similar."""
     known, also = list(known), list(near)
     here = sorted({item.metadata.name for item in known if item.metadata.namespace == namespace})
     there = sorted({item.metadata.name for item in also if item.metadata.namespace == namespace})
@@ -199,7 +199,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
 
 
 def _missing(pod: Pod, gang: str) -> str:
-    """Return the message for a pod whose gang does not exist; the message names the missing kind of PodGroup."""
+    """Return the message for a pod whose gang does not exist; it says which kind of PodGroup is missing."""
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
         return reasons.members.no_native_group(group=group)
@@ -210,7 +210,7 @@ def _missing(pod: Pod, gang: str) -> str:
 
 
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
-    """Return the cause and message for a pod that has a node, has ended or is being deleted; None for other pods."""
+    """Return cause and message for a pod that has a node, has finished or is being deleted; None for other pods."""
     if record.terminating:
         return "terminating", reasons.members.pod_state(pod="it", what=deletion(what_if, pod))
     if pod.finished:
@@ -246,7 +246,7 @@ def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]
 
 
 def _stale(record: PodRecord, gang: GangView) -> tuple[PodCause, str] | None:
-    """Return the cause and message if the pin does not match the present placement."""
+    """Return the cause and message for a member whose pin does not match the current placement."""
     placement, pin, epoch = gang.placement, record.pin, record.epoch or 0
     if placement is None or epoch > placement.spec.epoch:
         return "newer-epoch", reasons.members.pin_too_new(pin=pin, epoch=record.epoch)

@@ -1,4 +1,4 @@
-"""The report of a gang: cause and message from the decisions of one cycle, and changes that would help the gang."""
+"""The report of a gang: cause and message from the decisions of one cycle, and changes that would let it start."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,10 @@ AHEAD = 3
 
 
 class GangExplainer:
-    """Explainer of gangs: runs a cycle over a dump; if the dump is incomplete, reads the gangs' objects."""
+    """Explainer of gangs.
+
+    It runs a cycle over a dump; if the dump is incomplete, it reads only the gang's own objects.
+    """
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
         self._what_if = what_if
@@ -118,13 +121,13 @@ class GangExplainer:
         )
 
     def _evicted_for(self, gang: GangView, known: str) -> list[str]:
-        """Return the gang for which this one was evicted, unless it is the gang itself, or the known text names it."""
+        """Return the gang for which this one was evicted; None if it is this gang itself or the text names it."""
         by = displacer(self._what_if, gang)
         who = self._reader.gang(by) if by and by.key != gang.key else ""
         return [reasons.placements.evicted_for(who)] if who and who not in known else []
 
     def _spares(self, gang: GangView) -> list[str]:
-        """Return the spare slots that the gang keeps, and the spare slots that it borrows from other gangs."""
+        """Return the spare slots that the gang holds, and those that it borrows from other gangs."""
         kept, loans = [run for run, _ in spare_runs_of(gang)], borrowed_spares_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []
@@ -137,14 +140,14 @@ class GangExplainer:
         return found
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:
-        """Return the nodes that the gang avoids, by the placement's status and by this cycle."""
+        """Return the nodes that the gang avoids, according to the placement's status and to this cycle."""
         entries = entries_of(gang, self._session.snapshot.remembered)
         nodes = sorted(self._session.avoided.get(gang.key, ()))
         return [entries.get(node) or AvoidedNode(node=node) for node in nodes]
 
 
 def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
-    """Return the gang's queue and position from its PodGroup and Queue; an unreadable Queue adds nothing."""
+    """Return the gang's queue and position from its PodGroup and Queue; an unreadable Queue is left out."""
     place = gang.group.status.place
     waiting = max(queue.status.waiting, place) if queue and place else 0
     return GangQueueReport(
@@ -160,7 +163,7 @@ def _queue_report(gang: GangView, queue: Queue | None) -> GangQueueReport:
 
 
 def _left_to_others(gang: GangView) -> list[str]:
-    """Return members' device claims that the planner does not count, for which kube-scheduler may refuse nodes."""
+    """Return members' device claims that the planner does not count, so that kube-scheduler may reject nodes."""
     return [
         reasons.gangs.not_counted(pod_set=pod_set.name, words=words)
         for pod_set in gang.pod_sets

@@ -1,6 +1,6 @@
-"""Slots of a gang by progress, and problems of members that have a node.
+"""The slots of a gang by their progress, and problems of members that have a node.
 
-Problems are failed starts, and nodes that do not answer.
+Such problems are failed starts, and nodes that do not respond.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,9 +23,9 @@ from muster.workloads.owners import workload_of
 NODES_SHOWN = 12
 """Maximum number of nodes named per pod set."""
 SLOTS_SHOWN = 4
-"""Maximum number of slots named per stage."""
+"""Maximum number of slots that are named for each step of their progress."""
 MEMBERS_SHOWN = 8
-"""Maximum number of members with their own line."""
+"""Maximum number of members that get a line of their own."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
@@ -63,9 +63,9 @@ def readable_requests(cls: PodClass | None) -> Vector:
 
 
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
-    """Return the nodes in rank order, as one line for each pod set.
+    """Return the nodes of a gang in rank order, as one line for each pod set.
 
-    The nodes are those of `placed` if given, otherwise those of the members.
+    The nodes are taken from the slots in `placed` if given, otherwise from the members.
     """
     if placed is not None:
         return [f"{pod_set.name}: {runs_text(pod_set.runs)}" for pod_set in placed]
@@ -90,7 +90,7 @@ def runs_text(runs: list[NodeRun]) -> str:
 
 
 def progress(what_if: WhatIf, gang: GangView) -> Iterator[str]:
-    """Yield sentences about the placed slots of a gang, by the step that they wait for."""
+    """Yield sentences about the placed slots of a gang, grouped by the step for which they wait."""
     if gang.placement is None:
         return
     names: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
-    """Return the numbers of slots with a failed and with a terminating pod that have no other pod."""
+    """Return how many slots have only a failed pod, and how many have only a terminating pod."""
     slots: dict[int, bool] = {}
     for pod in gang.pods:
         over = pod.terminating or pod.phase == "Failed"
@@ -139,7 +139,7 @@ class MemberProblems:
     lost: list[Pod] = field(default_factory=list)
     """Members on nodes that are gone or not Ready, in the order of the nodes."""
     hindered: str = ""
-    """The first problem that kubelet reports, as a sentence."""
+    """The first problem of a member that kubelet reports, as a sentence."""
 
 
 def members(what_if: WhatIf, gang: GangView) -> MemberProblems:
@@ -161,7 +161,7 @@ def members(what_if: WhatIf, gang: GangView) -> MemberProblems:
 
 
 def is_lost(what_if: WhatIf, pod: Pod) -> bool:
-    """Return True if the pod's node is gone or not Ready, and the pod has not ended."""
+    """Return True if the pod's node is gone or not Ready, and the pod has not finished."""
     if pod.finished and not pod.metadata.deletion_timestamp:
         return False
     return _silent(what_if, pod) != ""
@@ -177,7 +177,7 @@ def deletion(what_if: WhatIf, pod: Pod) -> str:
 
 
 def silence(what_if: WhatIf, pod: Pod) -> str:
-    """Return the reason why the state of a pod is unknown; empty if the pod's node responds."""
+    """Return the reason why the state of a pod is unknown; empty if its node responds."""
     if not pod.spec.node_name or not is_lost(what_if, pod):
         return ""
     return reasons.members.silent(node=pod.spec.node_name, silence=_silent(what_if, pod))

@@ -1,4 +1,4 @@
-"""Reports for users of one namespace: the nodes of its gangs, and the effect of a new gang on its queue."""
+"""Reports for users of a single namespace: the nodes of its gangs, and the effect of a new gang on its queue."""
 
 from collections.abc import Iterable, Mapping
 
@@ -20,7 +20,7 @@ class GangPlaces(Struct, frozen=True, rename="camel"):
 
 
 class QueueDemand(Struct, frozen=True, rename="camel"):
-    """The effect of a new gang on its queue."""
+    """What a new gang would request from its queue."""
 
     gang: str
     workload: str
@@ -45,7 +45,7 @@ def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
 
 
 def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[QueueDemand]:
-    """Return the effects of gangs in the dump on their queues, with remarks about known queues."""
+    """Return what each gang in the dump would request from its queue, with remarks about queues that are known."""
     return [_demand(what_if, key, queues) for key in keys if what_if.state.gang(key)]
 
 
@@ -72,7 +72,7 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Que
 
 
 def _remarks(total: Vector, queue: QueueReport) -> list[str]:
-    """Return a remark for each requested resource: the queue's future usage, and its limit or deserved quantity."""
+    """Return a remark for each limited resource: the queue's future usage, its limit and its deserved amount."""
     found = []
     for name, asked in sorted(total.items()):
         used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))

@@ -45,18 +45,18 @@ class BudgetUse(Struct, frozen=True, rename="camel"):
     resource: str
     period: Period
     used: float | None
-    """The used share of the budget, 1 for all of the budget; None if unknown."""
+    """The fraction of the budget that is used, 1 for the whole budget; None if unknown."""
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
-    """One queue; quantities are in milli-CPU and base units, and include the queues below this queue."""
+    """The report of one queue; amounts are in milli-CPU and base units, and include the queues below it."""
 
     queue: str
     parent: str
     depth: int
     allocated: Vector
     fair_share: Vector
-    """The queue's present fair share, which depends on the demands of all queues."""
+    """The queue's current fair share, which depends on the demands of all queues."""
     deserved: Vector
     capability: Vector
     guarantee: Vector
@@ -67,16 +67,16 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     first: tuple[WaitingGang, ...]
     """The first waiting gangs in scheduling order; empty if the caller may not list gangs."""
     message: str = ""
-    """The reason of the first gang, without names, if the caller may not list gangs; else empty."""
+    """The reason why the first gang waits, without names, if the caller may not list gangs; else empty."""
     spares: Vector = {}
-    """The part of the allocated resources that spare slots use."""
+    """The part of the allocated resources that is held by spare slots."""
     limits: tuple[str, ...] = ()
-    """The queue's limits besides the capability, as text."""
+    """The limits of the queue other than its capability, as text."""
     budgets: tuple[BudgetUse, ...] = ()
     """The usage of the queue's budgets."""
 
     def share(self, resource: str) -> float:
-        """Return the ratio of the allocated resource to the queue's fair share."""
+        """Return the ratio of what is allocated of a resource to the queue's fair share of it."""
         fair = self.fair_share.get(resource, 0)
         return self.allocated.get(resource, 0) / fair if fair else 0.0
 
@@ -118,7 +118,7 @@ def _budgets(queue: Queue, state: BudgetUsage) -> tuple[BudgetUse, ...]:
 
 
 def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
-    """Return the reports of queues from their statuses, parents before children; a missing quantity is 0."""
+    """Return the reports of queues from their statuses, parents before their children; a missing amount is 0."""
     known = {queue.metadata.name: queue for queue in queues}
     parents = parents_of(known)
     return [
@@ -144,7 +144,7 @@ def queue_reports_of(queues: Iterable[Queue]) -> list[QueueReport]:
 
 
 def _held(status: QueueStatus) -> Vector:
-    """Return the resources of pods and spare slots together, because the planner counts both."""
+    """Return the resources of pods and spare slots together, because both count as used."""
     return add(_vector_of(status.allocated), _vector_of(status.spares))
 
 
@@ -161,13 +161,13 @@ def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) 
 
 
 class OwnQueue(Struct, frozen=True, rename="camel"):
-    """A queue, as far as known from the gangs of one namespace."""
+    """A queue, as far as its properties are known from the gangs of one namespace."""
 
     queue: str
     running: int
     waiting: int
     place: str
-    """The reason of the first waiting gang, as text; empty if unknown."""
+    """The reason why the first of these gangs waits, as text; empty if unknown."""
     expected_start: str
     """The earliest expected start of these gangs (RFC 3339)."""
 
@@ -227,7 +227,7 @@ def _queue_report(
 
 
 def limit_texts(queue: Queue, now: float) -> tuple[str, ...]:
-    """Return the limits of a queue besides the capability, as text."""
+    """Return the limits of a queue other than its capability, as text."""
     limits = limits_of(queue.metadata.annotations)
     per_user = [f"one user may use {_listed(limits.per_user)}"] if limits.per_user else []
     models = ", ".join(f"{amount_text(GPU, most)} of model {model}" for model, most in sorted(limits.by_model.items()))

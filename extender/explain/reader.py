@@ -1,7 +1,7 @@
-"""Reader of a report, with the names that the report shows to callers who may not see the whole cluster.
+"""The reader of a report, and the names that a report shows to readers who may not see the whole cluster.
 
-A sentence about a reason contains only names that the reader may see. A reason without data, from a third-party plugin
-or an older version, may contain any name. A restricted reader therefore gets a general sentence.
+A reason with data is shown with only those names that the reader may see. A reason without data, from a third-party
+plugin or an older version, may contain any name. A restricted reader therefore gets a general sentence.
 """
 
 from collections.abc import Callable, Collection
@@ -19,19 +19,19 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.reason import Reason, constant, quoted
 
 HIDDEN = "(hidden)"
-"""The text that replaces the name of a queue which the reader may not know."""
+"""The text that replaces the name of a queue that the reader may not see."""
 UNTOLD = constant("untold", "for a reason in words that only those who see the whole cluster may read")
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """A reader who may see everything.
+    """A reader of a report, who by default may see everything.
 
-    If `called` is set, the reader sees only the namespaces in `sees`, and all queues except the `hidden` ones.
+    If `called` is set, the reader sees only the namespaces in `sees`, and all queues except those in `hidden`.
     """
 
     called: Callable[[str, str], str] | None = None
-    """Maps the namespace and name of a foreign gang, workload or pod to a name that the reader may see."""
+    """Maps the namespace and name of a gang, workload or pod in another namespace to the name that is shown instead."""
     sees: Callable[[str], bool] = lambda _: True
     hidden: Collection[str] = ()
 
@@ -40,7 +40,7 @@ class Viewer:
         return self.other(gang.group.metadata, gang.group.metadata.name, gang_text(gang))
 
     def other(self, meta: ObjectMeta, name: str, words: str) -> str:
-        """Return the text `words` about an object; a text without its name if the reader may not see its namespace."""
+        """Return the text `words` about an object, or a text without its name if its namespace may not be seen."""
         return words if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
 
     def may_see(self, meta: ObjectMeta) -> bool:

@@ -1,6 +1,7 @@
-"""Search for changes that would let a waiting gang start; each is tested in the planner's own cycle first.
+"""Search for changes that would let a waiting gang start.
 
-Such a change may end other gangs and pods that hold the missing capacity.
+Each change is tested in a cycle of the planner before it is suggested. Such a change may end other gangs and pods that
+hold the missing capacity.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -43,14 +44,14 @@ class Holder:
     title: str
     """The holder's kind and name, as text for messages."""
     shown: str
-    """The holder's name, or a substitute if the reader may not see the holder."""
+    """The holder's name, or a general description if the reader may not see the holder."""
     seen: bool
     """True if the reader may see the name and the size of the holder."""
     use: dict[int, Amounts] = field(default_factory=dict)
     """Maps the column of a node to the resources that the holder uses there."""
     pods: list[Pod] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
-    """Names of the holder's pods whose deletion does not end, as the reader may see them."""
+    """Names of the holder's pods that are being deleted but do not terminate, as the reader may see them."""
     size: int = 0
     """Number of the holder's pods and placed slots."""
     room: int = 0
@@ -119,7 +120,8 @@ def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool
 def _owner(meta: ObjectMeta) -> str:
     """Return the owner of a pod.
 
-    The owner of a ReplicaSet's pod is the Deployment, whose name the ReplicaSet extends by a hash.
+    For a pod of a ReplicaSet, this is the Deployment. Its name is the name of the ReplicaSet without the hash at the
+    end.
     """
     owner, suffix = meta.controller, f"-{meta.labels.get('pod-template-hash', '')}"
     if owner and owner.kind == REPLICA_SETS.kind and suffix != "-" and owner.name.endswith(suffix):
@@ -136,7 +138,7 @@ Trial = Callable[[], AbstractContextManager[None]]
 class Reliever:
     """Search for changes that help one gang; `session` is the cycle in which the gang waited.
 
-    Once `stops` returns True, no further changes are tested or suggested, and the report contains a note. Each test
+    Once `stops` returns True, no further changes are tested or suggested, and a note in the report says so. Each test
     costs a cycle over the whole cluster.
     """
 
@@ -194,7 +196,7 @@ class Reliever:
         return next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """Suggest ending workloads in the best domain, or a wider level that would fit at once."""
+        """Suggest ending workloads in the best domain, or requesting a wider level in which the gang fits at once."""
         slots = {name: ranks for name, ranks in self._gang.open_slots.items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = self._class_of(lacks)
@@ -236,18 +238,18 @@ class Reliever:
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _heal(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
-        """Suggest repairing a faulty node, which gets no pods even if they have tolerations."""
+        """Suggest repairing a faulty node, because such a node gets no pods even if they tolerate its taints."""
         for cause in lacks.causes:
             if fault := reasons.cause.fault_in(cause.why):
                 yield from self._recover(self._behind(cls, cause.why), fault)
 
     def _recover(self, nodes: list[Node], what: str) -> Iterator[Relief]:
-        """Suggest removing a fault or a taint of Kubernetes; a toleration might place pods on a dead node."""
+        """Suggest removing a fault or a taint set by Kubernetes; a toleration might place pods on a dead node."""
         for names in self._fewest([recovered(node, self._what_if.dump.rules) for node in nodes]):
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
-        """Return the nodes that would have capacity without this cause, the nodes with most capacity first."""
+        """Return the nodes that would have capacity without this cause, those with most capacity first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(cause)
         order = snapshot.order
@@ -282,7 +284,7 @@ class Reliever:
             yield Relief("ends", reasons.relief.ends([holder.words for holder in chosen]), names)
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
-        """Return a small set of holders: the largest ones until the gang fits, then without unnecessary ones."""
+        """Return a small set of holders: the largest ones until the gang fits, without those that are unnecessary."""
         chosen: list[Holder] = []
         for holder in found:
             chosen.append(holder)

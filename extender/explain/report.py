@@ -24,7 +24,7 @@ PodCause = Literal[
 
 
 class GangQueueReport(Struct, frozen=True, rename="camel"):
-    """The gang's queue, and the gang's position among the waiting gangs, from 1; 0 if the gang does not wait."""
+    """The gang's queue, and its position among the waiting gangs, counted from 1; 0 if the gang does not wait."""
 
     name: str
     state: str
@@ -35,9 +35,9 @@ class GangQueueReport(Struct, frozen=True, rename="camel"):
     overall_place: int
     overall_waiting: int
     ahead: tuple[str, ...]
-    """The gangs directly before this gang in scheduling order, at most three."""
+    """The gangs directly ahead of this gang in scheduling order, at most three."""
     place_words: str = ""
-    """The position as precisely as known: `3`, or `21-30`."""
+    """The position as precisely as it is known, such as `3` or `21-30`."""
 
 
 class PodSetReport(Struct, frozen=True, rename="camel"):
@@ -52,13 +52,13 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     bound: int
     done: int
     held: int
-    """Number of placed slots whose pods have no node yet."""
+    """Number of placed slots whose pods are not bound yet."""
     gated: int
     pinned: int
     failed: int
-    """Number of slots of failed pods that still exist."""
+    """Number of slots whose pods have failed and still exist."""
     leaving: int
-    """Number of slots of pods that are being deleted; the owner fills them again once these pods are gone."""
+    """Number of slots whose pods are being deleted; their owner creates new pods once these are gone."""
     missing: int
     """Number of slots for which the owner may create pods but has not done so."""
     ungated: int = 0
@@ -79,11 +79,11 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     expected_at: str = ""
     """Expected start of the gang on its reserved nodes (RFC 3339); empty if unknown."""
     why: Reason | None = None
-    """The message as a reason with data, if available."""
+    """The message as a reason with data, if the data are available."""
 
 
 class Relief(Struct, frozen=True, rename="camel"):
-    """A change that would let the gang start; tested in the planner's own cycle unless `tried` is False."""
+    """A change that would let the gang start. It has been tested in a cycle of the planner unless `tried` is False."""
 
     kind: Literal[
         "ends", "uncordon", "tolerate", "add-nodes", "recovers", "queue", "pods", "wait", "frees", "wider", "nothing"
@@ -95,7 +95,7 @@ class Relief(Struct, frozen=True, rename="camel"):
 
 
 class GangReport(Struct, frozen=True, rename="camel"):
-    """The report of one gang: the cause, as text and in numbers, and changes that would help the gang."""
+    """The report of one gang: why it waits, as text and in numbers, and changes that would let it start."""
 
     gang: str
     workload: str
@@ -127,11 +127,11 @@ class GangReport(Struct, frozen=True, rename="camel"):
     expected_start: str = ""
     """Expected start to the minute (RFC 3339), read from the PodGroup; empty if unknown."""
     whole: bool = True
-    """False if the reader may not list the cluster, so that the report relies on the gang's own objects."""
+    """False if the reader may not list the cluster, so that the report is based only on the gang's own objects."""
 
 
 class PodReport(Struct, frozen=True, rename="camel"):
-    """The report of one pod: slot, gate, pin, kube-scheduler's message, and the report of its gang."""
+    """The report of one pod: its slot, gate, pin and message from kube-scheduler, and the report of its gang."""
 
     pod: str
     cause: PodCause
@@ -149,7 +149,7 @@ class PodReport(Struct, frozen=True, rename="camel"):
     shortage: Shortage | None = None
     gang: GangReport | None = None
     relief: list[Relief] = []
-    """Ways to finish the deletion of a pod without a gang; a gang's report has them for its members."""
+    """Ways to finish the deletion of a pod without a gang. For members, the report of their gang has them."""
 
 
 class UnknownNameError(Exception):
@@ -157,5 +157,5 @@ class UnknownNameError(Exception):
 
 
 def near_names(name: str, known: Collection[str]) -> str:
-    """Return the known names most similar to an unknown name, else the first known names; empty if none exist."""
+    """Return the known names most similar to an unknown name, or else the first known names."""
     return ", ".join(get_close_matches(name, known, cutoff=0.4) or sorted(known)[:5])

@@ -1,4 +1,4 @@
-"""Reports of trees of domains: free and used capacity in each, fragmentation, and the ranks of a gang."""
+"""Reports of trees of domains: free and used capacity of each domain, fragmentation, and the ranks of a gang."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -35,7 +35,7 @@ class DomainCapacity(Struct):
     used: int
     """The quantity that pods and placed slots use."""
     free: int
-    """The free quantity on nodes that accept pods; cordoned nodes do not count."""
+    """The amount that is free on nodes that accept pods; cordoned nodes are left out."""
 
 
 class SparesThere(Struct):
@@ -43,11 +43,11 @@ class SparesThere(Struct):
 
     seats: int = 0
     lent: int = 0
-    """Number of the spare slots that other gangs borrow; borrowers leave when the slots are needed."""
+    """Number of the spare slots that other gangs borrow; these gangs leave when the slots are needed."""
     keepers: list[str] = field(default_factory=list)
-    """Workloads that keep the spare slots, as `Job ns/train`."""
+    """Workloads that hold the spare slots, such as `Job ns/train`."""
     borrowers: list[str] = field(default_factory=list)
-    """Workloads that run on the spare slots now."""
+    """Workloads that are running on the spare slots now."""
 
 
 class DomainReport(Struct):
@@ -57,7 +57,7 @@ class DomainReport(Struct):
     level: str
     nodes: int
     unused: int
-    """Number of nodes that accept pods and have no usage of the first resource."""
+    """Number of nodes that accept pods and on which nothing of the first resource is in use."""
     room: dict[str, DomainCapacity]
     """Maps a resource to its capacity, in the order in which the resources were found."""
     fragmented: float | None
@@ -84,7 +84,7 @@ class TopologyReport(Struct):
     problems: dict[str, list[str]] = field(default_factory=dict)
     """Maps a HyperNode to its problems."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Maps a HyperNode to the members that it names but that do not exist."""
+    """Maps a HyperNode to the members that it lists but that do not exist."""
 
 
 def topology_reports(
@@ -117,7 +117,7 @@ def topology_reports(
 
 
 def usual(known: Iterable[str]) -> list[str]:
-    """Return the resources to show by default: GPUs of all vendors, and cpu."""
+    """Return the resources that are shown by default: GPUs of all vendors, and cpu."""
     return [*sorted(each for each in known if each.endswith("/gpu")), *(each for each in known if each == CPU)]
 
 
@@ -249,7 +249,7 @@ class _Reporter:
 
 
 def spares_by_node(session: Session) -> dict[str, SparesThere]:
-    """Return the spare slots by node, with the gangs that keep and borrow them; other nodes are left out."""
+    """Return the spare slots by node, with the gangs that hold and borrow them; other nodes are left out."""
     found: dict[str, SparesThere] = {}
     for gang in session.snapshot.gangs:
         for run, _ in spare_runs_of(gang):

@@ -49,13 +49,13 @@ class Verdict:
     shortage: Shortage | None = None
     details: tuple[str, ...] = ()
     message: str = ""
-    """Reason why the gang waits; the report's summary puts text before the reason."""
+    """Reason why the gang waits; the report's summary may add text in front of it."""
 
 
 def verdict_of(
     what_if: WhatIf, session: Session, gang: GangView, facts: Facts, found: MemberProblems, reader: Viewer
 ) -> Verdict:
-    """Return the cause and message of a gang; `found` has the problems of its members."""
+    """Return why a gang waits or how it runs, as cause and message; `found` has the problems of its members."""
     if facts.members == "over":
         verdict = _ended(what_if, gang, reader)
     elif what_if.dump.whole:
@@ -94,13 +94,13 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
 
 
 def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
-    """Return the reason of an eviction, with the name of the gang that got the capacity if the dump has that gang."""
+    """Return the reason of an eviction, with the name of the gang that got the capacity if that gang is in the dump."""
     by = displacer(what_if, gang)
     return reasons.placements.named(reason, reader.gang(by)) if by else reason
 
 
 def displacer(what_if: WhatIf, gang: GangView) -> GangView | None:
-    """Return the gang for which this one was or is to be evicted; None if the dump does not have it."""
+    """Return the gang for which this one was or will be evicted; None if that gang is not in the dump."""
     for key, placement in what_if.state.placements.items():
         by, victims = what_if.state.gang(key), map(placement.gang_key, placement.spec.victims)
         if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
@@ -124,7 +124,7 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
     """Return the verdict for a gang with nodes, with its lost or failing members.
 
-    For other gangs, only the details of the report list such members.
+    For other gangs, such members are listed only in the details of the report.
     """
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):
@@ -198,7 +198,8 @@ def message_of(placement: Placement, reader: Viewer) -> Reason:
 def notice_text(session: Session, gang: GangView, reader: Viewer) -> str:
     """Return the eviction notice of a gang as text; empty if it has none.
 
-    If the snapshot lacks the gang that gets the nodes, the annotations of this gang's own pods have the time.
+    If the gang that gets the nodes is not in the snapshot, the time is read from the annotations of this gang's own
+    pods.
     """
     for asker in session.snapshot.gangs:
         placement = awaiting_placement(asker)

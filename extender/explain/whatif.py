@@ -39,7 +39,7 @@ def _as_written(decision: Decision) -> Decision:
 
 
 class WhatIf:
-    """The cluster of a dump with a planner; a change made by `tried_*` is undone at the end of its block.
+    """The cluster of a dump with a planner; changes made by `tried_*` are undone at the end of the `with` block.
 
     With `names_others`, the reader may see everything in the dump.
     """
@@ -74,7 +74,7 @@ class WhatIf:
         return self._decided
 
     def continue_planning(self) -> None:
-        """Keep all further changes of the state."""
+        """Make all further changes of the state permanent."""
         self._decided = None
 
     def for_readers(self, *, names_others: bool) -> "WhatIf":
@@ -87,7 +87,7 @@ class WhatIf:
         return other
 
     def session(self) -> Session:
-        """Return a session over the present cluster with the plugins, without any decision."""
+        """Return a session with the plugins over the current cluster, without any decision."""
         return self._run(())
 
     def _run(self, actions: Sequence[Action]) -> Session:

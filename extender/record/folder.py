@@ -1,7 +1,7 @@
 """Files of a recording, in a folder whose oldest files are deleted when it becomes too large or too old.
 
-A file is compressed, and flushed about every second, so that a killed process loses at most one second. A reader of a
-truncated file gets all flushed lines.
+A file is compressed, and flushed about every second, so that a killed process loses at most one second. From a
+truncated file, a reader gets all lines that were flushed.
 """
 
 import gzip
@@ -41,7 +41,7 @@ class RecordingFolder:
             raise FolderError(f"{folder}: a recording cannot be written there: {error.strerror or error}") from error
 
     def begin(self, session: str, number: int) -> None:
-        """End the open file, and begin another, whose name sorts after it; delete old files."""
+        """End the open file, begin another whose name sorts after it, and delete old files."""
         self.close()
         self.trim()
         stem = f"muster-recording-{format_time(self._wall_s(), micros=True).replace(':', '').replace('-', '')}"
@@ -65,7 +65,7 @@ class RecordingFolder:
             file.close()
 
     def drop(self) -> None:
-        """Abandon the open file unfinished, after an error."""
+        """Abandon the open file after an error, without finishing it."""
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):
@@ -77,7 +77,7 @@ class RecordingFolder:
         return self._path.stat().st_size if self._path is not None and self._path.exists() else 0
 
     def trim(self) -> None:
-        """Delete the oldest files while the total size or age is too large, but never the open file."""
+        """Delete the oldest files as long as the total size or age is too large, but never the open file."""
         files = [path for path in sorted(self.folder.glob(PATTERN)) if self._file is None or path != self._path]
         sizes = {path: path.stat() for path in files}
         total = sum(each.st_size for each in sizes.values()) + (self.size if self._file is not None else 0)

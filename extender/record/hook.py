@@ -1,4 +1,4 @@
-"""Recording hooks on the extender's inputs: watched changes, its own writes, and its cycles."""
+"""Hooks that record the extender's inputs: watched changes, its own writes, and its cycles."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ class RecordingHook:
     def changed(
         self, resource: Resource[Any], old: meta.Object | None, new: meta.Object | None, *, own: bool = False
     ) -> None:
-        """Record a change of an object as passed to the state."""
+        """Record a change of an object, as it is passed to the state."""
         if new is not None:
             self.recorder.saw(resource.full_name, new, own=own)
         elif old is not None:
@@ -86,9 +86,11 @@ class RecordingHook:
 class RecordingState(PlannerState):
     """A state that records this process's own writes; handlers of watches record other changes.
 
-    A write to an object whose deletion the watch has reported is not recorded, because the state ignores it too.
+    A write to an object whose deletion the watch has already reported is not recorded, because the state ignores it
+    too.
 
-    The replay applies the writes in the same way and at the same position, so both states are equal at each cycle.
+    A replay applies the writes in the same way and at the same points, so that its state equals the recorded one at
+    each cycle.
     """
 
     hook: RecordingHook

@@ -1,4 +1,4 @@
-"""Format of a recording: one JSON object per line, whose field `is` names the kind of line. Pure.
+"""Format of a recording: one JSON object per line; the field `is` names the kind of line.
 
 Objects have only the fields that the planner reads (`explain.clusterdump.scrubbed`), so that recordings contain no
 secrets, like files of `muster snapshot`.
@@ -27,7 +27,7 @@ class Head(RecordLine, tag="head"):
 
     format: str
     version: str = ""
-    """Version of Muster that wrote the recording."""
+    """Version of Muster that made the recording."""
     session: str = ""
     """Identifier of one run of the process; the planner's memory does not survive a restart."""
     number: int = 0
@@ -38,18 +38,18 @@ class Head(RecordLine, tag="head"):
     settings: dict[str, Any] = {}
     """The extender's settings that the planner uses."""
     planner: bool = True
-    """False if recorded without a planner (`muster record`), so that there are no decisions."""
+    """False if the recording was made without a planner (`muster record`), so that it contains no decisions."""
 
 
 class KnownLine(RecordLine, tag="known"):
-    """An object that exists when the file begins; later additions and changes are `Put`."""
+    """An object that exists when the file begins; later additions and changes are `Put` lines."""
 
     kind: str
     object: Raw
 
 
 class ObjectsEndLine(RecordLine, tag="whole"):
-    """End of the objects with which a file begins; other objects from earlier files are gone."""
+    """End of the list of objects with which a file begins; objects of earlier files that are not listed are gone."""
 
 
 class Put(RecordLine, tag="put"):
@@ -58,11 +58,11 @@ class Put(RecordLine, tag="put"):
     kind: str
     object: Raw
     own: bool = False
-    """True for the planner's own write, which is recorded before the watch reports it."""
+    """True for a write of the planner itself, which is recorded before the watch reports it."""
 
 
 class GoneLine(RecordLine, tag="gone"):
-    """An object that was deleted."""
+    """Records that an object was deleted."""
 
     kind: str
     key: str
@@ -70,7 +70,7 @@ class GoneLine(RecordLine, tag="gone"):
 
 
 class Bound(RecordLine, tag="bound"):
-    """A pod that Muster has bound, recorded before the watch reports it."""
+    """Records that Muster has bound a pod, before the watch reports it."""
 
     uid: str
     node: str
@@ -78,7 +78,7 @@ class Bound(RecordLine, tag="bound"):
 
 
 class ConfigLine(RecordLine, tag="config"):
-    """A new scheduler configuration, which applies from the next cycle on."""
+    """Records a new scheduler configuration, which applies from the next cycle on."""
 
     text: str
 
@@ -88,13 +88,13 @@ class SnapshotLine(RecordLine, tag="look"):
 
 
 class Cycle(RecordLine, tag="cycle"):
-    """Cycle on the copy of the last `SnapshotLine`: time (`at`), inputs that no watch reports, and decisions."""
+    """A cycle on the copy of the last `SnapshotLine`: its time (`at`), inputs that no watch reports, and decisions."""
 
     arrived: dict[str, list[tuple[str, int]]] = {}
-    """Maps the UID of a gang to the slots of members that wait at the barrier for the others."""
+    """Maps the UID of a gang to the slots of those members that wait at the barrier for the others."""
     avoided: dict[str, dict[str, float]] | None = None
-    """Maps a gang and a node that refused a member to the time until which the gang avoids the node; None in recordings
-    of an older version."""
+    """Maps a gang and a node that rejected a member to the time until which the gang avoids the node; None in
+    recordings of an older version."""
     gone: list[str] = []
     """Deleted nodes."""
     served: bool | None = None
@@ -102,7 +102,7 @@ class Cycle(RecordLine, tag="cycle"):
     usage: PublishedUsage | None = None
     """Past usage of queues, if any queue has a budget."""
     decided: list[tuple[str, ...]] = []
-    """Decisions in the form of `record.decisiontexts`."""
+    """The decisions, as texts of `record.decisiontexts`."""
 
 
 class Lost(RecordLine, tag="lost"):
@@ -155,5 +155,5 @@ def alike(one: Raw, other: Raw) -> bool:
 
 
 def unpacked(kind: str, text: Raw) -> Any:
-    """Decode the object of a kind."""
+    """Decode an object of a kind from its recorded form."""
     return _of_kind[kind].decode(text)

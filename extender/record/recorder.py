@@ -26,17 +26,18 @@ LOST = Counter(
 BYTES = Gauge("muster_record_bytes", "Size in bytes of the recording file that is being written")
 FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. because the disk is full")
 MOST_WAITING = 20_000
-"""Maximum number of changes that wait to be written; beyond it, only the latest version of each object is kept."""
+"""Maximum number of changes that wait to be written. Above this number, only the latest version of each object is kept.
+"""
 FILES = 8
-"""Approximate number of files: each has at most this fraction of the folder's maximum size and age."""
+"""Approximate number of files in the folder: each file has at most this fraction of the maximum size and age."""
 SLICE = 100
-"""Number of lines written at a time, which takes some milliseconds during which other threads wait for the
+"""Number of lines that are written at a time. This takes a few milliseconds, during which other threads wait for the
 interpreter."""
 PAUSE_S = 0.002
 FLUSH_S = 1.0
 SLEEP_S = 60.0
-"""Time without a cycle, in seconds, after which this replica is not the leader; cycles usually follow each other within
-seconds."""
+"""Time without a cycle, in seconds, after which this replica is assumed not to lead; cycles usually follow each other
+within seconds."""
 JOIN_S = 10.0
 
 
@@ -53,8 +54,8 @@ class Waiting(NamedTuple):
 class PlannerRecorder:
     """Recorder into a folder; all threads may call `saw`, `gone` and `record`, which never block.
 
-    A file begins with the first cycle, when the caches are filled and this replica is the leader. Before that, and
-    while there are no cycles, only the latest version of each object is kept.
+    The first file begins with the first cycle, when the caches are filled and this replica is the leader. Before that,
+    and while there are no cycles, only the latest version of each object is kept.
     """
 
     def __init__(self, folder: RecordingFolder, head: lines.Head, *, wall_s: Callable[[], float]) -> None:
@@ -94,7 +95,7 @@ class PlannerRecorder:
         self._add(line)
 
     def start(self) -> None:
-        """Start the thread, which also writes earlier changes."""
+        """Start the thread, which first writes the changes that are already waiting."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -182,7 +183,7 @@ class PlannerRecorder:
         self._folder.write(lines.Lost(at=self._wall_s(), changes=lost, since=self._lost_since))
 
     def _pause(self) -> None:
-        """Let other threads run for a moment, except at the end."""
+        """Let other threads run for a moment, except when the recorder is being stopped."""
         if threading.current_thread() is self._thread:
             self._stopped.wait(PAUSE_S)
 

@@ -1,7 +1,7 @@
-"""Comparison of the planner's present decisions with the recorded ones, cycle by cycle on the same inputs.
+"""Comparison of the planner's current decisions with the recorded ones, cycle by cycle on the same inputs.
 
 The recorded decisions take effect, not the new ones, so each cycle starts from the recorded state. Therefore a
-difference is caused by the planner (another version or configuration), not by an earlier difference.
+difference is caused only by the planner (another version or configuration), and not by an earlier difference.
 """
 
 from collections import Counter
@@ -23,15 +23,15 @@ SHOWN = 50
 
 
 class Difference(Struct, rename="camel"):
-    """A cycle whose decisions differ now."""
+    """A cycle in which the current decisions differ from the recorded ones."""
 
     at: str
     cycle: int
     """Number of the cycle in the recording."""
     then: list[DecisionText]
-    """Recorded decisions that the planner does not make now."""
+    """Recorded decisions that the planner no longer makes."""
     now: list[DecisionText]
-    """Decisions that the planner makes now and that were not recorded."""
+    """Decisions that the planner makes now but that were not recorded."""
 
 
 class CheckReport(Struct, rename="camel"):
@@ -40,7 +40,7 @@ class CheckReport(Struct, rename="camel"):
     since: str = ""
     until: str = ""
     versions: list[str] = []
-    """Versions of Muster that made the recording."""
+    """Versions of Muster with which the recording was made."""
     cycles: int = 0
     decisions: dict[str, int] = {}
     """Maps a verb to the number of recorded decisions."""
@@ -52,7 +52,7 @@ class CheckReport(Struct, rename="camel"):
     new: int = 0
     """Number of decisions that were not recorded."""
     lost: int = 0
-    """Number of changes that the recording lost; later cycles may differ for that reason."""
+    """Number of changes that are missing from the recording; later cycles may differ for this reason."""
     differences: list[Difference] = []
 
 
@@ -99,7 +99,10 @@ class _Checking:
                 self._world.apply_line(line)
 
     def _begin(self, head: lines.Head) -> None:
-        """Begin a file; if the process was restarted, begin with an empty state and a planner without memory."""
+        """Begin a file.
+
+        If the recorded process was restarted, begin with an empty state and a planner without memory.
+        """
         if head.session == self._session:
             return
         self._session = head.session

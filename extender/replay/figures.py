@@ -1,4 +1,4 @@
-"""Figures of a replay: starts, waits and evictions by queue, and the used fraction of the nodes."""
+"""Figures of a replay: starts, waits and evictions by queue, and how much of the nodes' capacity was used."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -11,7 +11,7 @@ from extender.record import lines
 from extender.replay.replayedworld import ReplayedWorld
 
 ALL = ""
-"""Placeholder, instead of a queue's name, for all queues together."""
+"""Placeholder that is used in place of a queue's name for all queues together."""
 _SHOWN = ("cpu",)
 _PERCENTILE = 0.95
 
@@ -30,7 +30,7 @@ class Fate(NamedTuple):
     """Time when the gang was deleted without having started; None if it was not."""
     evictions: int
     ran_before: bool
-    """True if the gang already ran when the recording began, so that its wait is unknown."""
+    """True if the gang was already running when the recording began, so that its wait is unknown."""
 
 
 class QueueFigures(Struct, rename="camel"):
@@ -40,13 +40,13 @@ class QueueFigures(Struct, rename="camel"):
     came: int = 0
     starts: int = 0
     waiting: int = 0
-    """Number of gangs that waited at the end."""
+    """Number of gangs that were still waiting at the end."""
     wait_median_s: float | None = None
-    """Median wait, in seconds, of the gangs that arrived; gangs that did not start count with their wait until the
-    end."""
+    """Median wait, in seconds, of the gangs that arrived. For gangs that did not start, the wait lasts until the end.
+    """
     wait_p95_s: float | None = None
     evictions: int = 0
-    """Number of times that a gang lost members to an eviction."""
+    """Number of times that a gang has lost members to an eviction."""
     utilisation: dict[str, float] = {}
     """Maps a resource to the used fraction of all nodes' capacity, averaged over time."""
 
@@ -87,7 +87,7 @@ class ReplayMeter:
 
 
 def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
-    """Return the usage in the recording itself; None if the recording never shows the whole cluster."""
+    """Return the usage as recorded; None if the recording never shows the whole cluster."""
     world: ReplayedWorld | None = None
     meter: ReplayMeter | None = None
     session = ""
@@ -140,5 +140,5 @@ def _figures(queue: str, fates: list[Fate], meter: ReplayMeter | None, until_s: 
 
 
 def _at_part(ordered: list[float], part: float) -> float | None:
-    """Return the quantile `part` by the nearest rank; None for an empty list."""
+    """Return the quantile `part` of a list by the nearest rank; None for an empty list."""
     return round(ordered[max(ceil(part * len(ordered)), 1) - 1], 1) if ordered else None

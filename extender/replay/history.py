@@ -2,8 +2,9 @@
 
 The history contains the gangs with their arrival and their members' running times, and all other changes.
 
-In a replay, a member runs as long as in its last recorded run, from getting its node to its end. A member that still
-ran at the end of the recording is *censored*: its full running time is unknown, so it runs to the end of each replay.
+In a replay, a member runs as long as in its last recorded run, from its binding to its end. A member that was still
+running at the end of the recording is *censored*: its full running time is unknown, so it runs until the end of each
+replay.
 """
 
 from collections.abc import Iterable
@@ -59,7 +60,7 @@ class _Reader:
         self._pods_of: dict[str, dict[str, Pod]] = {}
         """Maps a gang to its pods by key; pods may appear before their PodGroup."""
         self._by_uid: dict[str, SimulatedPod] = {}
-        """Maps a pod's UID to the member; the name of its slot may be written to the pod later."""
+        """Maps a pod's UID to its member, because the name of a pod's slot may be written to the pod later."""
         self._evicted: set[str] = set()
         """UIDs of pods whose eviction has been counted."""
         self._members: set[str] = set()
@@ -112,7 +113,7 @@ class _Reader:
         return self.history.configs[-1][1] if self.history.configs else self.history.head.config
 
     def _whole(self, at: float) -> None:
-        """Process the end of the objects with which a file begins."""
+        """Handle the end of the list of objects with which a file begins."""
         if self._among is None:
             return
         for kind, objects in self._objects.items():
@@ -179,7 +180,7 @@ class _Reader:
             self._changed(ReplayedChange(at, kind, key, None))
 
     def _any_pod(self, at: float, pod: Pod) -> None:
-        """Read a pod with or without a gang; `of_gang` separates them later, because a PodGroup may appear later."""
+        """Read any pod. `of_gang` selects pods of gangs later, because a PodGroup may appear after its pods."""
         of = _gang_of(pod)
         self._changed(ReplayedChange(at, _PODS, pod.metadata.key, pod))
         if of:
@@ -292,7 +293,7 @@ def _plain_key(workload: SimulatedWorkload) -> str:
 
 
 def _since_s(pod: Pod, at: float) -> float:
-    """Return the time when a pod got its node: the recorded time, or an earlier time in its condition.
+    """Return the time when a pod was bound: the recorded time, or an earlier time in the pod's condition.
 
     Conditions have whole seconds, rounded down, so a running time computed from them is up to a second too long.
     """

@@ -1,12 +1,12 @@
 """Simulation of a recording: the recorded workloads arrive in simulated time, and the planner's decisions take effect.
 
-A gang arrives at its recorded time, with all its pods gated. When the planner lifts the gates, the pods run at once on
-their nodes, each for its recorded time. After the last pod has ended, the gang is deleted. A gang that falls below its
-minimum waits again as a whole, and keeps its work up to the last checkpoint. Other objects (nodes, queues, pods of
-others) change at their recorded times.
+A gang arrives at its recorded time, with all its pods gated. When the planner removes the gates, the pods run at once
+on their nodes, each for its recorded running time. After the last pod has ended, the gang is deleted. A gang that falls
+below its minimum waits again as a whole, and keeps its work up to the last checkpoint. Other objects (nodes, queues,
+pods that Muster does not schedule) change at their recorded times.
 
-After each change, cycles run until nothing more is decided, and once more a second later, when started gangs may grow.
-While gangs wait, further cycles run for deadlines, at growing intervals.
+After each change, cycles run until nothing more is decided. One more cycle runs a second later, because started gangs
+may then grow. As long as gangs wait, further cycles run at growing intervals to check deadlines.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ SOON_S = 1.0
 TICK_S = 30.0
 LONGEST_TICK_S = 240.0
 """Maximum time, in seconds, between two cycles while nothing happens and gangs wait. The interval begins with `TICK_S`
-and doubles, because cycles are the main cost of a simulation. While a placement is carried out the interval stays
-short, because of notices."""
+and doubles, because cycles are the main cost of a simulation. While a placement is carried out, the interval stays
+short, because eviction notices may end."""
 MOST_ROUNDS = 100
-"""Maximum number of cycles at one time; more cycles would mean decisions that undo each other."""
+"""Maximum number of cycles at the same simulated time; if more are needed, decisions undo each other."""
 
 
 class Replay(SimulatedCluster):
@@ -78,7 +78,7 @@ class Replay(SimulatedCluster):
         self.advance(until_s)
 
     def advance(self, until_s: float) -> None:
-        """Advance the time without events, and measure the usage during it."""
+        """Advance the time up to the next event, and measure the usage during this time."""
         self.meter.advance(until_s)
         self.now = until_s
 
@@ -118,7 +118,7 @@ class Replay(SimulatedCluster):
         self._plan_tick(soon=not ticked)
 
     def _tick(self) -> None:
-        """Run a cycle only because time has passed."""
+        """Run a cycle only because time has passed, to check deadlines."""
 
     def _plan_tick(self, *, soon: bool) -> None:
         waits = any(playing.ended_s is None and playing.started_s is None for playing in self.gangs.values())

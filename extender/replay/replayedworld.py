@@ -35,7 +35,10 @@ def rules_from(settings: Mapping[str, Any]) -> FaultRules:
 
 
 def settings_of(suspects: Suspects) -> dict[str, list[str]]:
-    """Return settings equal to an extender's published rules: additions to the defaults, and removals with a minus."""
+    """Return the settings that lead to an extender's published rules: additions to the defaults, and removals.
+
+    A removal begins with a minus.
+    """
     return {
         "suspectConditions": _changes(suspects.conditions, CONDITIONS),
         "suspectTaints": _changes(suspects.taints, TAINTS),
@@ -53,10 +56,10 @@ class ReplayedWorld(RecordedState):
     def __init__(self, head: lines.Head) -> None:
         super().__init__(PlannerState(pool=head.pool, rules=rules_from(head.settings)))
         self._among: set[tuple[str, str]] = set()
-        """Objects at the beginning of the present file that have been read so far."""
+        """Objects from the beginning of the current file that have been read so far."""
 
     def apply_line(self, line: lines.AnyLine) -> None:
-        """Apply a line about an object; other lines change nothing."""
+        """Apply a line about an object to the state; other lines change nothing."""
         match line:
             case lines.KnownLine(kind=kind, object=text) if kind in self.objects:
                 item = lines.unpacked(kind, text)

@@ -1,4 +1,4 @@
-"""Report of a what-if replay: figures of the recording, of its replay, and of its replay with the change.
+"""Report of a what-if replay: figures of the recording, of the plain replay, and of the replay with the change.
 
 The changed replay is compared with the plain replay, not with the recording, so that the differences come only from the
 change. The report also shows how much the plain replay differs from the recording.
@@ -18,9 +18,9 @@ from extender.simulate.members import SimulatedWorkload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10
-"""Maximum number of listed gangs that wait longer, and of listed gangs that wait shorter."""
+"""Maximum number of gangs that are listed with a longer wait, and of those listed with a shorter wait."""
 LEAST_S = 1.0
-"""Minimum difference, in seconds, that counts as a different wait."""
+"""Minimum difference, in seconds, from which a wait counts as different."""
 
 
 class Waited(Struct, rename="camel"):
@@ -33,7 +33,7 @@ class Waited(Struct, rename="camel"):
     before_s: float
     after_s: float
     started: bool
-    """False if the gang, with the change, had not started at the end."""
+    """False if the gang had not started at the end of the replay with the change."""
 
 
 class ReplayReport(Struct, rename="camel"):
@@ -49,9 +49,10 @@ class ReplayReport(Struct, rename="camel"):
     apart_s: float
     """Median of the absolute differences between recorded and replayed waits."""
     censored: int
-    """Number of gangs that still ran at the end of the recording, and therefore run to the end of each replay."""
+    """Number of gangs that were still running at the end of the recording, and therefore run until the end of each
+    replay."""
     never_ran: int
-    """Number of gangs that never started in the recording; in replays they run for the usual time of their queue."""
+    """Number of gangs that never started in the recording; in a replay they run for the usual time of their queue."""
     lost: int
     cycles: int
     """Number of cycles in the replay with the change."""

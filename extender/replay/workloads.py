@@ -1,4 +1,4 @@
-"""History for a replay: recorded workloads with their ends, and other changes."""
+"""The input of a replay: the recorded workloads with their running times, and all other changes."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ class History:
     def usual_s(self, workload: SimulatedWorkload) -> float | None:
         """Return the expected running time of a gang that never ran: its own declaration, or its queue's median.
 
-        Without a median of its queue, the median of all gangs counts; with None, the gang runs to the end.
+        If its queue has no median, the median of all gangs is used. None means that the gang runs until the end.
         """
         declared = declared_s(workload.group.metadata.annotations)
         if declared is not None:

@@ -1,4 +1,4 @@
-"""Simulated cluster: gangs arrive; their pods run on nodes for their time and end, or are evicted."""
+"""Simulated cluster: gangs arrive, and their pods run on nodes until their running time is over or they are evicted."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -90,7 +90,7 @@ class SimulatedCluster:
     """A cluster at the simulated time `now`, and its future events by time."""
 
     def __init__(self, world: RecordedState, usual_s: Callable[[SimulatedWorkload], float | None], now: float) -> None:
-        """Begin at `now`; `usual_s` returns the running time of a gang that never ran (None: until the end)."""
+        """Begin at `now`; `usual_s` returns the running time of a gang that has never run (None: until the end)."""
         self.world = world
         self._usual_s = usual_s
         self.now = now
@@ -112,7 +112,7 @@ class SimulatedCluster:
         return next(self._versions)
 
     def come(self, workload: SimulatedWorkload, came: float) -> None:
-        """Let a gang arrive and wait; a gang that exists at the beginning keeps its present state."""
+        """Let a gang arrive and wait; a gang that exists at the beginning keeps its current state."""
         playing = self.gangs[workload.key] = Playing(workload, came)
         self.all.append(playing)
         group = workload.group
@@ -146,7 +146,7 @@ class SimulatedCluster:
         return member.runs_s if member.runs_s is not None or member.censored else self._usual_s(workload)
 
     def _as_it_is(self, playing: Playing, run: SimulatedRun, pod: Pod) -> None:
-        """Start a member in its present state: on its node, expected on the node of its pin, or waiting."""
+        """Create a member in its current state: running on its node, expected on the node of its pin, or waiting."""
         run.pod, run.ended = pod, pod.finished
         self.world.apply(_PODS, pod)
         if pod.spec.node_name:
@@ -156,7 +156,7 @@ class SimulatedCluster:
             self.bind(playing, run, pin, None)
 
     def _gate(self, playing: Playing, run: SimulatedRun) -> None:
-        """Create a member's pod again: gated, with a new UID."""
+        """Create a member's pod again, with Muster's gate and a new UID."""
         if playing.ended_s is not None:
             return
         uid = f"{playing.workload.group.metadata.uid}/{run.member.pod.metadata.name}/{playing.life}"
@@ -177,7 +177,7 @@ class SimulatedCluster:
             self.at(self.now + in_s, lambda: self._end(playing, run, uid))
 
     def _end(self, playing: Playing, run: SimulatedRun, uid: str) -> None:
-        """End a member, unless it has been evicted since; after the last member, delete the gang."""
+        """End a member, unless it has been evicted in the meantime; after the last member, delete the gang."""
         if run.pod.metadata.uid != uid or run.ended or playing.ended_s is not None:
             return
         run.ended = True
@@ -206,7 +206,7 @@ class SimulatedCluster:
             del self.gangs[workload.key]
 
     def evict(self, key: str, pods: list[str]) -> None:
-        """Evict pods (by name) of a gang; below its minimum, evict all, and let the gang wait again."""
+        """Evict these pods of a gang. If it falls below its minimum, evict all, and let the gang wait again."""
         playing = self.gangs.get(key)
         if playing is None:
             return

@@ -21,7 +21,7 @@ from muster.api.muster.placementnotes import PlacementContent
 
 _PODS, _PLACEMENTS = PODS.full_name, PLACEMENTS.full_name
 _ARRIVE_S = 600.0
-"""Time, in seconds, for members to arrive once nodes are free; in a simulation they arrive at once."""
+"""Time, in seconds, that members have to arrive once their nodes are free; in a simulation they arrive at once."""
 
 
 def placement_after(known: Placement | None, place: decisions.Place, session: Session) -> Placement:
@@ -34,7 +34,7 @@ def placement_after(known: Placement | None, place: decisions.Place, session: Se
 
 
 def count_failures(state: PlannerState, session: Session) -> None:
-    """Count failures of members like the writer of placements, because no watch reports them."""
+    """Count failures of members as the writer of placements does, because no watch reports them in a simulation."""
     for avoid in session.decided(decisions.Avoid):
         state.failures.remember(avoid.gang.key, avoid.avoided or ())
         state.failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])

@@ -20,7 +20,7 @@ from muster.workloads.table import slot_of
 _WRITTEN = frozenset(
     {names.NODE, names.EPOCH, names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY, names.CHECKPOINT, names.SAFE_TO_EVICT}
 )
-"""Annotations that are written while a pod exists."""
+"""Annotations that are written to a pod after its creation."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class SimulatedPod:
     """One pod of a gang, with its successors."""
 
     pod: Pod
-    """The pod as first seen."""
+    """The pod as it was first seen."""
     created_s: float
     uid: str
     """UID of the last pod."""

@@ -25,11 +25,11 @@ class SimulatedVictim(Struct, frozen=True, rename="camel"):
     workload: str
     pods: int
     lost_s: float | None = None
-    """Work that each pod would lose, in seconds: since its last checkpoint, or since its start. None: unknown."""
+    """Work that each pod would lose, in seconds since its last checkpoint or its start; None if unknown."""
     saved: bool = False
     """True if the gang has reported a checkpoint since its start."""
     moved: bool = False
-    """True if the gang gets other nodes at once."""
+    """True if the gang is only moved, so that it gets other nodes at once."""
 
     @property
     def text(self) -> str:
@@ -45,14 +45,14 @@ class SimulatedGang(Struct, frozen=True, rename="camel"):
     gang: str
     workload: str
     submitted: bool
-    """True if the simulation submitted the gang; other gangs already waited."""
+    """True if the gang was submitted in the simulation; other gangs were already waiting."""
     placed: bool
     slots: int = 0
     nodes: list[str] = []
     """Nodes in rank order, one line for each pod set."""
     pod_sets: list[PodSetPlacement] = []
     evicts: list[SimulatedVictim] = []
-    """Gangs that lose pods to this gang."""
+    """Gangs whose pods would be evicted in favour of this gang."""
     why: GangReport | None = None
     """The report of a gang that is not placed."""
 

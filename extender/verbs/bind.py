@@ -35,13 +35,13 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of the POST of a bin
 _calls = counted(BINDS)
 
 LAG_S = 1.0
-"""Time that a bind call waits for Muster's watches, which may be slower than kube-scheduler's."""
+"""Time for which a bind call waits for Muster's watches, because they may be slower than kube-scheduler's."""
 
 LASTS = 200
-"""Number of members whose binding takes about a second, so that the phase Binding is worth a write."""
+"""Number of members above which binding takes so long (about a second) that the phase Binding is worth a write."""
 
 _LASTING = {None, VerbReason.NOT_OURS, VerbReason.NOT_ASKED}
-"""Refusals that later events do not change, so that waiting is useless."""
+"""Refusals that no later event can change, so that waiting would be useless."""
 _NOT_RELEASED = {
     MeetingOutcome.TIMED_OUT: VerbReason.BARRIER_TIMEOUT,
     MeetingOutcome.CANCELLED: VerbReason.PLACEMENT_OVER,
@@ -49,7 +49,7 @@ _NOT_RELEASED = {
 
 
 class Binder:
-    """Writer of bindings with the pod's UID as precondition, which retries until the API server confirms or refuses."""
+    """Writes bindings with the pod's UID as a precondition, and retries until the API server confirms or rejects."""
 
     def __init__(self, client: LoopClient) -> None:
         self._client = client
@@ -69,7 +69,10 @@ class Binder:
 
 
 class Bind:
-    """Binds pods while this replica is `active`; calls `on_release` for gangs whose start takes some time."""
+    """The bind verb, which acts while this replica is `active`.
+
+    It calls `on_release` for large gangs, whose binding takes some time.
+    """
 
     def __init__(
         self,
@@ -93,7 +96,7 @@ class Bind:
         self._wall_s = wall_s
 
     async def __call__(self, args: ExtenderBindingArgs) -> ExtenderBindingResult:
-        """Bind a pod, a member of a gang after waiting for the others; the answer is an error or empty."""
+        """Bind a pod; a member of a gang first waits for the others. Return an error message, empty on success."""
         kind, reason = await self._bind(args)
         _calls(kind, reason).inc()
         return ExtenderBindingResult(error=reason or "")
@@ -115,7 +118,7 @@ class Bind:
         return "plain", reason or await self._bind_plain(args, record)
 
     async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> VerbReason | None:
-        """Bind a pod without a gang, unless its capacity was taken or its queue filled since the filter call."""
+        """Bind a pod without a gang, unless its capacity was taken or its queue has filled up since the filter call."""
         queue, state = record.queue or DEFAULT_QUEUE, self._cluster.state
         ledger = state.ledger
         own = ledger.entries.get(record.uid)
@@ -173,8 +176,8 @@ class Bind:
     def _still_valid(self, key: str, placement: Placement) -> bool:
         """Return True for a placement of lost members whose gang has since lost all other members.
 
-        It has too few nodes for the whole minimum, so the barrier would never end. Its members continue as if the
-        others had been lost slightly later and were replaced one by one.
+        It has too few nodes for the whole minimum, so the barrier would never end. The members of such a placement are
+        bound as if the others had been lost slightly later, when lost members are replaced one by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:
@@ -183,10 +186,10 @@ class Bind:
         return not gang.satisfied(slots)
 
     def _queue_of(self, key: str, record: PodRecord) -> dict[str, str]:
-        """Return the annotation with the queue that a member is charged to, unless the pod names it itself.
+        """Return the annotation with the queue to which a member is charged, unless the pod itself names the queue.
 
-        It decides once the PodGroup is deleted. Other components read it from members of native PodGroups, which need
-        not name their queue.
+        The annotation is used once the PodGroup is deleted. Other components also read it from members of native
+        PodGroups, whose pods need not name their queue.
         """
         group = self._cluster.state.groups.get(key)
         if group is None:
@@ -195,7 +198,7 @@ class Bind:
         return {VOLCANO_QUEUE: queue} if is_native(group) or queue != (record.queue or DEFAULT_QUEUE) else {}
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
-        """Return a pod's annotations for autoscalers: if its queue allows evictions, and the request that it uses."""
+        """Return a pod's annotations for autoscalers: whether its queue allows evictions, and the request it uses."""
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
@@ -203,7 +206,7 @@ class Bind:
         return {key: value for key, value in annotations.items() if value is not None} | consumption(request)
 
     def _objection(self, args: ExtenderBindingArgs) -> VerbReason | None:
-        """Return the reason against binding this pod to this node now, if one is known."""
+        """Return a reason not to bind this pod to this node now, if one is known."""
         state = self._cluster.state
         record = state.pods.get(args.pod_uid)
         if record is None:
@@ -221,7 +224,7 @@ class Bind:
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
     def _enough(self, key: str, epoch: int, held: Mapping[Slot, str]) -> bool:
-        """Return True if the held members and the bound ones may start; calls `on_release` for large gangs.
+        """Return True if the held and the bound members suffice to start; calls `on_release` for large gangs.
 
         A member whose pod was deleted while its call was held does not count.
         """
@@ -248,7 +251,7 @@ class Bind:
         return True
 
     def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> VerbReason | None:
-        """Return a reason against the binding after the wait, such as a new placement."""
+        """Return a reason not to bind the pod after the wait, such as a new placement."""
         placement = self._cluster.state.placement_of(key)
         over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
         return VerbReason.PLACEMENT_OVER if over else self._objection(args)
@@ -268,7 +271,7 @@ class Bind:
 
 
 def _refusal(placement: Placement | None, record: PodRecord, node: str) -> VerbReason | None:
-    """Return the reason of the placement against binding this member to this node, if there is one."""
+    """Return the reason why the placement does not allow binding this member to this node, if there is one."""
     if placement is None or record.slot is None:
         return VerbReason.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:

@@ -1,6 +1,6 @@
-"""Shared parts of the verbs filter and bind.
+"""Functions that the filter and bind verbs share.
 
-These parts are the availability of this replica, and nodes and GPUs with free capacity for pods without a gang.
+They check whether this replica is available, and find nodes and GPUs with free capacity for pods without a gang.
 
 Filter checks the free capacity of all nodes; bind checks one node again, because the capacity may have changed.
 """
@@ -26,7 +26,7 @@ from muster.resources.vector import Vector, add
 
 
 def counted(metric: Counter) -> Callable[[str, VerbReason | None], Counter]:
-    """Return the counters of calls by kind of pod and reason; each is looked up once, because that takes a lock."""
+    """Return the counters of calls by kind of pod and reason, looked up once because a lookup takes a lock."""
 
     def counter(kind: str, reason: VerbReason | None) -> Counter:
         verdict, tag = (reason.verdict, reason.tag) if reason else (CallResult.PASSED, "")
@@ -43,9 +43,9 @@ def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
 
 
 def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
-    """Return the reason to refuse a pod without a gang because its queue accepts no pods of its namespace.
+    """Return the reason to reject a pod without a gang because its queue accepts no pods of its namespace.
 
-    The label of the namespace may be new. Without the namespace, which the watch may deliver later, the answer is
+    The namespace and its label may be new. As long as the watch has not delivered the namespace, the answer is
     uncertain.
     """
     known, found = state.queues.get(queue), state.access.barrier(queue, namespace)
@@ -88,7 +88,7 @@ def nodes_with_capacity(
 
 
 def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
-    """Return the resources that a pod without a gang takes from its queue; only claims new to the queue count."""
+    """Return what a pod without a gang takes from its queue; only claims that are new to the queue count."""
     asked = record.cls.requests
     for claim in record.cls.needs.named:
         if queue not in state.ledger.device_users.get(claim.key, ()):

@@ -38,11 +38,11 @@ FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls"
 _names = cache(FILTER_NAMES.labels)
 _calls = counted(FILTERS)
 Answer = list[str] | VerbReason
-"""The given nodes that pass, or the reason why no node passes."""
+"""The nodes of a call that pass, or the reason why none passes."""
 
 
 class Filter:
-    """Filters the given nodes, while this replica is `active`; `wall_s` returns seconds since the epoch."""
+    """The filter verb, which acts while this replica is `active`; `wall_s` returns seconds since the epoch."""
 
     def __init__(self, cluster: Live, *, active: Callable[[], bool], wall_s: Callable[[], float] = time.time) -> None:
         self._cluster = cluster
@@ -50,7 +50,7 @@ class Filter:
         self._wall_s = wall_s
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        """Return the given nodes that pass; kube-scheduler treats any other node as a failed call."""
+        """Return the given nodes that pass; kube-scheduler treats an answer with any other node as a failed call."""
         nodes = args.node_names or []
         gang = gang_of(args.pod)
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
@@ -67,7 +67,7 @@ class Filter:
         """Return the nodes for a member of a gang, or for a pod without a gang.
 
         For a workload without a Muster label, the controller adds the pod to its gang after its creation. Until then
-        the pod waits, because it would otherwise start without the others (Volcano behaves the same).
+        the pod waits, as in Volcano, because otherwise it would start without the other pods.
         """
         if gang:
             return self._member(args, gang, nodes)
@@ -91,7 +91,10 @@ class Filter:
         return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Exclude nodes whose capacity is in the ledger, including reserved capacity. Bind may use the other nodes."""
+        """Exclude nodes without free capacity according to the ledger, including reserved capacity.
+
+        Bind may use the other nodes.
+        """
         state = self._cluster.state
         table, meta, now = state.nodes, args.pod.metadata, self._wall_s()
         record = state.pods.get(meta.uid)
@@ -113,7 +116,7 @@ class Filter:
 
 
 def _is_to_be_named(pod: Pod) -> bool:
-    """Return True for a workload's pod with Muster's scheduler that names no gang yet."""
+    """Return True for a pod of a workload that uses Muster's scheduler but is not assigned to a gang yet."""
     owner = pod.metadata.controller
     return owner is not None and owner.kind not in TIED_OWNERS and is_musters(pod.spec.scheduler_name)
 

@@ -1,4 +1,4 @@
-"""The preempt verb: the candidate nodes on which kube-scheduler may evict pods for another one."""
+"""The preempt verb: the candidate nodes on which kube-scheduler may evict pods in favour of another pod."""
 
 import msgspec
 
@@ -9,7 +9,10 @@ DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
 def preempt(cluster: Live, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-    """Exclude nodes whose victims would break a running gang, if others remain; Muster's profiles do not call this."""
+    """Exclude nodes whose victims would break a running gang, if other nodes remain.
+
+    Muster's profiles never call this verb.
+    """
     candidates = args.node_name_to_meta_victims or {}
     harmless = {
         node: victims

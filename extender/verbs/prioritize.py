@@ -16,7 +16,7 @@ MAX_PRIORITY = 10
 
 
 class Prioritize:
-    """Ranks nodes. The prioritize verb; `session` is the last planning cycle, whose plugins score the nodes."""
+    """The prioritize verb, which ranks nodes; `session` is the last planning cycle, whose plugins score the nodes."""
 
     def __init__(self, cluster: Live, *, session: Callable[[], Session | None] = lambda: None) -> None:
         self._cluster = cluster
@@ -25,7 +25,7 @@ class Prioritize:
     def __call__(self, args: ExtenderArgs) -> list[HostPriority]:
         """Return the plugins' scores as ranks.
 
-        Without scores, fuller nodes come first, so that whole nodes remain for gangs.
+        Without scores, fuller nodes come first, so that empty nodes remain for gangs.
         """
         nodes = args.node_names or []
         session = self._session()
@@ -55,7 +55,7 @@ def collapse(scores: Scores) -> Ranks:
 
 
 def fullness(table: NodeTable, columns: Ranks) -> Scores:
-    """Return the used fraction of each node's scarcest resource, 0-1."""
+    """Return the used fraction of the scarcest resource of each node, from 0 to 1."""
     allocatable, used = table.allocatable[:, columns], table.used[:, columns]
     share: Scores = np.where(allocatable > 0, used / np.maximum(allocatable, 1), 0.0).max(axis=0, initial=0.0)
     return np.clip(share, 0.0, 1.0)
