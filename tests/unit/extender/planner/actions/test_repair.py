@@ -68,7 +68,7 @@ def test_nodes_are_kept_while_owners_wait(world: RepairWorld, api_version: str, 
     assert only(session, decisions.RoomIsThere).remade_s == longest_s
     world.room_is_there(session)
     placement = world.state.placements[key]
-    assert ("may wait for 600 s before it makes them again" in placement.status.message) is bool(longest_s)
+    assert ("may wait for 600 s before it creates them again" in placement.status.message) is bool(longest_s)
     world.now += 600
     gone = [close.gang.key for close in of(world.session(world.progress), decisions.ClosePlacement)]
     assert gone == ([] if longest_s else [key])

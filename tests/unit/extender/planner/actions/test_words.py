@@ -103,7 +103,7 @@ def test_the_whole_gang_is_told_who_took_its_room() -> None:
     world.runs("low", 2)
     world.asks("high", 2)
     [why] = [each for each in of(world.cycle(), Unschedulable) if each.gang.key == "ns/low"]
-    assert (why.reason, why.message) == ("Evicted", f"{EVICTED} new ones")
+    assert (why.reason, why.message) == ("Evicted", f"{EVICTED} new pods")
 
 
 def test_that_stays_the_reason_while_no_pod_is_there() -> None:
