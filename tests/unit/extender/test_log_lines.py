@@ -34,7 +34,7 @@ def test_pods_are_told_with_their_uid() -> None:
 
 
 @pytest.mark.parametrize(
-    "says", ["placed", "placement abandoned", "placement cut short", "evicted", "the capacity is free"]
+    "says", ["placed", "placement abandoned", "placement cut short", "evicted", "the capacity for the gang is free"]
 )
 def test_placements_are_told_with_gang_and_epoch(says: str) -> None:
     """So that the story of one placement can be picked out."""
