@@ -17,13 +17,13 @@ Part = Annotated[float, Meta(gt=0, le=1)]
 class Timing(Struct, frozen=True, kw_only=True):
     """Times and limits of one installation, which extender.settings.ExtenderSettings explains.
 
-    On the wire (published, recorded, in snapshots) the fields have their names in settings files.
+    In published data, recordings and snapshots, the fields have the names that they have in settings files.
     """
 
     recovery_s: Seconds = field(name="recoveryTimeout", default=30.0)
     """Time after which the members of a partly bound gang are evicted."""
     staleness_grace_s: float = field(name="stalenessGrace", default=60.0)
-    """Time that a gang may wait for lost members before its other members are evicted; negative means forever."""
+    """Time for which a gang may lack lost members before its other members are evicted; negative means forever."""
     growth_delay_s: Seconds = field(name="growthDelay", default=1.0)
     """Time from a gang's start until it gets more than its minimum; with 0, it grows at once if capacity is free."""
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=600.0)
@@ -31,11 +31,11 @@ class Timing(Struct, frozen=True, kw_only=True):
     node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=30.0)
     """Time that gangs wait for an unresponsive node, unless a gang sets its own time."""
     fault_stop: Part = field(name="faultStop", default=0.55)
-    """Share of all nodes, from 0 to 1; while more are faulty at once, no gang is repaired."""
+    """Fraction of all nodes, from 0 to 1; if more nodes are faulty at once, no gang is repaired."""
 
     @property
     def longest_grace_s(self) -> float:
-        """Maximum grace period of an evicted pod for which others wait; a pod's own may be longer."""
+        """Maximum grace period of a pod that is evicted for another gang, even if the pod's own is longer."""
         return max(self.longest_notice_s, DEFAULT_GRACE_S)
 
 
@@ -46,9 +46,9 @@ DEADLINE_PER_SLOT_S: Final = 0.1
 MAX_PLACEMENT_DELAY_S: Final = 600.0
 """Maximum delay of a gang's next placement after its pods were not created in time, and of its next evictions."""
 MOST_SLOTS: Final = 20_000
-"""Number of slots above which a placement gets no more time."""
+"""Number of slots above which the deadline of a placement does not grow any further."""
 CLOCKS_S: Final = 60.0
-"""Difference in seconds between two machines' clocks that does not count as a clock that was set back."""
+"""Difference in seconds between the clocks of two machines up to which no clock is assumed to have been set back."""
 
 
 def arrival_s(slots: int) -> float:

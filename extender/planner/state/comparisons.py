@@ -1,10 +1,10 @@
-"""Comparisons of new queries with the existing pods and templates, in steps.
+"""Comparisons of new queries (label selectors over pods) with the existing pods and templates, in small steps.
 
 A new pod is compared with all queries at the same time. A new query concerns all pods of its namespaces, possibly all
-pods of the cluster. Therefore it is compared in *rounds*, each for the queries of one namespace. Namespaces alternate:
-a namespace with many queries delays only itself. After a round, the state is the same as if all pods had arrived after
-its queries. Pods whose device claims changed are also updated in rounds, because one claim may have any number of
-users.
+pods of the cluster. Therefore it is compared in *rounds*, each for the queries of one namespace. The rounds of
+different namespaces alternate, so that a namespace with many queries delays only itself. After a round, the state is
+the same as if all pods had arrived after its queries. Pods whose device claims changed are also updated in rounds,
+because one claim may have any number of users.
 
 Work is counted in checks of conditions and marks, not in time; a million checks take about a second.
 """
@@ -23,14 +23,14 @@ from extender.planner.state.queries import Anchor, Labels, Mark, Query, anchors_
 from extender.planner.state.templates import Templates
 
 BATCH = 500
-"""Number of checks in one round before the next round continues."""
+"""Number of checks that are made for one round before the next round continues."""
 POD = 5
-"""Cost, in checks, of finding the queries with which a pod is compared."""
+"""Cost, in checks, of finding out with which queries a pod must be compared."""
 CHANGE = 50
 MARK = 5
-"""Costs, in checks, of giving a pod another class (`CHANGE`), and of each of its marks (`MARK`)."""
+"""Cost, in checks, of each mark that a pod gets (`MARK`), and of giving the pod another class (`CHANGE`)."""
 Reclass = Callable[[PodClass, Labels], tuple[PodClass, int]]
-"""Function that returns the present class of pods with this class and labels, and the number of checks used."""
+"""Function that returns the current class of pods with this class and labels, and how many checks were needed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,11 +41,11 @@ class _ComparisonRound:
 
 @dataclass(eq=False)
 class Comparisons:
-    """Running rounds.
+    """The rounds that are in progress.
 
-    Comparisons of queries with pods; `keep` is called for a pod with a new class, `job_changed` for a Job. `equipped`
-    returns a pod with its class by its present device claims. `released` is called with the keys of gangs that may have
-    waited for a finished round.
+    The function `keep` is called for a pod that gets another class, and `job_changed` for a Job whose templates do. The
+    function `equipped` returns a pod with the class that results from its current device claims. The function
+    `released` is called with the keys of gangs that may have waited for a round that has finished.
     """
 
     classes: ClassTable
@@ -60,7 +60,7 @@ class Comparisons:
         self._next: dict[str, list[Query]] = {}
         """Maps the namespace of the querying pods to the queries of its next round, while a round is running."""
         self._open: set[Mark] = set()
-        """Marks of the queries in all rounds."""
+        """Marks of the queries of all rounds that have not finished."""
         self._rounds: OrderedDict[tuple[str, str], _ComparisonRound] = OrderedDict()
         """Rounds in the order in which they continue."""
         self._unequipped: dict[str, dict[str, None]] = {}
@@ -70,7 +70,7 @@ class Comparisons:
 
     @property
     def pending(self) -> bool:
-        """True if comparisons are pending."""
+        """True if some comparisons have not been made yet."""
         return bool(self._rounds or self.classes.queries.fresh)
 
     @property
@@ -79,7 +79,7 @@ class Comparisons:
         return frozenset(self._open)
 
     def hold(self, gang: GangView) -> bool:
-        """Return True if the gang's demands are not compared with all pods yet, or its claims are not up to date.
+        """Return True if the gang's demands are not compared with all pods yet, or its claims are outdated.
 
         The function `released` is called when this may have changed.
         """
@@ -181,7 +181,7 @@ class Comparisons:
                 yield from self._steps(namespace, self._adding(namespace, meant))
 
     def _steps(self, namespace: str, reclass: Reclass) -> Iterator[int]:
-        """Give the pods and templates of a namespace their present classes, one per step."""
+        """Give the pods and templates of a namespace their current classes, one per step."""
         for uid in list(self.pods.in_namespace.get(namespace, ())):
             record = self.pods.records.get(uid)
             if record is None:

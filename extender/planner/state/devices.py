@@ -1,8 +1,9 @@
-"""The individual GPUs of each node, with the shares of them that pods use.
+"""The individual GPUs of each node, with the fractions of each GPU that pods use.
 
-`shared` is int64 of shape (nodes, devices): the thousandths of each device that pods with shares use. Pods with whole
-GPUs are not included: kubelet chooses their devices, and the resource arrays give the number of unused devices. A share
-on unknown devices (of a pod that Muster did not bind) counts as separate devices.
+`shared` is int64 of shape (nodes, devices): the thousandths of each device that are used by pods that share GPUs. Pods
+that use whole GPUs are not included, because the kubelet chooses their devices. The resource arrays contain the number
+of unused devices. If the devices of a share are unknown, because Muster did not bind the pod, separate devices are
+counted for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,21 +29,21 @@ def _none() -> Amounts:
 
 @dataclass(slots=True)
 class Devices:
-    """Arrays by column of a node, which all grow together."""
+    """Arrays with one entry per node column, which all grow together."""
 
     memory: Amounts = field(default_factory=_none)
     """Memory of each device in MiB; 0 if unknown."""
     volcano: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """True if Volcano's device plugin counts the node's devices."""
     divided: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """True if the node has MIG devices, which cannot be shared by annotation."""
+    """True if the node has MIG devices, which cannot be shared by means of an annotation."""
     shared: Amounts = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     touched: Amounts = field(default_factory=_none)
     """Number of partly or fully shared devices, shape (nodes,)."""
     unknown: Amounts = field(default_factory=_none)
     """Number of devices used by shares whose device numbers are unknown."""
     counted: Amounts = field(default_factory=_none)
-    """Sum of the shares that the GPU row of the resource arrays includes, in thousandths."""
+    """Sum of the shares that are included in the GPU row of the resource arrays, in thousandths."""
     pods: Amounts = field(default_factory=_none)
 
     def grow(self, size: int) -> None:
@@ -91,12 +92,12 @@ class Devices:
         self.touched[column] = np.count_nonzero(row)
 
     def unused(self, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Return the unused devices of each node, int64 of shape (nodes,); `free` is along the axis."""
+        """Return the number of unused devices of each node, int64 of shape (nodes,); `free` is along the axis."""
         left: Amounts = np.maximum(self._spare(free, axis), 0)
         return left
 
     def _spare(self, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Return the unused devices of each node; negative if more are used than exist."""
+        """Return the number of unused devices of each node; negative if more are used than exist."""
         rows = np.zeros(free.shape[1], dtype=np.int64)
         if GPU in axis:
             rows += (free[axis[GPU]] + self.counted) // WHOLE
@@ -106,7 +107,7 @@ class Devices:
         return spare
 
     def overfull(self, free: Amounts, axis: Mapping[str, int]) -> NDArray[np.bool_]:
-        """Return, per node, True if shares exceed a device, or if more devices are used than exist."""
+        """Return, for each node, True if the shares exceed a device, or if more devices are used than exist."""
         full: NDArray[np.bool_] = (self.shared > WHOLE).any(axis=1) | ((self.pods > 0) & (self._spare(free, axis) < 0))
         return full
 
@@ -138,14 +139,15 @@ class Devices:
         return low
 
     def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int]) -> Amounts:
-        """Return, per node, how many pods with this share its free GPU quantity allows, int64 of shape (nodes,)."""
+        """Return how many pods with this share the free GPU amount of each node allows, int64 of shape (nodes,)."""
         room = np.maximum(free[axis[GPU]], 0) // (self.portions(share) * share.devices) if GPU in axis else 0
         return np.where(self.volcano, np.iinfo(np.int64).max, room)
 
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
         """Return the devices with the highest scores on which a pod fits; None if there are too few.
 
-        For pods with several devices, the devices that can hold the most such pods come first, so that most pods fit.
+        If a pod needs several devices, those that can hold the most such pods are used first, so that as many pods as
+        possible fit.
         """
         if self.divided[column] and not share.by_resource:
             return None

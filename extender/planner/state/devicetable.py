@@ -1,11 +1,12 @@
 """Devices and claims of the cluster, updated by events, and the device needs of pods.
 
-A claim with devices counts as exactly these devices. A claim without devices counts as its demand, on the node of the
-pod that uses the claim. A pod's own claim (created for the pod from a template) counts as part of the pod once the pod
-has a node. Any other claim with devices counts separately. Each device therefore counts exactly once, even if
-kube-scheduler allocated the device for a pod that it could not bind.
+A claim with allocated devices is counted as exactly these devices. A claim without devices is counted as its demand, on
+the node of the pod that uses the claim. A pod's own claim (created for the pod from a template) counts as part of the
+pod once the pod has a node. Any other claim with devices counts separately. Each device therefore counts exactly once,
+even if kube-scheduler allocated the device for a pod that it could not bind.
 
-Devices (`inventory`) change rarely and may change the needs of all pods; claims change often and concern a few pods.
+Devices (`inventory`) change rarely, but may change the needs of all pods. Claims change often, but concern only a few
+pods.
 """
 
 from collections import Counter
@@ -32,20 +33,20 @@ MOST_DEMANDS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ClaimRef:
-    """One entry of a pod's spec.resourceClaims."""
+    """One entry of a pod's `spec.resourceClaims`."""
 
     key: str = ""
     """namespace/name of the claim; empty until it is created from the template."""
     template: str = ""
     """namespace/name of its template; empty without a template."""
     grouped: bool = False
-    """True if the pod is in a native PodGroup; the group's pods may share the claim from the template."""
+    """True if the pod is in a native PodGroup, whose pods may share the claim that is created from the template."""
     alone: bool = False
-    """True if Muster's own kube-scheduler, which does not know groups, places the pod."""
+    """True if the pod is placed by Muster's own kube-scheduler, which does not support native groups."""
 
 
 def claim_refs(spec: PodSpec, namespace: str, pod: Pod | None = None) -> tuple[ClaimRef, ...]:
-    """Return the claims of a pod or pod template; a pod's status names the claims created for it."""
+    """Return the claims of a pod or pod template; the status of a pod names the claims that were created for it."""
     if not spec.resource_claims:
         return ()
     made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses} if pod else {}
@@ -70,7 +71,7 @@ def extended_claim(pod: Pod) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedClaim:
-    """A claim, reduced to the fields that matter to planning."""
+    """A claim, reduced to the fields that are relevant to planning."""
 
     demand: DeviceDemand
     owner: str
@@ -80,7 +81,7 @@ class AllocatedClaim:
     going: bool
     allocated: bool
     devices: tuple[DeviceId, ...]
-    """Devices that the claim holds exclusively."""
+    """Devices that are allocated to this claim exclusively."""
     nodes: NodeSelector | None
     users: frozenset[str]
 
@@ -94,7 +95,7 @@ class PodClaims:
     refs: tuple[ClaimRef, ...] = ()
     extended: str = ""
     on_node: bool = False
-    """True if the pod uses a node; then the devices of the pod's claims count as its usage."""
+    """True if the pod uses a node, so that the devices of its claims count as its usage."""
 
 
 class DeviceTable:
@@ -106,8 +107,8 @@ class DeviceTable:
         self.on_nodes: dict[str, set[str]] = {}
         """Maps a node to the keys of claims that have devices on it."""
         self.alike: set[str] = set()
-        """Keys of claims and templates whose devices must share an attribute, and which any changed device may
-        affect."""
+        """Keys of claims and templates whose devices must have the same value of an attribute; any changed device may
+        affect them."""
         self.reserved: set[str] = set()
         """Keys of shared claims that are reserved for at least one pod."""
         self.grouped: Counter[ClaimRef] = Counter()
@@ -142,7 +143,7 @@ class DeviceTable:
         put_member(self.alike, key, present=bool(demand and demand.alike))
 
     def _want(self, spec: ResourceClaimSpec) -> DeviceDemand:
-        """Return the demand of a claim; equal claims of a template are parsed once, because there may be thousands."""
+        """Return the demand of a claim; equal claims from a template (there may be thousands) are parsed only once."""
         text = msgspec.msgpack.encode(spec)
         demand = self._demands.get(text)
         if demand is None:
@@ -160,7 +161,7 @@ class DeviceTable:
             self.inventory.uncount(kind, whole=kind in demand.all_of)
 
     def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
-        """Return the node names in the claim's node selector, which the allocation of a single node's devices sets."""
+        """Return the node names in the claim's node selector, which allocating devices of a single node sets."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
@@ -175,7 +176,7 @@ class DeviceTable:
         return (first.node, used) if first is not None and first.node and used else None
 
     def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> ClaimNeeds:
-        """Return the needs of a pod by its claims and by the extended resources in its containers' requests."""
+        """Return the needs of a pod from its claims and from the extended resources in its containers' requests."""
         if not pod.refs and not (self.inventory.classes and any(map(self.inventory.class_of, asked))):
             return NO_NEEDS  # true for almost every pod
         sums = Sums(self.inventory)

@@ -40,9 +40,9 @@ class Fed:
     resource: Resource[Any]
     apply: Callable[[PlannerState, Any, Any], bool | None]
     optional: bool = False
-    """True for another project's kind, which is not read if its CRD is not installed."""
+    """True for a kind of another project, which is not read if its CRD is not installed."""
     newer: bool = False
-    """True for a Kubernetes kind that older API servers do not serve, and which then has no objects."""
+    """True for a Kubernetes kind that older API servers do not serve; without it, there are no such objects."""
     pooled: bool = False
     """True if a label of the objects names their node pool, and the API server selects objects by this label."""
 
@@ -82,7 +82,7 @@ def natives_of(
     workloads: Iterable[Workload],
     namespaces: Iterable[Namespace],
 ) -> list[PodGroup]:
-    """Return the native PodGroups that are Muster's gangs, judged by these pods as in the planner."""
+    """Return the native PodGroups that are gangs of Muster, determined from these pods as the planner does."""
     if not natives:
         return []
     state = PlannerState()

@@ -1,4 +1,4 @@
-"""The phase of a gang, which describes its progress by its members and its placement."""
+"""The phase of a gang: its progress, derived from its members and its placement."""
 
 from enum import Enum, auto
 
@@ -8,12 +8,12 @@ ACTIVE = frozenset({"Planned", "Binding"})
 
 
 def once_whole(placement: Placement | None) -> bool:
-    """Return True if the placement records that its gang has started, even if no members are left."""
+    """Return True if the placement records that its gang has started, even if none of its members is left."""
     return placement is not None and (placement.status.started or placement.status.phase == "Bound")
 
 
 class GangPhase(Enum):
-    """Progress of a gang for the planner; users read its state (`muster.api.muster.states`).
+    """The progress of a gang, as the planner sees it; users see its state (`muster.api.muster.states`) instead.
 
     The phase follows from the number of members that have a node or have succeeded (none, too few, enough), and from an
     active placement. A gang has successive runs. A run begins when all members of the minimum start together, and ends
@@ -22,23 +22,23 @@ class GangPhase(Enum):
     """
 
     WAITING = auto()
-    """No member has a node and no placement is active: the planner searches nodes for the whole minimum."""
+    """No member has a node and no placement is active: the planner searches for nodes for the whole minimum."""
     STARTING = auto()
     """A placement is active, and no member has a node yet: all its slots are placed."""
     ARRIVING = auto()
     """A placement is active; some members have a node, but still too few to start."""
     STRANDED = auto()
-    """Too few members have a node, and no placement is active: the gang is completed immediately, or evicted."""
+    """Too few members have a node, and no placement is active: the gang must get its missing members soon, or is
+    evicted."""
     WHOLE = auto()
-    """The gang has its minimum, or had it in this run. Until its last member ends, new members are placed when they
-    arrive.
-    """
+    """The gang has its minimum, or has had it in this run. Until its last member ends, new members are placed when they
+    arrive."""
     GROWING = auto()
     """The gang is whole, and a placement is active for later or restarted members."""
 
 
 def phase_of(placement: Placement | None, *, alive: bool, whole: bool) -> GangPhase:
-    """Return the phase of a gang; `alive`: members are on nodes; `whole`: the gang has its minimum."""
+    """Return the phase of a gang; `alive`: members are on nodes; `whole`: the gang has, or has had, its minimum."""
     active = placement is not None and placement.status.phase in ACTIVE
     if whole:
         return GangPhase.GROWING if active else GangPhase.WHOLE

@@ -43,21 +43,23 @@ class GangView:
     pods: list[PodRecord]
     placement: Placement | None
     arrival: int
-    """Position in the order in which gangs were first seen; decides between gangs created in the same second."""
+    """Position in the order in which gangs were first seen, which decides between gangs that were created in the same
+    second."""
     excluded: str = ""
     """Reason why the gang cannot be evaluated, as a sentence for its owner; the view then has only the PodGroup."""
     preempts: bool = True
-    """False for a PriorityClass with preemptionPolicy Never, for which no pods are evicted."""
+    """False if the PriorityClass has the preemptionPolicy Never, so that no pods are evicted for the gang."""
     restarts_whole: bool = False
     """True if the gang's Volcano Job restarts as a whole when one of its pods is evicted."""
     retry_spent: bool = False
     """True if such a restart uses up one of the Job's limited restarts."""
     compared: bool = field(default=True, init=False)
-    """False while the gang's demands on other pods are still compared (`state.comparisons`); until then, the gang is
-    not placed."""
+    """False as long as the gang's demands on other pods are being compared (`state.comparisons`). Until then, the gang
+    is not placed."""
     phase: GangPhase = field(init=False)
     guarded: tuple[object, bool] | None = field(default=None, init=False, compare=False)
-    """The last checked PodDisruptionBudgets, and True if one of them counts a pod of the gang (`state.guards`)."""
+    """The PodDisruptionBudgets at the last check, and True if one of them protects a pod of the gang (`state.guards`).
+    """
 
     def __post_init__(self) -> None:
         alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self.taken_by_set
@@ -93,7 +95,7 @@ class GangView:
 
     @property
     def does_again(self) -> list[PodRecord]:
-        """Ended members that run again after an eviction of a pod, because the Job then restarts as a whole.
+        """Finished members that run again once a pod is evicted, because the Job then restarts as a whole.
 
         Such members hold no capacity.
         """
@@ -106,7 +108,7 @@ class GangView:
 
     @cached_property
     def preemptable(self) -> bool:
-        """True if neither the PodGroup nor any pod forbids eviction in favour of other gangs."""
+        """True if neither the PodGroup nor any pod forbids evictions in favour of other gangs."""
         return preemptable(self.group.metadata) and all(pod.preemptable for pod in self.pods)
 
     @cached_property
@@ -116,7 +118,7 @@ class GangView:
 
     @cached_property
     def options(self) -> dict[str, str]:
-        """Annotations about node faults and spare slots, of the PodGroup or otherwise of a pod.
+        """Annotations about node faults and spare slots, from the PodGroup or else from a pod.
 
         The native PodGroup of a Job lacks the Job's annotations; admission copies them to the pods.
         """
@@ -126,12 +128,12 @@ class GangView:
 
     @cached_property
     def framework(self) -> str:
-        """The framework in the label of the gang's pods, which numbers its members; empty without the label."""
+        """The framework that a label of the gang's pods names; it numbers the members. Empty without the label."""
         return next((label for pod in self.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
 
     @cached_property
     def answers(self) -> tuple[NoticeAnswer, ...]:
-        """Answers of the PodGroup and of members on nodes about eviction and checkpoints; usually none.
+        """Annotations about eviction and checkpoints on the PodGroup and on members with a node; usually none.
 
         Members that are being deleted count too, but pods of an earlier run do not.
         """
@@ -141,7 +143,7 @@ class GangView:
 
     @cached_property
     def started_s(self) -> float | None:
-        """Start of the gang's present run, in epoch seconds: when all its pods existed, or its first pod was bound."""
+        """Start of the gang's current run, in epoch seconds: when all its pods existed, or its first pod was bound."""
         started = readable_time(self.placement.status.started_at if self.placement else "")
         return started or min(
             [pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None
@@ -159,7 +161,7 @@ class GangView:
 
     @cached_property
     def spares_asked(self) -> Mapping[str, int]:
-        """Maps a pod set ("": the largest one) to its requested spare slots, as a number of nodes.
+        """Maps a pod set ("": the largest one) to the number of nodes for which it requests spare slots.
 
         Empty for most gangs.
         """
@@ -180,13 +182,13 @@ class GangView:
 
     @property
     def independent(self) -> bool:
-        """True if the gang's pods are independent: each waits and starts on its own."""
+        """True if the gang's pods are independent, so that each pod waits and starts on its own."""
         marked = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
         return marked and self.min_member <= 1 and len(self.pod_sets) <= 1
 
     @property
     def indivisible(self) -> bool:
-        """True if the gang's pods may only be evicted together, by the disruption mode of its native PodGroup."""
+        """True if the disruption mode of the native PodGroup allows only evicting all of the gang's pods together."""
         return self.group.metadata.annotations.get(names.INDIVISIBLE) == "true" and is_native(self.group)
 
     @property
@@ -240,12 +242,12 @@ class GangView:
 
     @property
     def started(self) -> bool:
-        """True if the gang has its minimum, or had it in this run; new members are then placed when they arrive."""
+        """True if the gang has its minimum, or has had it in this run. New members are then placed when they arrive."""
         return self.phase in _STARTED
 
     @property
     def incomplete(self) -> bool:
-        """True if some members have a node, but never enough to start; this state must be short."""
+        """True if some members have a node, but never enough to start; this must not last long."""
         return self.phase in _INCOMPLETE
 
     @property
@@ -255,7 +257,7 @@ class GangView:
 
     @cached_property
     def at_rest(self) -> bool:
-        """True if nothing but placement remains to be done until one of the gang's objects changes."""
+        """True if, until one of the gang's objects changes, nothing remains to be done but to place it."""
         pinned = any(pod.pinned for pod in self.pods)
         return not (self.active or self.incomplete or pinned or self.outgrew_minimum)
 
@@ -277,11 +279,11 @@ class GangView:
 
     @property
     def minimums(self) -> dict[str, int]:
-        """Maps a pod set to the members that must start; all 0 if minMember is below their sum (Volcano's rule)."""
+        """Maps a pod set to the number of its members that must start; 0 for all if minMember is below their sum."""
         return counting(self.min_member, {pod_set.name: pod_set.minimum for pod_set in self.pod_sets})
 
     def certainly_needed(self) -> dict[str, int]:
-        """Members per pod set without which the gang cannot start; the rest of minMember may be of any set."""
+        """Members per pod set without which the gang cannot start; the rest of minMember may be of any pod set."""
         needed = self.minimums
         if len(self.pod_sets) == 1:
             needed[self.pod_sets[0].name] = self.min_member
@@ -294,7 +296,7 @@ class GangView:
         return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
     def viable(self, counts: Mapping[str, int]) -> bool:
-        """Return True if these members per pod set are enough to continue, even if minimums have been raised since."""
+        """Return True if these members per pod set suffice to continue, even if minimums have since been raised."""
         least = self._kept or self._today
         return enough(counts, least.min_member, least.min_task_member)
 
@@ -307,7 +309,7 @@ class GangView:
         return self.viable(counts)
 
     def started_with(self) -> StartedWith:
-        """Return the minimum to record: the present one once reached, else the recorded or reached one if lower."""
+        """Return the minimum to record: the current one once reached, else the recorded or reached one if lower."""
         counts = self.taken_by_set
         if self.satisfied(counts):
             return self._today
@@ -315,7 +317,7 @@ class GangView:
 
     @property
     def floor(self) -> StartedWith:
-        """The minimum to start, or to continue after the start; members above it are growth."""
+        """The minimum with which the gang starts or, once started, can continue; members above it are growth."""
         today = StartedWith(min_member=self.min_member, min_task_member=self.minimums)
         return (self._kept if self.started else None) or today
 
@@ -332,7 +334,7 @@ class GangView:
 
     @property
     def _kept(self) -> StartedWith | None:
-        """The recorded minimum, limited to the present one; None without a record."""
+        """The recorded minimum, but at most the current one; None without a record."""
         known = self.placement.status.started_with if self.placement and once_whole(self.placement) else None
         return None if known is None else lower(self._today, known)
 
@@ -349,7 +351,7 @@ class GangView:
     def waits_until(self, now: float) -> str:
         """Return the earliest time of the gang's next placement (RFC 3339); empty if it may be placed now.
 
-        The wait also ends when missing pods arrive.
+        The wait also ends when the missing pods have been created.
         """
         until = self.placement.status.not_before if self.placement else ""
         over = is_over(parse_time(until) or 0.0, now, MAX_PLACEMENT_DELAY_S)

@@ -2,8 +2,8 @@
 
 The creation of a gang of a thousand pods causes thousands of events. Therefore an event only marks the gang as `dirty`,
 and `check` builds its view when the view is needed. A PodGroup or Placement that is older than the known version is
-ignored. The planner knows its own writes once the API server has confirmed them, while the watch may still deliver an
-earlier version.
+ignored. The planner knows its own writes as soon as the API server has confirmed them, and the watch may still deliver
+an earlier version.
 """
 
 from collections import Counter
@@ -61,10 +61,10 @@ def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: P
 class Priorities:
     """The PriorityClasses of the cluster, and the priorities of gangs.
 
-    A gang has the priority of its PodGroup, but no more than the highest of its pods. A PodGroup may name any
-    PriorityClass, while the API server checks a pod's class. ResourceQuotas may allow a namespace few pods of a class
-    or none, and other admission plugins check it too. Before its pods exist, the templates of its Job limit the
-    priority; without either, the priority of a pod without a class.
+    A gang has the priority of its PodGroup, but at most the highest priority of its pods. The reason is that a PodGroup
+    may name any PriorityClass, while the API server checks the class of a pod. For example, a ResourceQuota may allow a
+    namespace only a few pods of a class, or none. Before the pods of a gang exist, the templates of its Job limit its
+    priority. Without pods and templates, the limit is the priority of a pod without a class.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Priorities:
         return known is None or known.preemption_policy != "Never"
 
     def _of_pod(self, pod: PodRecord) -> int:
-        """Return the priority in the pod; for a pod from a file, the priority that the API server would write."""
+        """Return the priority of the pod. For a pod from a file, it is the priority that the API server would set."""
         return self._of_new_pod(pod.priority_class) if pod.priority is None else pod.priority
 
     def _of_new_pod(self, name: str) -> int:
@@ -195,7 +195,7 @@ class GangTable:
         return job is not None and SUCCEEDED in job.status.controlled_resources
 
     def certainly_started(self, key: str, pods: PodTable) -> bool | None:
-        """Return the present `GangView.started`, or None if a view is needed to know it."""
+        """Return the current `GangView.started`; None if a view must be built to determine it."""
         if pods.alive[key] and once_whole(self.placement_of(key)):
             return True
         group, known = self.groups.get(key), self.views.get(key)
@@ -213,7 +213,7 @@ class GangTable:
         """Give these members of a gang their slots and build its view; return True if other slots may be placed.
 
         This is the case if pods changed their class, got slots, or became evaluable or unevaluable. `excluded` is a
-        known reason to exclude the gang; this method may find another.
+        known reason to exclude the gang; the method may find a further one.
         """
         self.dirty.discard(key)
         group, known = self.groups.get(key), self.views.get(key)
@@ -278,9 +278,10 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
 
 
 def _named_for_one_life(group: PodGroup) -> bool:
-    """Return True if pods of an earlier owner of the same name cannot name the PodGroup.
+    """Return True if pods of an earlier owner with the same name cannot refer to this PodGroup.
 
-    The PodGroup has no owner, belongs to a Volcano Job, or has a name that ends with the owner's UID.
+    This is the case if the PodGroup has no owner, belongs to a Volcano Job, or has a name that ends with the owner's
+    UID.
     """
     owner = group.metadata.controller
     return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)

@@ -1,4 +1,4 @@
-"""Protection of a gang's pods from evictions for other gangs: annotations, own budget, PodDisruptionBudgets.
+"""Protection of a gang's pods from evictions for other gangs: annotations, the gang's own budget, PodDisruptionBudgets.
 
 A gang may not borrow capacity that cannot be reclaimed from it. Therefore a gang that may not be evicted as a whole is
 limited to what its queue deserves (`fairshare.refusals`). Victim searches use the same rules (`victims.units`).
@@ -32,7 +32,7 @@ class Guards:
         return bool(self._of)
 
     def of(self, namespace: str, labels: dict[str, str]) -> list[PodDisruptionBudget]:
-        """Return the budgets that count a pod with these labels."""
+        """Return the budgets that apply to a pod with these labels."""
         return [
             budget
             for wanted, budget in self._of.get(namespace, ())
@@ -61,7 +61,7 @@ class Guards:
 
 
 def own_allowance(gang: GangView, alive: int) -> int | None:
-    """Return how many of the gang's `alive` pods its own budget (annotations jdb-*) lets go; None without a budget."""
+    """Return how many of the gang's `alive` pods its own budget (annotations jdb-*) allows to evict, if any."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)
@@ -79,7 +79,7 @@ def _lets_all_go(gang: GangView) -> bool:
 
 
 def _number(text: str, gang: GangView, *, up: bool) -> int:
-    """Return the number of pods for a number or a percentage of the gang; an unreadable text protects all pods."""
+    """Return a number of pods, given as a number or as a percentage of the gang; an invalid text protects all pods."""
     size, number = _size(gang), whole_number(text.removesuffix("%"))
     if number is None:
         return size if up else 0

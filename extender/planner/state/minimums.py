@@ -1,10 +1,11 @@
 """The minResources of PodGroups, as charged against the limits of queues.
 
-A PodGroup may request more than its members do: Spark's PodGroup has the resources of all executors, but only one
-member, the driver. While such a gang has any pod, it is charged at least its minResources. Quota therefore remains for
-further pods of the gang (Volcano's plugin capacity: inqueue resources). Succeeded members count as if they still used
-their resources. Spare slots count towards minResources, because they become pods of the gang; devices of claims are
-charged in addition. PodGroups that Muster creates, and independent pods, are charged only for their pods.
+A PodGroup may request more than its members do. For example, Spark's PodGroup requests the resources of all executors,
+but has only one member, the driver. While such a gang has any pod, it is charged at least its minResources. Quota
+therefore remains for further pods of the gang (Volcano's plugin capacity: inqueue resources). Succeeded members count
+as if they still used their resources. Spare slots count towards minResources, because they become pods of the gang;
+devices of claims are charged in addition. PodGroups that Muster creates, and independent pods, are charged only for
+their pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +37,7 @@ def floor_of(gang: GangView) -> Vector:
 
 
 class MinResources:
-    """Gangs with minResources, by key: their minimum charge, and the usage of their pods without claims."""
+    """Gangs with minResources, by key: the minimum that each is charged, and the usage of its pods without claims."""
 
     def __init__(self) -> None:
         self._floors: dict[str, Vector] = {}
@@ -72,7 +73,7 @@ class MinResources:
         return subtract(self._charge(gang, self._used[gang]), self._used[gang]) if gang in self else {}
 
     def growth(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
-        """Return the growth of the gang's charge if it gets these resources; with sign -1, if it loses them."""
+        """Return by how much the gang's charge grows if it gets these resources; with sign -1, if it loses them."""
         if gang not in self:
             return scale(amounts, sign)
         used = self._used[gang]

@@ -1,8 +1,8 @@
-"""Native PodGroups; a native PodGroup with a pod of one of Muster's schedulers is a gang.
+"""Native PodGroups; a native PodGroup is a gang if one of its pods uses one of Muster's schedulers.
 
 In the API, a group does not name its scheduler; only its pods do. Until a pod of the group is known, Muster does not
-touch the group. The name of a gang differs from the name of its native group. If a Volcano PodGroup has this name, that
-PodGroup is the gang, and Muster excludes it.
+touch the group. The gang of a native group has another name than the group. If a Volcano PodGroup has the gang's name
+too, that PodGroup is the gang, and Muster excludes it.
 
 A CompositePodGroup (a group of groups) with constraints across its groups is not planned: the groups are excluded.
 """
@@ -29,8 +29,9 @@ MOST_LEVELS = 8
 class NativeGroups:
     """Native groups, by the key of their gang. `gangs` has the gangs of the state; `put` adds or removes a gang.
 
-    `changed` marks a gang whose reason in `excluded` (by key) has changed. `namespace_queue` returns a namespace's
-    queue. `claims_changed` gets the claims that a group's pods shared before and share now.
+    `changed` marks a gang whose reason in `excluded` (by key) has changed, and `namespace_queue` returns a namespace's
+    queue. `claims_changed` is called with the claims that a group's pods have shared before, and those that they share
+    now.
     """
 
     gangs: Mapping[str, PodGroup]
@@ -46,7 +47,7 @@ class NativeGroups:
     _of_workload: dict[str, set[str]] = field(default_factory=dict)
     """Maps a Workload to the keys of its gangs."""
     _reported: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
-    """Maps a gang to its oldest pod, which makes it Muster's gang, and to the queue that this pod names."""
+    """Maps a gang to its oldest pod, because of which it belongs to Muster, and to the queue that this pod names."""
     _podless: set[str] = field(default_factory=set)
     """Keys of gangs without pods; a later group of the same name becomes Muster's only when it has a pod."""
 
@@ -72,7 +73,7 @@ class NativeGroups:
         return self.settle(key)
 
     def on_written(self, new: NativePodGroup) -> bool:
-        """Update a group that Muster wrote, unless the watch has reported its deletion since."""
+        """Update a group that Muster wrote, unless the watch has since reported that it was deleted."""
         known = self.groups.get(f"{new.metadata.namespace}/{native_gang(new.metadata.name)}")
         return known is not None and known.metadata.uid == new.metadata.uid and self.on_group(known, new)
 
@@ -115,7 +116,7 @@ class NativeGroups:
             self.settle(record.gang)
 
     def without_pods(self, key: str) -> None:
-        """Record that a gang has no pods left; its group stays Muster's."""
+        """Record that a gang has no pods left; its group still belongs to Muster."""
         if key in self.groups:
             self._podless.add(key)
         else:
@@ -137,7 +138,7 @@ class NativeGroups:
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
         """Return the gang of a group; None until the group is known to be Muster's, or if it is in another pool.
 
-        The group stays Muster's once Muster has written its phase, which also records the pool.
+        Once Muster has written the group's phase, which also records the pool, the group stays with Muster.
         """
         gang = as_group(group, self._queue(key, group))
         return gang if key in self._reported or (gang.status.phase and pool_of_group(group) == self.pool) else None
@@ -170,7 +171,8 @@ class NativeGroups:
     def _queue(self, key: str, group: NativePodGroup) -> str:
         """Return the gang's queue.
 
-        The first of these decides: the nodes, the group, its Workload, its pods (as for their Job), its namespace.
+        The first of these that names a queue decides: the nodes, the group, its Workload, its pods (as for their Job),
+        its namespace.
         """
         if held := held_queue(group):
             return held

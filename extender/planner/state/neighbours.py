@@ -1,4 +1,4 @@
-"""Demands of a pod on the pods around it, as queries: (anti-)affinity and topology spread.
+"""Demands of a pod on the pods around it, (anti-)affinity and topology spread, in the form of queries.
 
 The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
 the API server adds to the selectors of a new pod. This module also adds these conditions for templates, which lack
@@ -18,14 +18,14 @@ from muster.resources.labels import Requirement, Requirements
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinityRule:
-    """Rule that no pod which matches the query is in the same domain."""
+    """Rule that no pod matching the query may be in the same domain."""
 
     query: Query
     topology_key: str
 
     @property
     def mark(self) -> Mark:
-        """Mark (id) of pods with this rule: its query, its topology key, and the query as text."""
+        """Mark (id) under which pods with this rule are counted: its query, its topology key, and the query as text."""
         return ("apart", self.query.mark, self.topology_key, str(self.query))
 
 
@@ -35,7 +35,8 @@ class Spread:
 
     topology_key: str
     query: Query | None
-    """Pods that the constraint counts; None if its selector is missing or empty, and it counts no pods."""
+    """Selects the pods that the constraint counts; None if its selector is missing or empty, so that it counts no pods.
+    """
     max_skew: int
     min_domains: int
     honor_affinity: bool
@@ -46,7 +47,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class AffinityPreference:
-    """Preference for (weight 1 to 100) or against (-100 to -1) pods of a query in the same domain."""
+    """Preference for (weight 1 to 100) or against (-100 to -1) pods that match a query in the same domain."""
 
     query: Query
     topology_key: str
@@ -55,7 +56,7 @@ class AffinityPreference:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """All demands of one pod."""
+    """All demands of one pod on other pods."""
 
     together: Query | None = None
     """Pods that match every affinity term; for each of `together_keys`, such a pod must be in the same domain."""
@@ -134,8 +135,8 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
     """Return the demands of a pod on a node that affect other pods: the pods that it excludes, within its limits.
 
-    The scheduler that bound it has decided its other requests. It is not refused for its terms, as it already uses the
-    node.
+    The other demands of the pod no longer matter, because it is already bound. It is not rejected for having too many
+    terms, because it already uses the node.
     """
     _, far = _affinities(spec)
     parts, left = {}, CONDITIONS.value

@@ -4,8 +4,8 @@
 contiguous row. cpu is in milli-CPU, every other resource in base units. The ledger records the users of each node
 (`extender.planner.ledger`); this table adds their resources up.
 
-Only resources that nodes offer have a row; a pod that requests another resource fits nowhere. Rows and columns grow by
-doubling; unused ones are all 0.
+Only resources that some node offers have a row. A pod that requests any other resource fits nowhere. Rows and columns
+grow by doubling; unused ones are all 0.
 """
 
 import re
@@ -62,7 +62,7 @@ class NodeTable:
         self._offers: dict[str, Vector] = {}
         """Maps a node to its allocatable resources, including devices."""
         self._most: dict[str, Vector] = {}
-        """Maps a node that offers less than before to its largest allocatable resources since it was added."""
+        """Maps a node that offers less than it did before to its largest allocatable resources since it was added."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
@@ -73,7 +73,7 @@ class NodeTable:
         self._order: Amounts | None = None
 
     def knows(self, node: Node) -> bool:
-        """Return True if no field that is relevant to scheduling has changed, as with heartbeats."""
+        """Return True if no field that is relevant to scheduling has changed, as for a heartbeat."""
         column = self.index.get(node.metadata.name)
         old = self.nodes[column] if column is not None else None
         return old is not None and (
@@ -103,7 +103,7 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the devices of a node, which must be empty (see `Ledger.equip`) and may still be unknown.
+        """Set the devices of a node, which must be empty (see `Ledger.equip`) and need not be known yet.
 
         `changed` is not updated, because the Node itself did not change.
         """
@@ -182,14 +182,14 @@ class NodeTable:
         return row
 
     def taken(self, cls: PodClass, column: int | None) -> Vector:
-        """Return the resources of a pod of this class on a node (None: an unknown node); read-only."""
+        """Return the resources that a pod of this class takes on a node (None: an unknown node); read-only."""
         return cls.requests if column is None else taken_on(cls, self.devices, column)
 
     def charged(self, cls: PodClass, node: str) -> Vector:
         """Return a queue's charge for a pod of this class on a node (`charged_amounts`); read-only.
 
-        The earlier resources of the node count too: while a device plugin restarts, the node has no devices, but its
-        pods do.
+        The maximum takes earlier resources of the node into account. While a device plugin restarts, the node has no
+        devices, but its pods still use some.
         """
         taken = self.taken(cls, self.index.get(node))
         return charged_amounts(taken, self._most.get(node, self._offers.get(node)))
@@ -281,7 +281,7 @@ class NodeTable:
 
 
 def taken_on(cls: PodClass, devices: Devices, column: int) -> Vector:
-    """Return the resources of a pod of this class on the node in a column; GPU memory depends on the node."""
+    """Return the resources that a pod of this class takes on the node in a column; GPU memory depends on the node."""
     if cls.gpu is None or not cls.gpu.memory or cls.gpu.by_resource:
         return cls.requests
     return cls.requests | {GPU: min(devices.portion(cls.gpu, column), WHOLE) * cls.gpu.devices}

@@ -1,8 +1,9 @@
 """Ledger entries of placed slots, which hold capacity from the write of a placement to the binding of its pods.
 
-If a member will restart on another node (because of a move or repair), no other gang gets the capacity there. This also
-applies while the member still runs on its old node during its notice. The gang's queue is charged once: for the old
-node until the member leaves. The same applies to other GPUs of the same node if the member shares GPUs.
+If a member will restart on another node because of a move or a repair, its capacity on the new node is held for it.
+This is also the case while the member is still running on its old node during its notice period. The gang's queue is
+charged only once, for the old node until the member leaves. The same rules apply if a member that shares GPUs gets
+other GPUs of the same node.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from muster.api.names import DEFAULT_QUEUE
 
 
 class PlacedSlot(NamedTuple):
-    """A placed slot of a gang, as the holder of an entry."""
+    """A placed slot of a gang, as the holder of a ledger entry."""
 
     gang_uid: str
     slot: Slot
@@ -66,7 +67,7 @@ class PlacedSlots:
         return known.cls if known is not None else None
 
     def pod_changed(self, key: str, record: PodRecord) -> None:
-        """Update the entry for a changed pod: its slot stays placed until the pod has the planned node."""
+        """Update the entry for a changed pod: its slot stays placed until the pod is on the planned node."""
         placement, slot = self._active.get(key), record.slot
         if placement is None or slot is None:
             return
@@ -95,10 +96,10 @@ def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
 
 
 def _coming_again(gang: GangView) -> Iterator[tuple[PodRecord, Slot, str]]:
-    """Yield the members that hold a slot and will restart, each with its slot and its next node.
+    """Yield the members that hold a slot and will restart elsewhere, each with its slot and its new node.
 
-    These members run on a node other than the placement's. If the gang's own members are evicted for the placement,
-    ended members that run again are included.
+    These members are on another node than the one in the placement. If the gang's own members are evicted for the
+    placement, finished members that run again are included.
     """
     taken = [pod for pod in gang.pods if pod.taken]
     if gang.placement is None or not gang.active or not taken:

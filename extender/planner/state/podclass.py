@@ -1,8 +1,8 @@
-"""Pod classes, so that pods of the same shape are planned together.
+"""Pod classes: pods of the same shape belong to one class and are planned together.
 
-The shape consists of all fields that decide on which nodes a pod can run: requests, selectors, affinity, tolerations,
-host ports, claims, and demands on other pods. A class also has marks, one for each demand of other pods that its pods
-match.
+The shape consists of all fields that determine on which nodes a pod can run: requests, selectors, affinity,
+tolerations, host ports, claims, and demands on other pods. A class also has marks: one for each affinity or spreading
+term of other pods that its pods match.
 """
 
 from collections.abc import Iterable, Mapping
@@ -60,19 +60,19 @@ class PodClass:
     needs: ClaimNeeds = NO_NEEDS
     """Device needs of the class's claims, which `requests` includes."""
     asked: Vector = field(default_factory=dict)
-    """The requests without the device needs."""
+    """The requests of the pod's containers, without its device needs."""
     plain: bytes = b""
-    """The shape without its device needs."""
+    """The shape of the pod, without its device needs."""
 
     @property
     def required_node_affinity(self) -> NodeSelector | None:
-        """The user's required node affinity, without Muster's pin."""
+        """The required node affinity that the user set, without Muster's pin."""
         node_affinity = self.affinity.node_affinity if self.affinity else None
         return node_affinity.required if node_affinity else None
 
     @property
     def conditions(self) -> int:
-        """Number of conditions on nodes in the class."""
+        """Number of conditions on nodes that the class contains."""
         return conditions_of(self.node_selector, self.affinity.node_affinity if self.affinity else None)
 
     @property
@@ -91,7 +91,7 @@ class PodClass:
 
 
 class ClassTable:
-    """Interning of pod classes: equal shapes share one object, which exists while it is used."""
+    """Table of the pod classes in use: equal shapes share one object, which exists as long as it is used."""
 
     def __init__(self) -> None:
         self.queries = QueryTable()
@@ -111,7 +111,7 @@ class ClassTable:
         return cls
 
     def worked_out(self, pod: Pod) -> PodClass:
-        """Return the class computed from the complete pod, without the cache of similar pods."""
+        """Return the class of a complete pod, computed without the cache of similar pods."""
         meta = pod.metadata
         return self.of_spec(
             pod.spec,

@@ -4,7 +4,7 @@ from muster.api.kubernetes.core import DEFAULT_GRACE_S, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
-"""Reasons with which the kubelet or the node controller ends a pod that could have continued."""
+"""Reasons with which the kubelet or the node controller ends a pod that could have kept running."""
 
 
 def grace_s(pod: Pod) -> float:
@@ -24,6 +24,6 @@ def failed_by_itself(pod: Pod) -> bool:
 
 
 def of_batch_job(meta: ObjectMeta) -> bool:
-    """Return True for a pod of a Job of Kubernetes."""
+    """Return True for a pod of a Job of Kubernetes (batch/v1)."""
     owner = meta.controller
     return owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch/")

@@ -1,11 +1,11 @@
-"""Records of pods: of about 15 KiB per pod, only the fields that are relevant to planning are kept.
+"""Records of pods: a pod has about 15 KiB, but only the fields that are relevant to planning are kept.
 
-A bound pod is charged, until it ends, as it was when it was first seen with its node. The pod's owner may change its
-labels and annotations. A policy of the API server (`muster-pods`) protects the labels and annotations that affect the
-charge. The policy may be missing or bypassed, or a write may come between the binding and the watch event. The planner
-then still charges what it bound. A bound pod stays charged even if it names another queue, gang, slot or device,
-requests a smaller GPU fraction, or becomes unreadable. An unassigned GPU fraction is not charged: no scheduler bound a
-pod that was created with a node.
+Until it ends, a bound pod is charged according to its fields at the time when it was first seen with its node. The
+pod's owner may change its labels and annotations. A policy of the API server (`muster-pods`) protects the labels and
+annotations that affect the charge. The policy may be missing or bypassed, or a write may come between the binding and
+the watch event. Even then the planner charges the pod as it was bound. A bound pod stays charged even if it names
+another queue, gang, slot or device, requests a smaller GPU fraction, or becomes unreadable. A GPU fraction that no
+scheduler has assigned is not charged, as for a pod that was created with a node name.
 """
 
 from sys import intern
@@ -52,11 +52,11 @@ class PodRecord(Struct, eq=False, gc=False):
     phase: str
     scheduler_name: str
     ours: bool
-    """True if kube-scheduler calls Muster for the pod, because of its schedulerName or its marker resources."""
+    """True if kube-scheduler calls Muster for this pod, because of its schedulerName or its marker resources."""
     system: bool
     """True if the pod is in kube-system or has a priority class system-*-critical."""
     priority: int | None
-    """Priority from the API server; None in a file that the API server has not seen."""
+    """Priority that the API server has set; None in a file that the API server has not processed."""
     priority_class: str
     preempts: bool
     """False with the preemptionPolicy Never."""
@@ -65,7 +65,7 @@ class PodRecord(Struct, eq=False, gc=False):
     since: float | None
     """Time when the kubelet accepted the pod, in seconds since the epoch."""
     bound_at: float | None
-    """Time of the pod's binding by its condition, in seconds since the epoch."""
+    """Time of the pod's binding according to its condition, in seconds since the epoch."""
     gang: str | None
     """Key (`namespace/name`) of the pod's PodGroup."""
     slot: Slot | None
@@ -88,13 +88,13 @@ class PodRecord(Struct, eq=False, gc=False):
     """True if kube-scheduler found no node for the pod (PodScheduled is False with reason Unschedulable, not written by
     Muster)."""
     asks: bool
-    """True if Muster wrote this reason into the gated pod, so that autoscalers see the pod."""
+    """True if Muster wrote this reason into the condition of the gated pod, so that autoscalers add nodes for it."""
     says: str
     """The message that Muster wrote into this condition, without its first word; empty if there is none."""
     evictable: str
     """Value of the annotation that allows or forbids autoscalers to evict the pod; empty without it."""
     evictable_by_us: bool
-    """True if Muster wrote this annotation as requested by the pod's queue."""
+    """True if Muster wrote this annotation because the pod's queue requests it."""
     queue: str
     """The queue that the pod names; the queue of its gang takes precedence."""
     preemptable: bool
@@ -127,7 +127,7 @@ class PodRecord(Struct, eq=False, gc=False):
     taken: bool = False
     """True if the pod's slot is taken: the pod is bound and alive, or has succeeded."""
     alive: bool = False
-    """True if the pod is on a node, has not ended, and is not being deleted."""
+    """True if the pod is on a node, has not finished, and is not being deleted."""
     uses_node: bool = False
     """True if the pod is on a node and has not ended, so that its capacity is not free."""
 
@@ -157,8 +157,8 @@ class PodRecord(Struct, eq=False, gc=False):
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
     """Create the record of a pod; `assumed` is the node to which Muster bound it, if no watch has reported this yet.
 
-    A pod of another pool, on a node that moved from there, counts as a pod of another scheduler: it uses the node's
-    capacity, and has no gang here.
+    A pod of another pool, on a node that came from that pool, is treated like a pod of another scheduler: it uses the
+    node's capacity, but has no gang in this pool.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels
@@ -261,7 +261,7 @@ def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
 
 
 def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
-    """Return the pod with its request for a GPU fraction; a bound pod keeps the request with which it was bound."""
+    """Return the pod with the GPU fraction that it is charged for; a bound pod keeps that of its binding."""
     meta = pod.metadata
     if known is not None and _still_there(known, pod):
         asking = asking_for(known.cls.gpu, meta.annotations)
@@ -288,7 +288,7 @@ def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
 
 
 def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
-    """Return the charged fields of a bound pod that has become unreadable; None for any other pod."""
+    """Return the charged fields of a bound pod that can no longer be parsed; None for any other pod."""
     if known is None or not _still_there(known, pod):
         return None
     meta = pod.metadata

@@ -1,4 +1,4 @@
-"""The pod sets of a gang: their slots, the pods that hold them, and their minimums by Volcano's rule."""
+"""The pod sets of a gang: their slots, the pods in these slots, and the minimums according to Volcano's rule."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ def counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
 
 
 def lower(today: StartedWith, known: StartedWith) -> StartedWith:
-    """Return the lower one of two minimums, in total and for each pod set of `today`."""
+    """Return the lower of two minimums, in total and for each pod set in `today`."""
     tasks = {name: min(least, known.min_task_member.get(name, 0)) for name, least in today.min_task_member.items()}
     return StartedWith(min_member=min(today.min_member, known.min_member), min_task_member=tasks)
 
@@ -63,12 +63,12 @@ class PodSetView:
     alive: int = 0
     """Number of taken slots whose pods have not ended."""
     failed: set[int] = field(default_factory=set)
-    """Ranks whose pod failed and still exists; the pod's owner decides about a replacement."""
+    """Ranks whose pod has failed and still exists; the pod's owner decides if it is replaced."""
     waiting: dict[int, PodRecord] = field(default_factory=dict)
     template: bool = False
     """True if pods can be created from a template, so that a slot needs no pod yet."""
     born_gated: bool = False
-    """True if the template has gates other than Muster's, so that a slot needs an existing pod."""
+    """True if pods of the template are created with gates other than Muster's, so that a slot needs an existing pod."""
     unit: int = 1
     """Size of the set's sub-groups: consecutive ranks that are placed together or not at all."""
     runtime: Runtime = UNKNOWN
@@ -82,7 +82,7 @@ class PodSetView:
     """Number of taken slots whose pods have succeeded and are gone."""
 
     def take_gone(self, rank: int) -> None:
-        """Take the slot of a member that has finished, unless the slot's pod exists."""
+        """Mark the slot of a member that has finished as taken, unless a pod in this slot exists."""
         if rank < self.replicas and not (rank in self.taken or rank in self.waiting or rank in self.failed):
             self.taken[rank] = ""
             self.gone += 1
@@ -105,8 +105,8 @@ class PodSetView:
     def open_slots(self, *, begun: bool) -> Sequence[int]:
         """Return the ranks of open slots, in order; a range if no pod is known, which saves memory.
 
-        Once the gang has begun, only existing pods count, since its owner decides about replacements. Pods with foreign
-        gates do not count, as they could not run.
+        Once the gang has begun, only slots with existing pods are open, because its owner decides about replacements.
+        Pods with gates other than Muster's are left out, because they could not run.
         """
         if self.template and not begun and not self.born_gated:
             gated = {rank for rank, pod in self.waiting.items() if pod.other_gates}
@@ -121,9 +121,9 @@ class PodSetView:
 
 
 def _part(pods: list[PodRecord]) -> None:
-    """Clear duplicate slots, because members of different controllers may have the same index.
+    """Keep one member per slot and clear the slot of the others: members of different controllers may share an index.
 
-    Members on a node or pinned to a node keep their slot first, then the oldest member.
+    Members that are on a node or pinned to one take precedence, then the oldest member.
     """
     holders: dict[Slot, PodRecord] = {}
     if len({pod.controller for pod in pods}) == 1:

@@ -1,6 +1,6 @@
 """The fields of a pod's class, read from the pod (see `planner.state.podclass`).
 
-Muster's pin is removed, so that a pod has the same class before and after pinning.
+Muster's pin is left out, so that a pod has the same class before and after it is pinned.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def pin_of(meta: ObjectMeta) -> str:
 
 
 def demands_of(pod: Pod) -> PodTerms:
-    """Return the terms of a pod that count."""
+    """Return the terms about other pods that are included in the pod's class."""
     if placed_by_muster(pod.spec) or gang_of(pod) is not None:
         return PodTerms.ALL
     return PodTerms.RULES if pod.spec.node_name else PodTerms.NONE
@@ -62,8 +62,8 @@ def demands_of(pod: Pod) -> PodTerms:
 def raw_key(pod: Pod) -> bytes | None:
     """Return a cheap key of a pod; pods with equal keys have the same class.
 
-    Computing the key takes a fifth of the time of computing the class. Returns None if the key cannot be encoded
-    (numbers beyond 64 bits) or is too long to be stored.
+    Computing the key takes a fifth of the time that computing the class would take. Returns None if the key cannot be
+    encoded (numbers beyond 64 bits) or is too long to be stored.
     """
     spec, meta = pod.spec, pod.metadata
     pin = pin_of(meta)
@@ -102,10 +102,10 @@ def asked_of(
 ) -> tuple[Vector, GpuShare | None]:
     """Return the requests of a pod, and its GPU share from its annotations.
 
-    A share counts among the GPUs, so that queues, quotas and victims include it. A share by memory depends on the node,
-    so it is not in these requests (see `NodeTable.taken`). Markers are left out too, as kube-scheduler ignores them. An
-    unreadable share is ignored for a pod on a node (`taken`), whose other amounts count; otherwise it raises
-    ValueError.
+    A GPU share is added to the GPUs that the pod requests, so that queues, quotas and victim searches include it. A
+    share by memory depends on the node, so it is not in these requests (see `NodeTable.taken`). Muster's marker
+    resources are left out too, because kube-scheduler ignores them. A share that cannot be parsed is ignored for a pod
+    on a node (`taken`), whose other requests still count. For other pods it raises ValueError.
     """
     amounts = pod_requests(spec) if taken is None else taken
     requests = {name: amount for name, amount in amounts.items() if name not in names.MARKERS}

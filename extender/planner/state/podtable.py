@@ -26,7 +26,7 @@ class PodTable:
         self.ending: dict[str, PodRecord] = {}
         """Maps a UID to the record of a pod without a gang that is on a node and declares a runtime."""
         self.asked: dict[str, dict[str, int]] = {}
-        """Maps a queue to the requests of its waiting pods without a gang; without zeros."""
+        """Maps a queue to the requests of its waiting pods that belong to no gang; zeros are omitted."""
         self.leaving: dict[str, PodRecord] = {}
         """Maps a UID to the record of a pod that is being deleted and still uses a node."""
         self.reported: dict[str, PodRecord] = {}
@@ -74,7 +74,7 @@ class PodTable:
         return known
 
     def bound(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> PodRecord | None:
-        """Return the record of a pod, bound to this node; None if the pod is gone or already bound."""
+        """Return the record of a pod as bound to this node; None if the pod is gone or already bound."""
         record = self.records.get(uid)
         if record is None or record.node:
             return None

@@ -31,10 +31,10 @@ def requirements(selector: LabelSelector) -> Requirements:
 
 
 Anchor = tuple[str, str | None] | None
-"""A label that every matching pod has, with its value if the value is fixed; None without such a label."""
+"""A label that every matching pod has, with its value if the value is fixed; None if there is no such label."""
 
 Account = tuple[str, bool]
-"""Namespace of the querying pods, and True for queries about the namespace's own pods only."""
+"""Namespace of the pods that have the query, and True if the query is only about pods of the same namespace."""
 _BY_LABELS: Account = "", False
 """Key under which queries that depend on namespace labels are counted."""
 
@@ -79,7 +79,7 @@ class Query:
     """Topology keys of the rules that use this query."""
 
     def takes(self, topology_key: str) -> bool:
-        """Return True if a rule with this topology key may use the query; a query has a maximum number of keys."""
+        """Return True if a rule with this topology key may use the query; the number of keys per query is limited."""
         if len(self.topology_keys) < TOPOLOGY_KEYS.value:
             self.topology_keys.add(topology_key)
         return topology_key in self.topology_keys
@@ -127,8 +127,8 @@ NO_MARKS = Marks()
 class QueryTable:
     """All queries in use, indexed by namespace and by a label that matching pods must have.
 
-    The number of queries per querying namespace is limited, because each query is compared with pods, also of other
-    namespaces.
+    The number of queries that pods of one namespace may have is limited, because each query may also be compared with
+    the pods of other namespaces.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class QueryTable:
         return bool(self._asked[_BY_LABELS])
 
     def near(self, namespace: str) -> int:
-        """Return the approximate number of queries with which a pod of this namespace is compared."""
+        """Return approximately with how many queries a pod of this namespace is compared."""
         return sum(len(queries) for place in (namespace, None) for queries in self._index.get(place, {}).values())
 
     def intern(self, parts: Iterable[PodSelector], owner: str, *, staying: bool = False) -> Query | None:
@@ -239,7 +239,7 @@ class QueryTable:
 
 
 def _places(parts: tuple[PodSelector, ...]) -> frozenset[str] | None:
-    """Return the namespaces of the part with the fewest namespaces."""
+    """Return the namespaces of the part of the query that lists the fewest namespaces."""
     return min((part.namespaces for part in parts if part.namespace_labels is None), key=len, default=None)
 
 

@@ -25,7 +25,7 @@ class ReservedRoom:
     need: Amounts
     """Resources that the gang needs on these nodes, int64 of shape (resources, columns)."""
     gained: Amounts
-    """Resources that running pods will have freed there by then, of the same shape."""
+    """Resources that running pods will have freed on these nodes by that time, int64 of shape (resources, columns)."""
     only: str = field(default="", kw_only=True)
     """The only queue whose pods and gangs must leave the capacity free; empty for all queues."""
 
@@ -34,8 +34,8 @@ class ReservedRoom:
 
         Return True if anything has changed.
 
-        Resources of a pod that was not expected to end are subtracted too, so too much is reserved until the next
-        cycle.
+        Resources of a pod that was not expected to end are subtracted too. Therefore too much is reserved until the
+        next cycle.
         """
         place = int(np.searchsorted(self.columns, column))
         if place == len(self.columns) or self.columns[place] != column:
@@ -49,7 +49,7 @@ class ReservedRoom:
 
 
 def left_free(rooms: Sequence[ReservedRoom], resources: int) -> tuple[NDArray[np.int64], Amounts]:
-    """Return columns and the resources to leave free there: the sum of the needs, minus the smallest gain."""
+    """Return columns and the resources to leave free on them: the sum of the needs, minus the smallest gain."""
     columns = np.unique(np.concatenate([room.columns for room in rooms]))
     needed = np.zeros((resources, len(columns)), dtype=np.int64)
     gained = np.full_like(needed, np.iinfo(np.int64).max)
@@ -72,7 +72,7 @@ class ReservedRooms:
         """Maps the positions of applicable reservations to columns and the resources to leave free."""
 
     def snapshot_taken(self) -> None:
-        """Begin to record changes, because the cycle's reservations are based on the present capacity."""
+        """Begin to record changes, because the cycle's reservations are based on the current capacity."""
         self._since = []
 
     def replace(self, rooms: Sequence[ReservedRoom], start_s: float) -> None:

@@ -1,8 +1,8 @@
-"""Ledger entries of spare slots, which a gang keeps for members that it may lose, and which its placement lists.
+"""Ledger entries of spare slots, which a gang holds for members that it may lose; its placement lists them.
 
-Spare slots count on their node and in the gang's queue like members. Spare slots count from the write of the placement
-until the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow spare slots are placed on them. A
-lent slot counts only in the queue, because the borrower's pods count on the node.
+Spare slots count on their node and in the gang's queue like members. They count from the time when the placement is
+written until the gang uses the slot, ends, or gets other spare slots. Only gangs that borrow the slots are placed on
+them. A slot that is lent counts only in the queue, because on the node the borrower's pods count.
 """
 
 from collections import Counter
@@ -20,13 +20,13 @@ from muster.resources.vector import Vector, add, scale
 SpareRunOfClass = tuple[NodeSpares, PodClass]
 """Spare slots on one node, with the class of the members that fit into them."""
 SpareRunKey = tuple[str, str, str]
-"""UID of the gang that keeps spare slots, pod set and node."""
+"""UID of the gang that holds the spare slots, its pod set, and the node."""
 MOST_BORROWED = 1_024
 """Maximum number of borrowed slots to read per gang; no gang needs more."""
 
 
 def runs(gang: GangView) -> bool:
-    """Return True for a gang that has started and has members that have not ended."""
+    """Return True for a gang that has started and has members that have not finished."""
     return gang.started and any(pod_set.alive for pod_set in gang.pod_sets)
 
 

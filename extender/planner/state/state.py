@@ -53,7 +53,7 @@ class PlannerState(Views):
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
         """Update a pod of any scheduler; return True if the planner may have something to decide.
 
-        It has nothing to decide for a new member that is pinned as its placement plans, or for a pod that keeps running
+        The result is False for a new member that is pinned according to its placement, and for a pod that keeps running
         on its node.
         """
         if new is None:
@@ -88,7 +88,7 @@ class PlannerState(Views):
         return (record.epoch, record.pin) == (placement.spec.epoch, node_of_slot(placement, record.slot))
 
     def on_pod_written(self, new: Pod) -> None:
-        """Update a pod that Muster wrote, unless the watch has reported its deletion since."""
+        """Update a pod that Muster wrote, unless the watch has since reported that it was deleted."""
         if new.metadata.uid in self.pods:
             self.on_pod(None, new)
 
@@ -135,7 +135,7 @@ class PlannerState(Views):
         return self.on_pod_group(known, new)
 
     def on_native_written(self, new: NativePodGroup) -> bool:
-        """Update a native PodGroup that Muster wrote, unless the watch has reported its deletion since."""
+        """Update a native PodGroup that Muster wrote, unless the watch has since reported that it was deleted."""
         return self.native.on_written(new)
 
     def on_placement(self, old: Placement | None, new: Placement | None) -> bool:

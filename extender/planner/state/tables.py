@@ -31,7 +31,7 @@ class Volumes:
 
 
 class Tables:
-    """Tables of objects by name. A change that affects where pods fit gives `nodes` a new version."""
+    """Tables of objects by name. A change that affects on which nodes pods fit gives `nodes` a new version."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes

@@ -29,7 +29,7 @@ from muster.volcano.tasks import EVICTIONS, max_retry
 from muster.workloads.table import PART_LABELS
 
 UNREADABLE = "unreadable"
-"""Key under which an unreadable template has the reason why its gang is excluded."""
+"""Key under which a template that cannot be parsed has the reason why its gang is excluded."""
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ def _named(templates: list[Template]) -> set[str]:
 
 
 def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:
-    """Return the spec with the host ports and volume claims that the controller adds."""
+    """Return the pod spec with the host ports and volume claims that the controller adds when it creates pods."""
     opened = registry.ports(job, task) if spec.host_network else []
     ports = [ContainerPort(container_port=port) for port in opened]
     volumes = [{"persistentVolumeClaim": {"claimName": name}} for name in claim_names(job)]

@@ -1,10 +1,10 @@
 """Number of pods that each domain holds, the domain that fits best, and the order in which its nodes are filled.
 
-Arrays only. The rules are Kueue's (topology-aware scheduling, BestFit). An integer division gives the pods per node,
-and sums over them the pods per domain; only whole slices count. Among the domains of a level, the smallest sufficient
-one is chosen. Inside it, as few domains as possible are used at each level, and the last one is the smallest that holds
-the rest. Among equally full domains, higher node scores decide, then the smaller remainder. Last, domains in the
-fullest surroundings are preferred, so that large domains stay unused.
+The module computes with arrays only. The rules are those of Kueue's topology-aware scheduling (BestFit). An integer
+division gives the pods per node, and sums over them the pods per domain; only whole slices count. Among the domains of
+a level, the smallest sufficient one is chosen. Inside it, as few domains as possible are used at each level, and the
+last one is the smallest that holds the rest. Among equally full domains, higher node scores decide, then the smaller
+remainder. Finally, domains whose outer domains are fullest are preferred, so that large domains stay empty.
 
 The balanced profile spreads pods in equal shares over as few domains as possible, like Kueue's balanced placement. The
 smallest share is maximized; it is called the *threshold*. Domains that hold fewer pods than the threshold are left out.
@@ -27,12 +27,12 @@ Counts = NDArray[np.int64]
 _Filled = tuple[Amounts, Counts]
 """Columns of nodes, and the number of pods that each node gets."""
 Tie = Callable[[], Amounts | None]
-"""Quantities per node whose sums decide between domains that hold equally many pods; None without a difference."""
+"""Amounts per node; their sums decide between domains that hold equally many pods. None if there is no tie-breaker."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WantedPods:
-    """Pods of one kind to be placed in a domain."""
+    """Pods of one kind that are to be placed in a domain."""
 
     geometry: Geometry
     room: Amounts
@@ -90,7 +90,7 @@ def best_first(
 def _keys(
     wanted: WantedPods, level: int, counts: Counts, found: Amounts, *, profile: Profile, order: Sequence[Tie | None]
 ) -> Iterator[Counts]:
-    """Yield sort keys, most important first: all pods fit, `order`, full surroundings, position in the tree."""
+    """Yield sort keys, most important first: holds all pods, `order`, full outer domains, position in the tree."""
     if profile != "least-free":
         yield (counts[found] < wanted.most).astype(np.int64)
     if profile == "balanced":
@@ -185,7 +185,7 @@ class Filling:
                 yield from self._fill(level, columns[of == child], share)
 
     def _domains(self, filled: Sequence[_Filled], level: int) -> list[int]:
-        """Return the number of used domains of each level below this one, and of used nodes."""
+        """Return how many domains of each level below this one, and how many nodes, are used."""
         columns = np.concatenate([each for each, _ in filled])
         below = self.wanted.geometry.tree.domain_of[level + 1 :]
         return [*(len(np.unique(row[columns])) for row in below), len(columns)]
@@ -250,7 +250,7 @@ def _ordered(counts: Counts, pods: int, first: Amounts, profile: Profile) -> Amo
 
 
 def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: int = 1) -> tuple[Amounts, Counts]:
-    """Return the used children, and the number of pods for each, in whole slices of `unit` pods."""
+    """Return the children that are used, and the number of pods for each, in whole slices of `unit` pods."""
     if profile == "balanced":
         used, shares = equal_shares(counts // unit, pods // unit, first)
         return used, shares * unit

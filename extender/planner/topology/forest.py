@@ -19,7 +19,7 @@ from muster.api.kubernetes.core import Node
 from muster.resources.topology import Level, Nearness
 
 SPARSE, FEW = 2, 64
-"""Domains are renumbered if there are more than `SPARSE` times the number of domains with nodes, plus `FEW`."""
+"""Domains are numbered again if there are more numbers than `SPARSE` times the domains that have nodes, plus `FEW`."""
 
 
 class LabelTree:
@@ -82,18 +82,18 @@ class LevelRange:
 
     @property
     def hard(self) -> bool:
-        """True if the pods wait until one domain holds them."""
+        """True if the pods must wait until a single domain can hold them."""
         return self.outer != WHOLE
 
     @property
     def words(self) -> str:
-        """The required level, as text for users."""
+        """The required level, as users read it."""
         return level_text(self.tree, self.outer)
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A request that no tree can satisfy, with the reason; its gang waits if a level is required."""
+    """A request that no tree can satisfy, with the reason. Its gang waits if it requires the level."""
 
     why: str
     hard: bool

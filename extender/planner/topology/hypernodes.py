@@ -50,14 +50,15 @@ class HyperNodes:
     problems: Mapping[str, tuple[HyperNodeProblem, ...]]
     """Maps a HyperNode to its problems; HyperNodes without problems are left out."""
     node_counts: Mapping[str, int]
-    """Maps a HyperNode to the number of its existing direct members; a member HyperNode counts as one."""
+    """Maps a HyperNode to the number of its direct members that exist; a HyperNode that is a member counts as one."""
     missing: Mapping[str, tuple[str, ...]]
-    """Maps a HyperNode to named members that do not exist; HyperNodes without missing members are left out."""
+    """Maps a HyperNode to the members that it names but that do not exist; HyperNodes without such members are left
+    out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A HyperNode as last read."""
+    """A HyperNode, as it was last read."""
 
     hyper_node: HyperNode
     members: HyperNodeMembers

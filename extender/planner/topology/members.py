@@ -101,7 +101,7 @@ def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
 
 
 class Matcher:
-    """Finder of the nodes of HyperNodes, which are represented by numbers."""
+    """Finds the nodes of HyperNodes; nodes and HyperNodes are represented by numbers."""
 
     def __init__(self, members: Mapping[int, HyperNodeMembers]) -> None:
         self._named: dict[str, list[int]] = {}

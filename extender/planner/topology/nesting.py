@@ -51,7 +51,7 @@ class Problems:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A HyperNode whose spec has no errors."""
+    """A HyperNode whose spec contains no errors."""
 
     name: str
     tier: int
@@ -61,9 +61,9 @@ class Described:
 
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
-"""Maximum number of nodes that a problem of many nodes names."""
+"""Maximum number of nodes that are named by a problem that concerns many nodes."""
 NOTED = 16
-"""Maximum number of parents to which a HyperNode's problem is also reported."""
+"""Maximum number of parent HyperNodes to which a problem of a HyperNode is also reported."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,11 +33,11 @@ class SlotGroup:
     """Layers of slices (consecutive ranks that belong together), outermost first; only for parts with one pod set and
     no children."""
     places: Mapping[int, int] | None = None
-    """Maps a rank to its position in the part, from which slices are counted; None if both are equal."""
+    """Maps a rank to its position in the part, by which slices are counted; None if position and rank are equal."""
     all_slots: int = 0
     """Number of all pods in the part, including pods above the minimum."""
     least: int | None = None
-    """Number of slots that must be placed, otherwise the others are useless; None means all slots."""
+    """Number of slots that must be placed for the others to be useful; None means all slots."""
     unit: bool = False
     """True for a slice: one of several equal parts that are placed one after another."""
     there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that are not in a part yet, in order. The cost of taking slots is proportional to their number."""
+    """Slots that do not belong to a part yet, in order. The cost of taking slots is proportional to their number."""
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
