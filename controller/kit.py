@@ -52,7 +52,7 @@ class KeyController(ABC):
         """Run one pass over one key."""
 
     def replay(self) -> None:  # noqa: B027 - most have none
-        """Queue the keys that have no cached object, when this process becomes the leader."""
+        """Queue the keys for which no cached object causes a pass, when this process becomes the leader."""
 
 
 class KindController(KeyController, Generic[T]):

@@ -31,7 +31,7 @@ RECONCILE_SECONDS = Histogram(
 )
 _MAX_DELAY_S = 30.0
 START_S: Final = 120.0
-"""Time without a successful call of the webhook after which a warning is logged."""
+"""Time since the start of the process, or of a wait, after which the wait for a webhook is logged as a warning."""
 _SHARE: Final = 0.25
 _SHORTEST_S: Final = 0.5
 _LONGEST_S: Final = 30.0

@@ -49,7 +49,7 @@ class Observation(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The namespace and UID of the owner; both are needed, because any user may name any UID as owner."""
+        """The namespace and UID of the object; both are needed, because any user may name any UID as owner."""
         return f"{self.namespace}/{self.uid}"
 
 

@@ -190,7 +190,7 @@ def _killed(pod: RecordedPod) -> bool:
 
 
 def stamps(pod: Pod) -> Iterator[str | None]:
-    """Yield the times that the kubelet and the API server have written into a pod; the last time is its creation."""
+    """Yield the times that the kubelet and the API server have written into a pod after its creation."""
     yield from (each.last_transition_time for each in pod.status.conditions)
     if isinstance(pod, RecordedPod):
         yield from _starts(pod)

@@ -56,7 +56,7 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
         return short((self.started or self.ended or now) - self.submitted)
 
     def ran(self) -> str:
-        """Return the time for which a member had a node, as text; empty if none had one."""
+        """Return the time for which at least one member had a node, as text; empty before the first start."""
         return short(self.ran_s) if self.ran_s or self.started is not None else ""
 
 

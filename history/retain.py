@@ -1,7 +1,8 @@
 """Limits of the store by age and size: old data is dropped for all namespaces, excess data by equal shares.
 
 Every namespace has an equal share. The size of a namespace's data is estimated in the database from the characters of
-each row and a fixed cost per row. The estimate need not be exact, only equally exact for all namespaces.
+each row and a fixed cost per row, including indexes. The estimate need not be exact, only equally exact for all
+namespaces.
 """
 
 import heapq
@@ -34,8 +35,8 @@ _ROW: Final = 200
 _TIDY_S: Final = 3600.0
 _SIZE_S: Final = 60.0
 _GROWN: Final = 1.01
-"""Growth since the last cleanup of free space after which the next cleanup starts. PostgreSQL gives back no disk space
-of deleted rows.
+"""Growth since data was last folded, after which data is folded again. PostgreSQL gives back no disk space of deleted
+rows.
 """
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
@@ -51,7 +52,7 @@ class Retention:
         self._left_megabytes = 0.0
 
     def apply(self) -> None:
-        """Measure the store and free its unused space, if this is due. A failure of the cleanup is only logged."""
+        """Measure the store, and fold old and excess data, each if it is due. A failure is only logged."""
         now_s, settings = self._clock_s(), self._settings
         if 0 <= now_s - self._sized_s < _SIZE_S:
             return

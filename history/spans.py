@@ -29,7 +29,7 @@ class Key(NamedTuple):
     day: int = 0
 
     def on(self, day: int) -> "Key":
-        """Return the key with a day added."""
+        """Return the key with this day."""
         return self._replace(day=day)
 
 
@@ -41,7 +41,7 @@ class ReadWindow(NamedTuple):
     scope: Scope
     namespace: str | None = None
     queue: str | None = None
-    """Field of the key to which the window is limited, if set."""
+    """Queue to which the window is limited, if set; keys must then contain the queue."""
     keys: Sequence[str] | None = None
     """Keys of ended rows to which the window is limited, if set (`of_keys`)."""
 

@@ -38,7 +38,7 @@ def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
     except Forbidden as error:
         with closing(read.where.client()) as client:
             dump = own(client, namespace)
-        click.echo(f"This is what the objects of namespace {namespace} say: {refusal(error)}.", err=True)
+        click.echo(f"Only objects of namespace {namespace} were read: {refusal(error)}.", err=True)
         return dump
 
 
@@ -60,7 +60,7 @@ def reports_for(read: ClusterReader) -> list[QueueReport]:
     except Forbidden as error:
         with closing(read.where.client()) as client, known(client, QUEUES):
             reports = queue_reports_of(client.list(QUEUES))
-        click.echo(f"This is what the Queues say of themselves: {refusal(error)}.", err=True)
+        click.echo(f"Only the status of Queues was read: {refusal(error)}.", err=True)
         return reports
 
 
@@ -69,7 +69,7 @@ def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
     with closing(read.where.client()) as client:
         namespace = client.namespace
         gangs = own(client, namespace).objects_of(POD_GROUPS)
-    click.echo(f"The following is known from the gangs of namespace {namespace} say: {no_queues(error)}", err=True)
+    click.echo(f"Only gangs of namespace {namespace} were read: {no_queues(error)}", err=True)
     return gangs
 
 

@@ -65,7 +65,7 @@ def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
 
 
 def suspects_of(published: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
-    """Return the conditions and taints of suspect nodes by node pool; print a note about pools without this data."""
+    """Return the rules for suspect nodes by node pool; print a note about pools without this data."""
     found: dict[str, Suspects] = {}
     for pool in pools:
         one = published.get(pool)

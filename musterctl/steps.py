@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The workload's namespace and name."""
+        """The workload's name."""
         return str(self.workload["metadata"]["name"])
 
     @property

@@ -110,7 +110,8 @@ class OwnerLookup:
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner, from the API server if the cache lacks it or has another UID under its name.
 
-        A cached owner with zero replicas is also read again, because a new pod shows that the cache is behind.
+        A cached owner that needs no pods (suspended, or scaled to 0) is also read again, because a new pod shows that
+        the cache is behind.
         """
         which = (source, namespace, owner.uid)
         with self._lock:

@@ -127,7 +127,7 @@ def _has_muster_label(metadata: str) -> str:
 
 
 def _template_has_muster_label(path: Path, node: str = "object") -> str:
-    """Return an expression that is true if the pod template at this path has a label of a domain like Muster's."""
+    """Return an expression that is true if `_has_muster_label` is true for the pod template at this path."""
     if not path:
         return f"(has({node}.metadata) && {_has_muster_label(f'{node}.metadata')})"
     if path[0] == "*":

@@ -118,7 +118,7 @@ def parse(text: str) -> tuple[ResourceGroup, ...]:
 def _read_yaml(text: str) -> Any:
     """Return the content of YAML, with empty as an empty mapping.
 
-    The ValueError explains in one line why the content cannot be read.
+    Raise a ValueError that explains in one line why the content cannot be read.
     """
     try:
         return without_nulls(yaml.safe_load(text) or {})

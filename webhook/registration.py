@@ -87,7 +87,8 @@ _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
     """Yield the entries for a kind whose labels are copied to its pods.
 
-    The first entry selects by the object's own labels, the second by its namespace's labels.
+    The first entry selects by the object's own labels. If these select nothing, the other entries select objects by
+    their namespace's labels, or add only the creator.
     """
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
     yield _Webhook(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))

@@ -121,7 +121,7 @@ class JobFlows(KindController[JobFlow]):
             self.worker.queue.add_after(key, JOBS_S)
 
     def _is_step(self, key: str, job: Job) -> bool:
-        """Return True for the Job of a step, because any user may name any JobFlow as the owner of a Job."""
+        """Return True if a JobFlow owns the Job and has a step for it; any user may name any owner in a Job."""
         job_flow = self.cache.store.get(key)
         if job_flow is None or not owned_by(job.metadata, job_flow.metadata.uid):
             return False

@@ -38,7 +38,7 @@ _Claim = tuple[str, ...]
 
 
 class Rendezvous(KeyController):
-    """A worker over shaped pods, which needs one pod of each owner."""
+    """A worker over shaped pods; a pass for one pod of each owner is sufficient."""
 
     def __init__(self, kit: Kit, caches: SharedCaches, framework: Framework | None = None) -> None:
         super().__init__(kit, "rendezvous")

@@ -1,8 +1,7 @@
 """The state of a queue, its status, and the requests of the pods in it. No I/O, no clock.
 
-A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes its
-child queues, which open again with their parent. An annotation distinguishes them from queues that a Command has
-closed.
+A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes
+the queues below it, which open again with it. An annotation distinguishes them from queues that a Command has closed.
 
 A pod counts for the queue of its gang, with its present amounts, while it has a node and has not finished. A pod
 without a PodGroup counts for the queue that it named when it was first seen with its node. A pod counts at most the

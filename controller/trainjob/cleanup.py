@@ -26,7 +26,7 @@ class Cleanup:
     def delete_left(self, train_job: TrainJob) -> float | None:
         """Delete the objects that must not stay.
 
-        Return the seconds until the Job must be deleted, or None if it stays.
+        Return the seconds until the Job must be deleted, or None if no later deletion is due.
         """
         children = self._steps.left(train_job)
         maker = children.job or children.job_set

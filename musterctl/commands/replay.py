@@ -38,7 +38,7 @@ from musterctl.reader import plannable
 )
 @click.option("--without-queue", "without", multiple=True, metavar="QUEUE", help="Leave out gangs of this queue.")
 @click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of copies of the node of --like.")
-@click.option("--like", metavar="NODE", help="The recorded node that is copied.")
+@click.option("--like", metavar="NODE", help="The recorded node that new nodes copy.")
 @click.option(
     "--as-it-was", is_flag=True, help="Replay without a change, to see how closely a replay matches the recording."
 )

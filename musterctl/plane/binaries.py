@@ -82,7 +82,7 @@ def cache() -> Path:
 
 
 def cached(recipe: Recipe = CONTROL_PLANE, needed: Collection[str] | None = None) -> Path:
-    """Return the folder of a recipe's programs, after building missing programs; `needed` programs are all by default.
+    """Return the folder of a recipe's programs, after building the `needed` programs (by default all) that are missing.
 
     The folder's name depends on all sources, so that programs which are built at different times have the same version.
     """

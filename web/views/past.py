@@ -64,7 +64,7 @@ class PastGang(Struct, frozen=True):
     waited: str
     """Until its first start."""
     ran: str
-    """Time from the gang's first start to its end."""
+    """Time for which at least one member had a node."""
     ended: Moment | None
     nodes: str
     gpu_hours: str

@@ -78,7 +78,7 @@ def set_back(path: str, queue: str, locked: str) -> str:
 
 
 def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
-    """Return True if a pod that is not explicit may get the queue of its namespace."""
+    """Return True if a pod that is not explicit may get its namespace's queue, because it is not placed otherwise."""
     scheduler = spec.get("schedulerName") or names.CLUSTER_SCHEDULER
     return (
         not spec.get("nodeName")

@@ -74,7 +74,7 @@ def add_requested_gate(review: PodReview) -> None:
 
 
 def mark(spec: Mapping[str, Any], patch: Patch) -> None:
-    """Add the missing markers to a container of the pod."""
+    """Add the missing markers to the first container with limits, or else to the first container."""
     for path, value in additions(spec, PodSettings(marked=True)):
         patch.set("spec", *path, value=value, why=_MARKED)
 
@@ -95,9 +95,9 @@ def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
 
 
 def share_gpus(review: PodReview) -> None:
-    """Add the variables to the container that uses the GPUs and that an annotation names.
+    """Add the variables to the container that uses the GPUs.
 
-    The default is the first container.
+    An annotation names this container; the default is the first container.
     """
     annotations = review.meta.annotations
     asked = next((key for key in (names.GPU_FRACTION, names.GPU_SHARE_MEMORY) if key in annotations), "")

@@ -157,7 +157,7 @@ def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterat
 def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
     """Yield each object, followed by its derived objects if the object is admitted.
 
-    APIError if the cluster does not respond.
+    Raise APIError if the cluster does not respond.
     """
     for document in documents:
         admitted = admission.admit(document)

@@ -212,7 +212,7 @@ def _element(value: Any, path: Place, indent: int) -> Iterator[YAMLLine]:
 
 
 def _is_text(value: str) -> bool:
-    """Return True if a string of printable lines with one final line break can be written as a block without loss."""
+    """Return True if a string can be written as a block without loss: printable lines with one final line break."""
     rows = value.removesuffix("\n").split("\n")
     return (
         value.endswith("\n")

@@ -214,7 +214,7 @@ def _move_errors(
 def _limit_errors(
     request: admission.AdmissionRequest, old: scheduling.PodGroup, group: scheduling.PodGroup, lookups: Lookups
 ) -> list[FieldError]:
-    """Refuse to move a gang that has its nodes to another queue if that queue, or an ancestor of it, has limits."""
+    """Refuse to move a gang that has its nodes into the limits of a queue that did not contain the gang before."""
     before, after = (lineage(_queue(each), lookups.queues.get) for each in (old, group))
     left = {queue.metadata.name for queue in before}
     limited = next((queue for queue in after if queue.metadata.name not in left and has_limits(queue)), None)
@@ -222,7 +222,7 @@ def _limit_errors(
         return []
     message = (
         f"must stay {_queue(old)!r}: the gang has its nodes, and the limits of queue {limited.metadata.name!r} are "
-        "asked before a gang starts; delete its workload and create it in the other queue, or have an administrator "
+        "checked before a gang starts; delete its workload and create it in the other queue, or have an administrator "
         "move it (`kubectl auth can-i charge placements.muster.dev -A`)"
     )
     return [FieldError("spec.queue", message, _queue(group), "Forbidden")]

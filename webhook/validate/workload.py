@@ -208,7 +208,7 @@ def _check_template(given: _Template, queues: NamespaceQueues, framework: Framew
 
 
 def _check_minimum(given: _Template, adapter: Adapter | None) -> list[FieldError]:
-    """Check that the gang's minimum, from the template or else the workload, does not exceed the number of pods."""
+    """Check that the gang's minimum, from the template or else the workload, does not exceed the pods, if known."""
     text = {**given.given_annotations, **given.annotations}.get(names.MIN_MEMBER)
     most, source = adapter.size() if adapter else None, "all pods"
     if given.count is not None:

@@ -55,7 +55,7 @@ def count(pods: Iterable[Pod]) -> Counts:
 
 
 def without(pods: Iterable[Pod], others: Iterable[Pod]) -> list[Pod]:
-    """Return the counts without these other pods."""
+    """Return the pods that are not among the others."""
     uids = {pod.metadata.uid for pod in others}
     return [pod for pod in pods if pod.metadata.uid not in uids]
 

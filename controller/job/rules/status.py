@@ -191,9 +191,10 @@ def _newest(group: PodGroup) -> PodGroupCondition | None:
 
 
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """Return True if two statuses differ only in counters, message, timers and succeeded members, written later.
+    """Return True if two statuses differ only in values that may be written later.
 
-    Timers of evicted pods are written at once, because another process would not find these pods.
+    These are counters, message, timers and succeeded members. Timers of evicted pods are written at once, because
+    another process would not find these pods.
     """
     return _lasting(old) == _lasting(new) and _evictions(new) <= _evictions(old)
 

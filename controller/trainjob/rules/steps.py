@@ -38,7 +38,7 @@ class Create(NamedTuple):
 
 
 class Ensure(NamedTuple):
-    """Step that creates this object if it is missing, and changes it if it differs, unless it is created `once`."""
+    """Step that creates a missing object, and changes an object that differs unless it is created only `once`."""
 
     component: Component
 
