@@ -71,8 +71,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{n(timing.DEADLINE_PER_SLOT_S)} s per slot"
         ),
         (
-            f"Then the gang has no placement for {n(placementcontent.BACK_OFF_S)} s, the next time for "
-            f"{n(placementcontent.back_off_s(2))} s, … up to {n(timing.MAX_PLACEMENT_DELAY_S / 60)} minutes"
+            f"Then the gang gets no placement for {n(placementcontent.BACK_OFF_S)} s, the next time for "
+            f"{n(placementcontent.back_off_s(2))} s, and so on up to {n(timing.MAX_PLACEMENT_DELAY_S / 60)} minutes"
         ),
         (
             f"Once {obstacles.LIMIT} slots are in flight, further gangs wait (InFlightLimit). One gang "
@@ -104,7 +104,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"it is not repeated for {n(attempts.RETRY_S)} s, or until a relevant change",
     ),
     "reservations.md": (
-        f"plus {n(RULES.start_s)} s for its start",
+        f"including {n(RULES.start_s)} s for its start",
         f"(and at least {DURATIONS[ends.LEAST_PATIENCE_S]} longer)",
         f"One gang per queue and {RULES.heads} gangs in total (`heads`)",
         (
