@@ -46,10 +46,26 @@ CPU time.
 """
 MAX_REST_S = 0.1
 """Maximum pause in seconds; after a cycle that takes longer, the pause is as long as the cycle."""
+BURST_S = 0.1
+"""CPU time in seconds that cycles after a quiet period may use without a pause. A new gang takes two cycles: the first
+admits its PodGroup, the second places its pods."""
 IDLE_S = 1.0
 IDLE = 10.0
 """Interval between cycles while nothing changes, as a multiple of a cycle's CPU time; these cycles only check
 deadlines."""
+
+
+class Pauses:
+    """The pauses between cycles: none until a burst of cycles has used its CPU time, which grows while none run."""
+
+    def __init__(self) -> None:
+        self._left_s, self._since_s = BURST_S, 0.0
+
+    def after(self, took_s: float, now_s: float) -> float:
+        """Return the pause in seconds after a cycle with this CPU time that ended at this monotonic time."""
+        earned_s = (now_s - self._since_s) / (1 + REST)
+        self._left_s, self._since_s = max(0.0, min(BURST_S, self._left_s + earned_s) - took_s), now_s
+        return 0.0 if self._left_s else min(REST * took_s, max(MAX_REST_S, took_s))
 
 
 class Planner:
@@ -117,7 +133,7 @@ class Planner:
         self._thread.join(timeout=10)
 
     def _run(self) -> None:
-        rested_s, took_s = 0.0, 0.0
+        pauses, rested_s, took_s = Pauses(), 0.0, 0.0
         while not self._stopped.is_set():
             self._woken.wait(max(IDLE_S, IDLE * took_s))
             self._stopped.wait(max(DEBOUNCE_S, rested_s - self._monotonic_s()))
@@ -131,7 +147,7 @@ class Planner:
                 FAILED_CYCLES.inc()
                 log.exception("planning cycle failed; the planner repeats it after the next change or after one second")
             took_s = time.thread_time() - began_s
-            rested_s = self._monotonic_s() + min(REST * took_s, max(MAX_REST_S, took_s))
+            rested_s = self._monotonic_s() + pauses.after(took_s, self._monotonic_s())
 
     def _ready(self) -> bool:
         active = self._active() and self._cluster.synced

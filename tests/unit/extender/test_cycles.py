@@ -12,7 +12,7 @@ from guarded_extender import Process
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from extender.cycles import Planner
+from extender.cycles import BURST_S, MAX_REST_S, REST, Pauses, Planner
 from extender.planner.framework import config
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.state.state import PlannerState
@@ -20,6 +20,24 @@ from muster.api.kubernetes.core import Node, NodeStatus
 from muster.api.muster.placement import PLACEMENTS
 
 GPU8 = {"nvidia.com/gpu": 8}
+
+
+def test_a_new_gang_has_its_two_cycles_without_a_pause() -> None:
+    """Cycles after a quiet period follow each other until they have used the CPU time of a burst."""
+    pauses = Pauses()
+    found = [pauses.after(0.04, 1000.0 + number * 0.04) for number in range(4)]
+    assert found == [0, 0, MAX_REST_S, MAX_REST_S]
+    assert pauses.after(0.04, 1000.2 + (1 + REST) * BURST_S) == 0
+
+
+@pytest.mark.parametrize(("took_s", "pause_s"), [(0.005, 0.05), (0.04, MAX_REST_S), (0.3, 0.3)])
+def test_cycles_of_a_burst_have_pauses(took_s: float, pause_s: float) -> None:
+    """While changes arrive steadily, pauses leave most of a core to others."""
+    pauses, now_s, found = Pauses(), 1000.0, [0.0]
+    for _ in range(200):
+        now_s += found[-1] + took_s
+        found.append(pauses.after(took_s, now_s))
+    assert sum(found[-100:]) >= 0.85 * 100 * pause_s
 
 
 class Planning(Process):
@@ -137,6 +155,7 @@ def test_the_planner_rests_after_a_cycle(
     planning: Planning, monkeypatch: pytest.MonkeyPatch, took_s: float, idle_s: float, rest_s: float
 ) -> None:
     """While events pour in, the time belongs to verbs and watches; without any it looks for deadlines."""
+    monkeypatch.setattr("extender.cycles.BURST_S", 0.0)
     planner, waits, cpu_s = planning.planner, [], [0.0]
     planner._monotonic_s = lambda: 0.0
     planner._ready = lambda: True  # type: ignore[method-assign]
