@@ -51,13 +51,13 @@ class PrePredicate(Protocol):
 
 
 class Predicate(Protocol):
-    """Codes of `session.causes` per node, int16 of shape (nodes,), 0 where the pod may be; None: everywhere."""
+    """A code of `session.causes` for each node, int16 of shape (nodes,), 0 where the pod may run; None: everywhere."""
 
     def __call__(self, cls: PodClass, /) -> Codes | None: ...
 
 
 class GangPredicate(Protocol):
-    """Codes of `session.causes` per node, int16 of shape (nodes,), 0 where the pod may be; None: everywhere."""
+    """A code of `session.causes` for each node, int16 of shape (nodes,), 0 where the pod may run; None: everywhere."""
 
     def __call__(self, gang: GangView, cls: PodClass, /) -> Codes | None: ...
 
@@ -87,7 +87,7 @@ class Subsets(Protocol):
 
 
 class QueueLimit(Protocol):
-    """The queue that refuses the additional requests; None if no queue does."""
+    """The refusal by the queue that cannot take the additional requests; None if all queues can."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> QueueRefusal | None: ...
 
@@ -99,7 +99,7 @@ class MayReclaim(Protocol):
 
 
 class StandingForReclaim(Protocol):
-    """State of the queues, for the reason of the gang; None without an opinion."""
+    """State of the queues, from which the gang's reason is built; None if the plugin has no opinion."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> ReclaimState | None: ...
 
@@ -117,7 +117,7 @@ class VictimFilter(Protocol):
 
 
 class ScenarioValidator(Protocol):
-    """False to refuse the scenario."""
+    """False to reject the scenario."""
 
     def __call__(self, scenario: Scenario, /) -> bool: ...
 
@@ -129,7 +129,7 @@ class QueueAmounts(Protocol):
 
 
 class Vote(Protocol):
-    """An opinion; None without one."""
+    """A vote on the admission of a gang; None if the plugin has no opinion."""
 
     def __call__(self, gang: GangView, /) -> EnqueueVote | None: ...
 
@@ -141,19 +141,19 @@ class Ready(Protocol):
 
 
 class OnGang(Protocol):
-    """No answer."""
+    """Notification about a gang, without an answer."""
 
     def __call__(self, gang: GangView, /) -> object: ...
 
 
 class OnOperation(Protocol):
-    """Notification, also for allocations that are rolled back later."""
+    """Notification of an allocation, which may be rolled back later."""
 
     def __call__(self, operation: Operation, /) -> object: ...
 
 
 class OnEviction(Protocol):
-    """Notification, also for tentative evictions."""
+    """Notification of an eviction, which may be only tentative."""
 
     def __call__(self, eviction: Eviction, /) -> object: ...
 
@@ -177,7 +177,7 @@ class QueueSharesByName(Protocol):
 
 
 class ClosestTo(Protocol):
-    """Closest domain; None if domains do not prevent the start. With `ever`, the cluster counts as otherwise empty."""
+    """The closest domain; None if domains do not prevent the start. With `ever`, the cluster is assumed to be empty."""
 
     def __call__(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], /, *, ever: bool = False
@@ -191,13 +191,13 @@ class Trees(Protocol):
 
 
 class Reserving(Protocol):
-    """The rules; None for the default ones."""
+    """The rules for reservations; None for the default ones."""
 
     def __call__(self) -> ReservationRules | None: ...
 
 
 def _hook(rule: Callable[..., Any], asks: str) -> Any:
-    """Return a field of `Hooks`; the documentation shows `asks`."""
+    """Return a field of `Hooks`; the text `asks` is shown in the documentation."""
     return field(default_factory=lambda: Hook(rule), metadata={"rule": rule, "asks": asks})
 
 
@@ -239,11 +239,11 @@ class Hooks:
     is_job_over_queue_capacity: Hook[QueueLimit] = _hook(
         rules.first_registered, "whether these additional requests exceed a limit of the queue or an ancestor")
     is_non_preemptible_job_over_queue_quota: Hook[QueueLimit] = _hook(
-        rules.first_registered, "the same for gangs that must not be evicted, after `is_job_over_queue_capacity`")
+        rules.first_registered, "whether requests of a gang that must not be evicted exceed a queue's quota")
     can_reclaim_resources: Hook[MayReclaim] = _hook(
         rules.first_registered, "whether a gang's queue may reclaim these resources from other queues")
     reclaim_standing: Hook[StandingForReclaim] = _hook(
-        rules.first_registered, "which queues use more than their share, if nothing could be reclaimed for a gang")
+        rules.first_registered, "which queues use more than their share, if reclaim failed for a gang")
     holds_over_quota: Hook[HoldsOverQuota] = _hook(
         rules.first_registered, "whether a gang that must not be evicted has more than its queue deserves")
     on_job_solution_start: Hook[OnGang] = _hook(

@@ -1,10 +1,10 @@
 """The last step of every cycle: autoscalers are asked for nodes for the first gang of each queue that lacks nodes.
 
-Gangs that wait for anything else (their queue, their pods, other gates) are skipped, because nodes would not help. A
-gang that an autoscaler cannot help is skipped too, and so is, for a while, a gang whose last request failed. A gang
-whose victims will be evicted does not ask for nodes, because it would get capacity twice. The gang's conditions and
-request are withdrawn, unless the request already has nodes. If such nodes arrive before the victims' notice ends, the
-gang uses them and no victim is evicted (`elsewhere`).
+Gangs that wait for something other than nodes (their queue, their pods, other gates) are skipped. Gangs that an
+autoscaler cannot help are skipped too. A gang whose last request failed is skipped for a while. A gang whose victims
+will be evicted does not ask for nodes, because it would get capacity twice. The gang's conditions and request are
+withdrawn, unless the request already has nodes. If such nodes arrive before the victims' notice ends, the gang uses
+them and no victim is evicted (`elsewhere`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,14 +32,13 @@ from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
 
 MOST_CHECKED = 8
-"""Maximum number of gangs per queue that are checked in search of a gang that can ask."""
+"""Maximum number of gangs per queue that are checked in order to find one that can request nodes."""
 Note = tuple[str, Reason]
-"""Reason of the condition (empty if unchanged), and an addition to its message."""
+"""Reason of the condition (empty if unchanged), and the text to add to its message."""
 _NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
-"""Minimum seconds during which a gang's pods ask for nodes, even if another gang comes first: each change costs many
-writes.
-"""
+"""Minimum seconds for which a gang's pods request nodes, even if another gang comes first in the meantime: each change
+costs many writes."""
 
 
 @dataclass(slots=True)
@@ -51,9 +50,9 @@ class _CycleResults:
     asks: dict[str, Mapping[str, int]] = field(default_factory=dict)
     """Maps a gang's UID and a pod set to the number of pods that ask for nodes."""
     needed: set[str] = field(default_factory=set)
-    """UIDs of gangs whose request stays."""
+    """UIDs of gangs whose request is kept."""
     notes: dict[str, Note] = field(default_factory=dict)
-    """Maps a gang's UID to the addition to its owner's message."""
+    """Maps a gang's UID to the text that is added to the message for its owner."""
 
 
 class AskForNodes:
@@ -95,7 +94,7 @@ class AskForNodes:
     def _go_through(self, session: Session, kinds: list[list[GangView]], results: _CycleResults) -> None:
         """Let the first gang of a queue that can ask for nodes do so; gangs that already ask continue for `KEPT_S`.
 
-        An asking gang also continues while another one that has failed more often asks, since that one may fail
+        A gang that already asks also continues while a gang asks that has failed more often, because that one may fail
         forever.
         """
         given, in_vain = False, 0
@@ -122,7 +121,7 @@ class AskForNodes:
         return _request(session, gang, wanted, preference, results)
 
     def _rests(self, session: Session, gang: GangView, results: _CycleResults) -> bool:
-        """Return True if the gang's last request failed and its pause is not over."""
+        """Return True if the gang's last request failed and the pause after it is not over."""
         tried = self._attempts.of(gang.uid)
         if tried.since is None and session.now >= tried.rests_until:
             return False
@@ -234,7 +233,7 @@ def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
 
 
 def _withdraw(session: Session, waits: Mapping[str, Unschedulable], results: _CycleResults) -> None:
-    """Withdraw the requests of gangs that have started or may no longer ask.
+    """Withdraw the requests of gangs that have started or are no longer allowed to request nodes.
 
     Provisioned requests of waiting gangs stay, and so do requests of gangs that start without victims.
     """

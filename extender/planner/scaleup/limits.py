@@ -1,12 +1,13 @@
-"""Reasons not to ask for nodes: full queues, existing nodes that an autoscaler would find, and failed attempts.
+"""Reasons not to request nodes: full queues, existing nodes that an autoscaler would use, and failed attempts.
 
 cluster-autoscaler first packs pending pods into the free capacity, one by one and by kube-scheduler's own rules,
 without gangs, topology or avoided nodes. cluster-autoscaler adds no node for pods that fit in this way, so their gang
 does not ask.
 
-No autoscaler responds to the conditions of pods. New nodes that hold only a part of a gang cost money while its pods
-ask for more, and other gangs of its queue wait. Therefore a gang pauses after a request without success, longer each
-time, as after a failed ProvisioningRequest. Only the process remembers these pauses; a restarted planner begins again.
+Autoscalers do not report whether they can help a pod. New nodes that hold only a part of a gang cost money while its
+pods request more nodes, and other gangs of its queue wait. Therefore a gang pauses after a request without success,
+longer each time, as after a failed ProvisioningRequest. These pauses are kept only in memory, so that a restarted
+planner begins again.
 """
 
 from collections.abc import Container, Hashable, Iterable, Mapping
@@ -89,11 +90,11 @@ class GangAttempts:
     """The attempts of one gang to get nodes."""
 
     since: float | None = None
-    """Start of the current attempt; None if the gang does not ask for nodes."""
+    """Start of the current attempt; None if the gang does not request nodes at present."""
     failures: int = 0
     """Number of attempts that ended before the gang could start."""
     rests_until: float = 0.0
-    """Time before which the gang does not ask again."""
+    """Time before which the gang does not request nodes again."""
 
 
 class ScaleUpAttempts:
@@ -103,7 +104,7 @@ class ScaleUpAttempts:
         self._tried: dict[str, GangAttempts] = {}
 
     def forget_all_but(self, waiting: Container[str]) -> None:
-        """Forget all gangs except those that wait."""
+        """Forget the attempts of all gangs except those that wait."""
         self._tried = {uid: tried for uid, tried in self._tried.items() if uid in waiting}
 
     def of(self, uid: str) -> GangAttempts:
@@ -118,7 +119,7 @@ class ScaleUpAttempts:
             tried.rests_until = now + pause_s(tried.failures)
 
     def ask(self, asking: Iterable[str], now: float) -> None:
-        """Record the gangs that ask for nodes from now on; all other attempts stop."""
+        """Record which gangs request nodes from now on; the attempts of all other gangs stop."""
         uids = set(asking)
         for uid, tried in self._tried.items():
             if uid not in uids:

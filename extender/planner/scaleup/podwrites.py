@@ -1,8 +1,8 @@
 """Writes to pods for autoscalers and users, and their rates: the condition PodScheduled, and eviction annotations.
 
-Each condition costs a write of a pod. Conditions are therefore written only if they change, only for gangs that have
-waited for a moment, and at most once in some seconds for each gang. All gangs together have a limited rate. The pod
-itself stores its last condition.
+Each change of a condition costs a write of a pod. Conditions are therefore written only if they change, only for gangs
+that have waited for a moment, and at most once every few seconds for each gang. The rate of writes for all gangs
+together is limited. The last condition is not kept in memory, because the pod contains it.
 
 A pod gets the annotations about eviction when it is bound; `EvictionAnnotations` applies later changes of the queue.
 Annotations that Muster did not write stay unchanged.
@@ -21,11 +21,12 @@ from extender.planner.state.pods import PodRecord
 from muster.api.muster.reason import NOTHING, Reason
 
 SETTLE_S = 2.0
-"""Waiting time, in seconds, before a gang's first condition, because most gangs start earlier."""
+"""Time, in seconds, before a gang's first condition is written, because most gangs start earlier."""
 SENTENCE_EVERY_S = 5.0
 """Minimum time, in seconds, between two messages of one gang; the message may change with every node."""
 ASKS_PER_S = 100.0
-"""Pods per second that may start or stop asking; a gang's pods should fit into an autoscaler's window of seconds."""
+"""Number of pods per second that may begin or stop to request nodes; all pods of a gang should do so within a few
+seconds."""
 ASKS_AT_ONCE = 100.0
 SENTENCES_PER_S = 10.0
 SENTENCES_AT_ONCE = 10.0
@@ -122,7 +123,7 @@ class PodConditions:
 
 
 def differences(message: WaitingMessage) -> list[SetCondition]:
-    """Return the conditions to write: the gang's message for its first pod, a reference to it for asking pods."""
+    """Return the conditions to write: the gang's message for its first pod, and references to it for other pods."""
     members = gated_pods(message.gang)
     if not members:
         return []

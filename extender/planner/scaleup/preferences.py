@@ -27,12 +27,12 @@ DEFAULT_TIMEOUT_S = 900.0
 MAX_VALUE_CHARS = 255
 """Maximum length of a parameter's value, as in the API."""
 EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
-"""Annotations of queues that decide if autoscalers may evict their pods."""
+"""Annotations of queues that determine if autoscalers may evict the queues' pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleUpPreference:
-    """The way in which a gang asks for nodes."""
+    """How a gang requests nodes from autoscalers."""
 
     mode: Mode = "none"
     provisioning_class: str = DEFAULT_CLASS
@@ -40,7 +40,7 @@ class ScaleUpPreference:
     timeout_s: float = DEFAULT_TIMEOUT_S
     """Time from the creation of a request until it must be provisioned."""
     complaint: str = ""
-    """Sentence about an invalid annotation, which sets the mode to `none`."""
+    """Sentence about an invalid annotation, because of which the mode is `none`."""
 
 
 NO_SCALE_UP = ScaleUpPreference()
@@ -84,7 +84,7 @@ def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: M
 def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[str, str]) -> str:
     """Return the queue's value if autoscalers know it; otherwise `false` for a gang that asks them for nodes.
 
-    An autoscaler does not know gangs, and would end the whole gang by evicting one pod.
+    An autoscaler does not know about gangs, and would end the whole gang by evicting one of its pods.
     """
     if names.SAFE_TO_EVICT in of_queue:
         value = of_queue[names.SAFE_TO_EVICT]
@@ -123,7 +123,7 @@ def _read_request(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleU
 
 
 def _parameters(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse a class's parameters, in order. Raises ValueError for values that the API would refuse."""
+    """Parse a class's parameters, in order. Raises ValueError for values that the API server would reject."""
     found = []
     for part in filter(None, (each.strip() for each in text.split(","))):
         key, separator, value = part.partition("=")

@@ -1,7 +1,7 @@
 """A gang's ProvisioningRequest from its creation to its withdrawal, with retries.
 
-The request itself stores all state: its attempt, and a digest of the demand in its name. Therefore another process can
-continue with the request.
+The request itself stores all state: the number of the attempt, and in its name a digest of the demand. Therefore
+another process can continue with the request.
 """
 
 import hashlib
@@ -36,16 +36,17 @@ class AutoscalerAnswer(NamedTuple):
     """The autoscaler's latest answer to a request."""
 
     reason: str
-    """One word for the gang's condition; empty if unchanged."""
+    """The reason of the gang's condition, a CamelCase word; empty if unchanged."""
     words: Reason
     again_at: float | None = None
     """Earliest time of the next request, in seconds since the epoch; None while this request is not over."""
 
 
 def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> AutoscalerAnswer:
-    """Return the answer in a request's conditions; without one in time, the request has timed out.
+    """Return the answer in a request's conditions; if there is none in time, the request has timed out.
 
-    A provisioned request stays, but if its gang does not start on the nodes, other gangs of the queue may ask.
+    A provisioned request is kept. If its gang does not start on the new nodes, other gangs of the queue may request
+    nodes.
     """
     name = request.metadata.name
     conditions = {condition.type: condition for condition in request.status.conditions}
@@ -119,7 +120,7 @@ def name_of(gang: GangView, wanted: Mapping[str, int], preference: ScaleUpPrefer
 
 
 def pause_s(failed: int) -> float:
-    """Return the pause, in seconds, of a gang after `failed` requests without success (at least 1)."""
+    """Return for how many seconds a gang pauses after `failed` (at least 1) requests without success."""
     return doubled_s(BACK_OFF_S, failed - 1, MAX_REQUEST_DELAY_S)
 
 

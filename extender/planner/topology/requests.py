@@ -7,8 +7,8 @@
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
 A unit is a partition of a task, or a slice: its ranks are placed together or not at all when a gang starts, grows or is
-repaired. Half of a slice is useless in a domain that cannot hold the rest of the slice. The pods of this half hold
-capacity without running, and the other half fits nowhere else.
+repaired. Half of a slice is useless in a domain that cannot hold the other half. The pods of this half hold capacity
+without running, and the other half fits nowhere else.
 """
 
 from collections import defaultdict
@@ -34,7 +34,7 @@ _SILENT = PodTopology()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestKind:
-    """Pods of one pod set with the same request."""
+    """Pods of one pod set that have the same topology request."""
 
     pod_set: str
     topology: PodTopology
@@ -44,7 +44,7 @@ class RequestKind:
 
     @property
     def places(self) -> Mapping[int, int] | None:
-        """Maps a rank to its position among the pods of the kind; None if both are equal."""
+        """Maps a rank to its position among the pods of this kind; None if position and rank are equal."""
         return None if self.ranks is None else {rank: place for place, rank in enumerate(sorted(self.ranks))}
 
 
@@ -55,7 +55,7 @@ class TopologyRequest:
     near: Nearness
     """Request for the whole gang, from networkTopology, otherwise from annotations."""
     also: Nearness
-    """Request from annotations in addition to networkTopology."""
+    """Request from annotations that applies in addition to networkTopology."""
     kinds: tuple[RequestKind, ...]
     sub_groups: tuple[SubGroup, ...] = ()
     """Sub-groups that labels define."""
@@ -64,7 +64,7 @@ class TopologyRequest:
 
     @property
     def required(self) -> list[Nearness]:
-        """The requests that are required."""
+        """Those of the requests that must be met for the gang to start."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
         levels = (kind.topology.near for kind in self.kinds)
         wishes = (self.near, self.also, *levels, *sliced, *(near for _, near, _ in self.sub_groups))
@@ -108,8 +108,8 @@ def request_of(gang: GangView) -> TopologyRequest | None:
 def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
     """Return the requests and kinds of a gang with sub-groups by labels, whose pods may belong to several kinds.
 
-    The requirement of a gang's only template applies to the whole gang, around the sub-groups. Other requirements would
-    cut across sub-groups: raises LimitError.
+    If the gang has a single template, its requirement applies to the whole gang and so encloses the sub-groups. Other
+    requirements would cut across sub-groups: raises LimitError.
     """
     asking = [kind for kind in kinds if kind.topology.near.required is not None or kind.slices]
     if not asking:
@@ -122,7 +122,7 @@ def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[lis
 
 
 def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[RequestKind]:
-    """Return the pod set's kinds: several if its pods have different requests; `members` have slots of it."""
+    """Return the kinds of a pod set, several if its pods have different requests; `members` are its pods with slots."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
         partitions = (Slices(policy.sub_group_size, of_network(policy.network_topology)),)
@@ -153,7 +153,7 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
 
 
 def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[Slices, ...]) -> tuple[Slices, ...]:
-    """Return partitions and annotated slices as layers, outermost first; both are required."""
+    """Return partitions and annotated slices as layers, outermost first; both have a required domain."""
     found = tuple(sorted((*partitions, *slices), key=lambda each: -each.size))
     crossed = [(outer.size, inner.size) for outer, inner in pairwise(found) if outer.size % inner.size]
     for outer, inner in crossed if partitions and slices else ():
@@ -164,8 +164,9 @@ def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[S
 def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator[SubGroup]:
     """Yield the sub-groups of these policies; a policy is compared only with pods that have its required label.
 
-    The cost is proportional to the result, not to policies times pods, since one user chooses both numbers. Raises
-    LimitError for too much work: many policies demand no label, or a label that all pods have.
+    The cost is proportional to the result and not to policies times pods, because one user can choose both numbers.
+    Raises LimitError if this would be too much work, because many policies require no label or a label that all pods
+    have.
     """
     left = SUB_GROUP_CHECKS.value
     by_label: defaultdict[tuple[str, str], list[PodRecord]] = defaultdict(list)
@@ -196,9 +197,9 @@ class Units:
     """The units of one gang."""
 
     united: frozenset[str]
-    """Pod sets with pods that are placed in units of several pods."""
+    """Names of the pod sets whose pods are placed in units of several pods."""
     _sliced: Mapping[str, Sequence[RequestKind]]
-    """Maps a pod set to its kinds that request slices of several pods; other pod sets are left out."""
+    """Maps a pod set to those of its kinds that request slices of several pods; other pod sets are left out."""
 
     def units_of_ranks(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
         """Return these ranks grouped by unit, in their order."""
@@ -217,10 +218,10 @@ class Units:
         return list(units.values())
 
     def complete(self, pod_set: PodSetView, units: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """Return the complete units of open slots, in which all other ranks have a node or have failed.
+        """Return the units of open slots that are complete: all their other ranks have a node or have failed.
 
-        Pods of a unit are created one after the other, so the first could otherwise take a domain that cannot hold the
-        rest.
+        The pods of a unit are created one after another. Otherwise the first of them could get a domain that cannot
+        hold the rest.
         """
         there = {rank for unit in units for rank in unit} | pod_set.taken.keys() | pod_set.failed
         missing = [rank for rank in range(pod_set.replicas) if rank not in there]

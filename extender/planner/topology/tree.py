@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from extender.planner.state.amounts import Amounts, Mask
 
 Domains = NDArray[np.int32]
-"""Numbers of domains; -1 means no domain."""
+"""The number of each node's domain; -1 means no domain."""
 
 HYPER_NODES = "hypernodes"
 """Name of the tree of HyperNodes."""
@@ -80,7 +80,7 @@ class Geometry:
         return np.bincount(self._numbers[level], weights=amounts, minlength=domains + 1)[1:].astype(np.int64)
 
     def lifted(self, level: int, counts: Amounts) -> Amounts:
-        """Return sums of the counts of a level's domains, by the domains of the level above."""
+        """Return, for each domain of the level above, the sum of the counts of its child domains."""
         parents = self.tree.parents[level]
         inside = parents >= 0
         total = np.bincount(parents[inside], weights=counts[inside], minlength=len(self.tree.domains[level - 1]))

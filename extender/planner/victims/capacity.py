@@ -1,8 +1,8 @@
-"""Victims that suffice by resources alone, per domain if required; a statement then verifies the result.
+"""Search for victims that free enough resources, in one domain if required; a statement then verifies the result.
 
-A gang's open slots are compared, per pod class, with the capacity without the victims; rules between pods are ignored.
-The shortest sufficient prefix of evictable units is found by doubling and halving, on arrays with a row per pod. Then
-unnecessary units are removed by halves, the most expensive units first.
+A gang's open slots are compared, per pod class, with the capacity that is free without the victims. Rules between pods
+are ignored. The shortest sufficient prefix of evictable units is found by doubling and halving, on arrays with a row
+per pod. Then unnecessary units are removed by halves, the most expensive units first.
 
 For gangs that require one domain, domains are searched one at a time, smallest shortage first (as in Volcano's
 gangpreempt). The cheapest victims of the whole cluster would rarely be in the same domain.
@@ -26,7 +26,7 @@ from extender.planner.victims.units import EvictableUnit
 DOMAINS = 8
 """Maximum number of domains that are searched for one gang."""
 MOST_CHECKED = 256
-"""Maximum number of domains whose capacity is compared."""
+"""Maximum number of domains whose free capacity is compared."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
 
 
 def helpful(units: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
-    """Return the units of one gang that free usable nodes; all units if its last unit does."""
+    """Return the units of one gang that free usable nodes; if its last unit does, return all its units."""
     useful = [any(bool(need.usable[unit.columns].any()) for need in needs) for unit in units]
     if units and units[-1].rest and useful[-1]:
         return units
@@ -87,7 +87,7 @@ class VictimCapacity:
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
     def fewest(self) -> int | None:
-        """Return the smallest sufficient number of first units; None if all units do not suffice."""
+        """Return the smallest number of units, from the first, that suffices; None if all units together do not."""
         most = len(self.units)
         if not self.enough(most):
             return None
@@ -97,9 +97,9 @@ class VictimCapacity:
         return bisect_left(range(min(high, most)), 1, lo=high // 2, key=self.enough)
 
     def needed(self, number: int) -> list[int]:
-        """Return sufficient units among the first `number`; unnecessary units are removed, most expensive first.
+        """Return those of the first `number` units that are necessary; the most expensive ones are left out first.
 
-        If the rest of a gang is evicted, so are its pods above the minimum.
+        If the last unit of a gang is evicted, its pods above the minimum are evicted too.
         """
         free = self._freed(number)
         rooms = [self._room(need, free, None) for need in self._needs]
@@ -182,7 +182,7 @@ def domains_of(
 
 
 def _emptied(session: Session, gang: GangView, units: list[EvictableUnit]) -> list[Mask | None]:
-    """Return the domains that plugins would propose if all units were gone; None means all nodes."""
+    """Return the domains that plugins would propose if all units were evicted; None means all nodes."""
     snapshot = session.snapshot
     ask = session.ask(gang)
     part = ask.part({name: ask.open[name][:count] for name, count in ask.minimum.items()})

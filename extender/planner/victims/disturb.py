@@ -1,4 +1,6 @@
-"""The rule that decides if pods of one gang may be evicted for another gang. Each action passes its purpose.
+"""The rule that determines whether pods of one gang may be evicted for another gang.
+
+It depends on the purpose of the action:
 
 * `recall`: gangs on spare slots of the waiting gang, because borrowers have agreed to leave.
 * `preempt`: gangs of the same queue with a lower priority, if `preempt_victim_filter` allows.
@@ -8,9 +10,9 @@
 A gang that was moved recently is not moved again for a while. No gang is moved if its owner would count the restart as
 a failure.
 
-A gang's annotations and own budget protect it from all purposes but `recall` (`state.guards`), and not from `reclaim`
-of capacity that its queue does not deserve. Otherwise a user could annotate a gang after its start and keep the
-capacity of other queues. PodDisruptionBudgets are checked later (`victims.units`), by the API server's rules.
+A gang's annotations and its own budget (`state.guards`) protect it, except from `recall`, and from `reclaim` of
+capacity that its queue does not deserve. Without this exception, a user could annotate a gang after its start and so
+keep the capacity of other queues. PodDisruptionBudgets are checked later (`victims.units`), by the API server's rules.
 """
 
 from typing import Literal
@@ -47,7 +49,7 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
 
 
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
-    """Return True if the victim's annotations and budget do not count: it borrows, or holds other queues' resources."""
+    """Return True if the victim's annotations and budget are ignored: it borrows, or holds other queues' resources."""
     return why == "recall" or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))
 
 
@@ -82,14 +84,14 @@ def _across(session: Session, asker: GangView, victim: GangView) -> bool:
 
 
 def _movable(session: Session, asker: GangView, victim: GangView) -> bool:
-    """Return True if the waiting gang has at least the victim's priority; a move costs the victim only a restart."""
+    """Return True if the waiting gang has at least the victim's priority, because a move only restarts the victim."""
     if not victim.started or victim.does_again or victim.spends_retries or victim.priority > asker.priority:
         return False
     return not _rests(victim, session.now)
 
 
 def _rests(victim: GangView, now: float) -> bool:
-    """Return True for a gang that was recently moved or repaired; its placement then names its own pods as victims."""
+    """Return True for a gang that was recently moved or repaired; its own pods are its placement's victims."""
     placement = victim.placement
     if placement is None or not (own_victims(placement) or victim.key in placement.status.made_room):
         return False

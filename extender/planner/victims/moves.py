@@ -1,16 +1,16 @@
-"""Search for moves that let a gang fit: a few evictable units get other slots in the same scenario.
+"""Search for moves that let a gang fit: a few evictable units of other gangs get new slots at the same time.
 
 Candidates are tested from the cheapest to the most expensive, each with all predicates on a statement:
 
 1. Single units that free enough capacity.
-2. Units of one node that only together free enough for a pod, and combinations of such lots on several nodes.
+2. Units of one node that only together free enough capacity for a pod, and combinations of such units on several nodes.
 3. Units that free enough capacity, plus another unit whose node they can move to.
-4. Prefixes of the whole order; each unit that can stay does so.
+4. Prefixes of the list of all units; units that can stay after all are not moved.
 
 The freed capacity is counted exactly for each GPU, because a unit may move between two GPUs of one node.
 
-A trial first evicts all its units; then units that can stay are put back, and only the others move. A unit may stay on
-a node that now refuses new pods, but rules between pods still apply.
+A trial first evicts all units of the candidate. Then units that can stay are put back, and only the others are moved. A
+unit may stay on a node that no longer accepts new pods, but rules between pods still apply.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,9 +30,9 @@ TRIALS = 32
 CHAINS = 16
 """Maximum number of candidates of step 3, before step 4."""
 CONSIDERED = 128
-"""Maximum number of bundles whose freed capacity is counted, and of combinations of bundles on one node."""
+"""Maximum number of bundles for which the freed capacity is counted, and of combinations of bundles on one node."""
 TOGETHER = 3
-"""Maximum number of bundles of one node in a combination."""
+"""Maximum number of bundles of one node that are combined."""
 Bundle = tuple[EvictableUnit, ...]
 """Units that move together: a single unit above its gang's minimum, or all units of a gang."""
 
@@ -46,7 +46,7 @@ class Lot:
 
     @property
     def units(self) -> list[EvictableUnit]:
-        """The units of all bundles, without duplicates."""
+        """The units of all bundles in the lot, without duplicates."""
         return list(dict.fromkeys(chain.from_iterable(self.bundles)))
 
     @property
@@ -60,12 +60,12 @@ class Lot:
         return set(chain.from_iterable(unit.columns.tolist() for unit in self.units))
 
     def size(self, whole: Amounts) -> float:
-        """Return the sum of the requests as fractions of the largest node, `whole`, int64 of shape (resources,)."""
+        """Return the sum of the requests as fractions of the largest node, `whole` (int64 of shape (resources,))."""
         return sum(float((unit.amounts / whole).max(initial=0.0)) for unit in self.units)
 
 
 def solve_moves(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Return the units that must move; empty if none must, None if no moves help."""
+    """Return the units that must move; empty if none must move, None if moves do not help."""
     tried: set[frozenset[int]] = set()
     lacks = _lacks(search)
     lots, total = _lots(search, units, lacks), sum(lacks)
@@ -89,7 +89,7 @@ def solve_moves(search: Search, units: list[EvictableUnit]) -> list[EvictableUni
 
 
 def bundles_of(units: Sequence[EvictableUnit]) -> list[Bundle]:
-    """Return the bundles; the last unit of a gang moves only together with its pods above the minimum."""
+    """Return the units as bundles; the last unit of a gang is moved only together with its pods above the minimum."""
     extras: dict[str, list[EvictableUnit]] = {}
     for unit in units:
         if not unit.rest:
@@ -193,7 +193,7 @@ def _lacks(search: Search) -> list[int]:
 
 
 def _gain(search: Search, lacks: Sequence[int], bundles: Iterable[Bundle]) -> int:
-    """Return the number of missing pods that fit on the nodes of these bundles without the bundles."""
+    """Return how many of the missing pods fit on the nodes of these bundles once the bundles are gone."""
     units = list(dict.fromkeys(chain.from_iterable(bundles)))
     columns = np.unique(np.concatenate([unit.columns for unit in units]))
     before = _held(search, columns)
@@ -242,7 +242,7 @@ def stays(session: Session, statement: Statement, bundle: Bundle) -> bool:
 
 
 def _suffered(session: Session, unit: EvictableUnit) -> bool:
-    """Return True if no rule between pods forbids the unit on its own nodes."""
+    """Return True if no rule between pods forbids keeping the unit on its own nodes."""
     index = session.snapshot.index
     for cls in {pod.cls for pod in unit.pods}:
         codes = session.hooks.neighbour_predicate.call(cls)

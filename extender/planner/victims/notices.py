@@ -1,8 +1,8 @@
-"""Eviction notices: their length, the time of the eviction, and the cost for the victim. Pure.
+"""Eviction notices: their length, the time of the eviction, and the cost for the victim.
 
-A notice is written once, with its end, to the placement of the gang that needs the capacity. Therefore a victim can
-rely on the end of its notice: another planner reads the same time, and a later gang with the same victim uses the
-earlier end.
+The end of a notice is written once, to the placement of the gang that needs the capacity. Therefore a victim can rely
+on the end of its notice: another planner reads the same time, and a later gang with the same victim uses the earlier
+end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ from muster.resources.runtime import notice_s
 from muster.volcano.access import lineage
 
 LATE_S = 60.0
-"""Time, in seconds, after the end of its grace period during which a terminating pod is still expected to end."""
+"""Time, in seconds, for which a terminating pod is still expected to end after its grace period is over."""
 
 
 def expected_to_go(session: Session, pod: PodRecord) -> bool:
     """Return True if a pod that is being deleted will probably end soon, or if it is not being deleted yet.
 
-    The grace period counts up to `Timing.longest_grace_s`, plus `LATE_S`.
+    A pod is expected to end within its grace period, at most `Timing.longest_grace_s`, plus `LATE_S`.
     """
     if not pod.gone_by:
         return True
@@ -40,9 +40,9 @@ def expected_to_go(session: Session, pod: PodRecord) -> bool:
 
 
 def length_s(session: Session, gang: GangView) -> float:
-    """Return the length of a gang's notice in seconds, as requested within the limits of queues and installation.
+    """Return the length of a gang's notice in seconds, as requested, but within the limits of queues and installation.
 
-    The PodGroup's request counts; without one, the longest request of a member counts.
+    The request on the PodGroup takes precedence; without one, the longest request of a member is used.
     """
     text = gang.group.metadata.annotations.get(EVICT_NOTICE)
     of_pods = {pod.answer.notice for pod in gang.pods if pod.answer and pod.answer.notice} if text is None else set()
@@ -58,7 +58,7 @@ def length_s(session: Session, gang: GangView) -> float:
 def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Notice, ...]:
     """Return the notices for a gang's victims, in whole seconds; victims without a notice are left out.
 
-    A victim with an earlier notice, for a gang that no longer needs its capacity, keeps the end of that notice.
+    If a victim has already been notified for a gang that no longer needs its capacity, the end of that notice is kept.
     """
     home, found = gang.group.metadata.namespace, []
     going = {pod.uid for _, pod in victims}
@@ -89,10 +89,10 @@ def notices_of(placement: Placement) -> dict[str, Notice]:
 def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     """Return the victims to evict now, among those that have not been evicted yet.
 
-    A gang with a notice is evicted once it has answered or the notice is over; it can rely on that. If it has already
-    fallen below its minimum, the rest is evicted at once, as it runs without effect. Its first members may have taken
-    its answer with them. A gang without a notice is evicted last, when all notified gangs have ended or may be evicted:
-    capacity freed earlier would lie idle.
+    A gang with a notice is evicted once it has answered or the notice is over, and not earlier. If the gang has already
+    fallen below its minimum, the rest is evicted at once, because it cannot make progress. In this case the gang's
+    answer may be lost together with the members that reported it. A gang without a notice is evicted last, when all
+    notified gangs have ended or may be evicted. Capacity that is freed earlier would be idle until then.
     """
     of_gangs: dict[str, bool] = {}
     running = set()
@@ -111,7 +111,7 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
 
 
 def _is_over(notice: Notice, now: float) -> bool:
-    """Return True for a notice that is over, unreadable, or dated in the future (the clock was set back)."""
+    """Return True for a notice that is over, cannot be parsed, or is in the future (the clock was set back)."""
     end, given = readable_time(notice.evict_at) or 0.0, readable_time(notice.told_at) or now
     return now >= end or given > now + CLOCKS_S
 
@@ -136,7 +136,7 @@ def last_saved(gang: GangView, now: float) -> Checkpoint | None:
 def unsaved_s(gang: GangView, now: float) -> float:
     """Return the seconds of work that an eviction costs each member, since the last checkpoint or the start.
 
-    If neither is known, the gang counts as if it had always run, so that other gangs are evicted first.
+    If neither is known, the gang is treated as if it had always been running, so that other gangs are evicted first.
     """
     saved = last_saved(gang, now)
     return max(0.0, now - (saved.at if saved else gang.started_s or 0.0))

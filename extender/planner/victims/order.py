@@ -34,8 +34,8 @@ def revocable(gang: GangView) -> bool:
 def by_cost(units: list[EvictableUnit], now: float) -> list[EvictableUnit]:
     """Return the evictable units of one queue, the cheapest disruption first; units of one gang keep their order.
 
-    A gang's own reports of checkpoints count. A gang that reports too many is evicted before its equals, and nothing
-    else that it reports counts: a false report harms only itself.
+    The cost takes the checkpoints into account that a gang has reported, and no other reports. A gang that reports more
+    checkpoints than it has saved is evicted before its equals, so a false report harms only the gang itself.
     """
     gangs = {unit.gang.key: unit.gang for unit in units}
     unsaved = {key: unsaved_s(gang, now) for key, gang in gangs.items()}
@@ -72,7 +72,7 @@ def across_queues(session: Session, units: list[EvictableUnit]) -> list[Evictabl
 def _furthest_first(
     units: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
 ) -> list[EvictableUnit]:
-    """Return the units in order; each is the next unit of the queue that then exceeds its share most."""
+    """Return the units in order: the next unit is always from the queue that then exceeds its share most."""
     queues: dict[str, list[EvictableUnit]] = {}
     for unit in units:
         queues.setdefault(unit.gang.queue, []).append(unit)
@@ -88,7 +88,10 @@ def _furthest_first(
 
 
 def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, EvictableUnit | None], float] | None:
-    """Return a function for a queue's used fraction of its fair share without the units so far; None without shares."""
+    """Return a function for the fraction of its fair share that a queue uses without the units so far.
+
+    The result is None if no plugin computes shares.
+    """
     left: dict[str, Amounts] = {}
     fair: dict[str, Amounts] = {}
     for queue in queues:

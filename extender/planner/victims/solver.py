@@ -1,9 +1,10 @@
-"""Search for the victims of one gang: by resources, then verified on a statement with all predicates.
+"""Search for the victims of one gang: selected by resources, then verified on a statement with all predicates.
 
-1. The shortest prefix of evictable units that suffices by resources, and the necessary units in it (`capacity`).
+1. Find the shortest prefix of the evictable units that frees enough resources, and the units in it that are necessary
+   (`capacity`).
 2. A trial: evict the units, call the queues' hooks, and place the gang with all predicates. Usually the trial succeeds.
 3. If rules between pods or a full queue prevent the placement: try longer prefixes, then leave out unnecessary units.
-4. Plugins judge the scenario. If the plugins refuse the scenario, the search starts again without the refused unit.
+4. Plugins accept or reject the scenario. If they reject it, the search starts again without the rejected unit.
 
 Failed trials are undone.
 """
@@ -20,7 +21,7 @@ from extender.planner.victims.capacity import Need, VictimCapacity
 from extender.planner.victims.units import EvictableUnit
 
 ROUNDS = 8
-"""Maximum number of searches for one gang, each without the units that plugins have refused so far."""
+"""Maximum number of searches for one gang, each without the units that plugins have rejected before."""
 TRIALS = 32
 """Maximum number of trials in a search that leaves out units, if resources alone do not decide."""
 
@@ -31,18 +32,18 @@ class Search:
 
     session: Session
     statement: Statement
-    """Empty before the search; contains the solution afterwards."""
+    """The statement of the search: empty before the search, with the solution afterwards."""
     ask: Ask
     requested: Amounts
     """Requests of the gang's minimum before any trial, int64 of shape (resources,)."""
     needs: list[Need]
     place: Callable[[Sequence[EvictableUnit]], Sequence[EvictableUnit] | None]
-    """Function that places the gang (and moved units) on the statement without these units. The function returns the
-    units that must be evicted, or None if the gang does not fit."""
+    """Function that places the gang (and moved units) on the statement without these units. It returns the units that
+    must be evicted, or None if the gang does not fit."""
     agreed: Callable[[Scenario], bool]
-    """Function that lets plugins judge a scenario."""
+    """Function that asks the plugins whether they accept a scenario."""
     moved: bool = False
-    """True if the units get new slots within the scenario."""
+    """True if the units are moved to new slots in the same scenario."""
 
 
 def solve(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
@@ -81,7 +82,7 @@ def _fitting(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] 
 
 
 def _fewer(search: Search, units: list[EvictableUnit]) -> list[EvictableUnit] | None:
-    """Leave out unnecessary units by trials, in halves, the most expensive first."""
+    """Leave out unnecessary units by means of trials, in halves, the most expensive units first."""
     kept, blocks, left = list(units), [(0, len(units))], TRIALS
     while blocks and left:
         low, high = blocks.pop()
@@ -126,7 +127,7 @@ def scenario_of(search: Search, units: Sequence[EvictableUnit]) -> Scenario:
 
 
 def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
-    """Return the first unit at which plugins refuse the scenario; None if they accept all of it."""
+    """Return the first unit because of which plugins reject the scenario; None if they accept all of it."""
     scenario = scenario_of(search, kept)
 
     def agreed(number: int) -> bool:
@@ -139,7 +140,7 @@ def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
 
 
 def _without(units: list[EvictableUnit], kept: list[EvictableUnit], minded: EvictableUnit) -> list[EvictableUnit]:
-    """Return the candidates without the refused unit and later ones of its queue; with one queue, of its gang."""
+    """Return the candidates without the rejected unit and later units of its queue; with one queue, of its gang."""
     before = {id(unit) for unit in kept[: kept.index(minded)]}
     queues = {unit.gang.queue for unit in units}
     if len(queues) > 1:

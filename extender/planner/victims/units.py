@@ -1,10 +1,10 @@
 """Evictable units of gangs: pods above the minimum one by one or by sub-group, then all remaining pods together.
 
-PodDisruptionBudgets are counted like in the Eviction API: pods with several budgets are not evicted.
+PodDisruptionBudgets are applied as in the Eviction API, so pods with several budgets are never evicted.
 
-Spare slots that a running gang gives up for another gang are units without pods: no pod is evicted for them. Lent slots
-are not units: a borrower is evicted only for the lender. A gang that is evicted as a whole also loses its spare slots,
-so these come before its last unit.
+Spare slots that a running gang gives up for another gang are units without pods, because no pod is evicted for them.
+Lent slots are not units: a borrower is evicted only for the lender. A gang that is evicted as a whole also loses its
+spare slots, so these come before its last unit.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ class DisruptionBudgets:
         return bool(self._guards)
 
     def counted(self, pod: PodRecord) -> bool:
-        """Return True if a budget counts this pod."""
+        """Return True if a budget applies to this pod."""
         return bool(self._of(pod))
 
     def count_evictions(self, pods: Iterable[PodRecord]) -> bool:
@@ -70,7 +70,7 @@ class EvictableUnit:
     gang: GangView
     pods: tuple[PodRecord, ...]
     rest: bool
-    """True for the last unit of a gang, before which the gang's pods above the minimum must be evicted."""
+    """True for the last unit of a gang, which is evicted only after the gang's pods above the minimum."""
     columns: Amounts
     """Columns of the pods' nodes, int64; pods on unknown nodes are left out."""
     rows: Amounts
@@ -95,8 +95,8 @@ def units_of(
 ) -> list[EvictableUnit]:
     """Return a gang's evictable units, all remaining pods last; none during an active placement.
 
-    If any members may be evicted, members on the nodes in `useful` come first. Each independent pod is a unit, without
-    a rest. With `anyway` the gang's marks and its own budget do not count.
+    If any members may be evicted, members on the nodes in `useful` come first. Each independent pod is a unit of its
+    own. With `anyway`, the gang's annotations and its own budget are ignored.
     """
     if gang.active or not (gang.preemptable or anyway):
         return []
@@ -190,14 +190,17 @@ class Catalogue:
         return known[3]
 
     def forget_others(self, gangs: Iterable[GangView]) -> None:
-        """Forget gangs that are gone."""
+        """Drop the units of gangs that are gone."""
         keys = {gang.key for gang in gangs}
         if len(self._known) > 2 * len(keys):
             self._known = {key: known for key, known in self._known.items() if key in keys}
 
 
 def permitted(units: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
-    """Return the units, in order, that budgets allow one after another; a gang's last unit needs all its others."""
+    """Return the units, in order, that budgets allow one after another.
+
+    The last unit of a gang needs all its others.
+    """
     if not budgets:
         return units
     kept, held = [], set()
@@ -247,7 +250,7 @@ def decide_given(session: Session, units: Sequence[EvictableUnit]) -> None:
 
 
 def spares_left(kept: Iterable[NodeSpares], gone: Iterable[NodeSpares | BorrowedSpares]) -> list[NodeSpares]:
-    """Return a gang's spare slots, without slots that are given up or lent."""
+    """Return a gang's spare slots, except those that it gives up and those that it has lent."""
     less = {(each.pod_set, each.node): each.count for each in gone}
     left = (NodeSpares(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
     return [each for each in left if each.count > 0]
