@@ -30,7 +30,7 @@ UNREADABLE: Final = (
     "the extender's published configuration cannot be read; the cluster's administrator can find the reason"
 )
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
-"""Kinds that a question may name. Pods are not needed, because a gang's status changes when its pods change."""
+"""Kinds that a question may name. A change of pods also changes the status of their gang."""
 
 
 class Explained(NamedTuple):

@@ -45,9 +45,9 @@ MARGIN_S = 0.5
 _MOST_CHARS = 32_768
 """Maximum length of the errors in a response."""
 MOST_WARNINGS = 100
-"""Maximum number of errors in a response; further errors are not computed."""
+"""Maximum number of warnings in a response; further warnings are not computed."""
 _MOST_OF_A_WARNING = 1_000
-"""Characters. The API server forwards 4,096 bytes of warnings in total."""
+"""Maximum length of a warning. The API server forwards 4,096 bytes of warnings in total."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _TIMEOUT = re.compile(r"(?:^|&)timeout=([0-9]+)(ms|s|m)(?:&|$)", re.ASCII)
 _end: ContextVar[float] = ContextVar("end of the review")

@@ -127,8 +127,9 @@ class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
     planning_config: str = ""
     """The extender's configuration, its actions and plugins: YAML, not the name of a file."""
     webhook_port: int = 0
-    """Port of the process; 0 chooses a free port."""
+    """Port of the webhook; 0 chooses a free port."""
     extender_port: int = 0
+    """Port of the extender; 0 chooses a free port."""
 
 
 class PlaneState(msgspec.Struct, frozen=True, kw_only=True):

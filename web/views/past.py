@@ -104,7 +104,7 @@ class UsageView(Struct, frozen=True):
     period: Period
     csv: str
     silence: str
-    """State of the gang, as in the list of gangs."""
+    """Warning that the recorder is down; empty while it records."""
 
 
 def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:

@@ -96,7 +96,7 @@ class QueuesView(Struct, frozen=True):
     waits: int
     """Number of waiting gangs in scope."""
     part: ListPart | None = None
-    """Number of queues; None for callers who may not list queues."""
+    """Displayed part of the queues; None for callers who may not list queues."""
     silence: str = ""
     """Warning that the recorder is down, if there are budgets; empty while it records."""
 

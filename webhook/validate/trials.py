@@ -44,7 +44,7 @@ _ADVICE = {
     True: "`kubectl auth can-i create pods -n {}`: a user with this right gets the reason",
     False: "try such a pod by `kubectl create --dry-run=server -n {}`: a user with this right gets the reason",
 }
-"""The shown part of a refusal depends on whether the sender is known."""
+"""Advice how to get the reason of a refusal: True if the sender of the review is known."""
 
 MayKnow = Callable[[], bool]
 """True if the user may create pods in the namespace; only called if a refusal would quote the namespace."""
