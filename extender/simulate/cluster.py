@@ -73,7 +73,7 @@ class Playing:
     workload: SimulatedWorkload
     came_s: float
     runs: dict[str, SimulatedRun] = field(default_factory=dict)
-    """Maps the name of a pod to its member."""
+    """Maps the name of a pod to the simulated run of this member."""
     life: int = 0
     first_start_s: float | None = None
     started_s: float | None = None

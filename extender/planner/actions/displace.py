@@ -160,7 +160,7 @@ class SparesAlone(Evicting):
         return found
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return an empty reason, because the action without this mix-in reports it."""
+        """Return an empty reason, because the action that also evicts pods reports the reason."""
         return NOTHING
 
 

@@ -234,7 +234,7 @@ class Comparisons:
         return reclass
 
     def _matched_again(self, namespace: str) -> Reclass:
-        """Find the marks of all queries that match."""
+        """Return a function that compares pods of a namespace with all queries again."""
 
         def reclass(cls: PodClass, labels: Labels) -> tuple[PodClass, int]:
             return self.classes.matched_again(cls, namespace, labels), self.classes.queries.near(namespace)

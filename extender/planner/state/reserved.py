@@ -69,7 +69,7 @@ class ReservedRooms:
         self._since: list[tuple[int, Amounts | None]] | None = None
         """Columns and the resources freed there since the running cycle's snapshot; None between cycles."""
         self._views: dict[tuple[int, ...], tuple[NDArray[np.int64], Amounts]] = {}
-        """Maps the positions of applicable reservations to columns and the resources to leave free."""
+        """Caches the resources to leave free, with their columns, by the positions of the reservations that apply."""
 
     def snapshot_taken(self) -> None:
         """Begin to record changes, because the cycle's reservations are based on the current capacity."""

@@ -38,7 +38,7 @@ def test_an_extender_that_does_not_lead_or_knows_nothing_answers_with_an_error_n
     call = args(world, None, "node-0")
     inactive = filter_of(world, active=False)(call)
     assert inactive.error == VerbReason.NOT_LEADING
-    assert b'"Error":"this Muster extender does not lead; trying again"' in msgspec.json.encode(inactive)
+    assert b'"Error":"this Muster extender does not lead (kube-scheduler tries again)"' in msgspec.json.encode(inactive)
     assert filter_of(world, synced=False)(call).error == VerbReason.NOT_SYNCED
 
 
