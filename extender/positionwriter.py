@@ -37,7 +37,7 @@ class QueuePositionWriter(Writer):
         """Maps the UID of a waiting gang to its last written position and the time of the write."""
 
     def write(self, session: Session) -> None:
-        """Write the changed positions of gangs whose interval is over, if it is time for a pass."""
+        """Write the positions that have changed, for gangs that are due, if it is time for a pass."""
         now = self._monotonic_s()
         if now < self._next:
             return

@@ -42,8 +42,8 @@ class QueueFigures(Struct, rename="camel"):
     waiting: int = 0
     """Number of gangs that were still waiting at the end."""
     wait_median_s: float | None = None
-    """Median wait, in seconds, of the gangs that arrived. For gangs that did not start, the wait lasts until the end.
-    """
+    """Median wait, in seconds, of the gangs that arrived. A gang that did not start is assumed to have waited until the
+    end."""
     wait_p95_s: float | None = None
     evictions: int = 0
     """Number of times that a gang has lost members to an eviction."""

@@ -72,7 +72,7 @@ class SimulatedWorkload:
     started_s: float | None = None
     """Time when the gang first had its minimum."""
     evictions: int = 0
-    """Number of runs that an eviction ended."""
+    """Number of runs of the gang that were ended by an eviction."""
     evicted_s: float = 0.0
     """Time of the last run's end by an eviction."""
     checkpoints: list[float] = field(default_factory=list)

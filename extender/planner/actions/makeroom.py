@@ -6,7 +6,8 @@ The placement names its victims, so that another planner can continue with them.
 * Victims are due a notice: the notice is written. Notified victims are evicted once they have answered or the notice
   period is over. Victims that get no notice are evicted together with them.
 * Victims have not been evicted: they are evicted, unless a disruption budget now forbids their eviction.
-* Victims are terminating: the planner waits for their grace period (at most the longest notice period) plus one minute.
+* Victims are terminating: the planner waits until their grace period (at most the longest notice period) and one more
+  minute are over.
 * All victims have terminated but the capacity is not free, or they do not terminate: the placement is abandoned.
 
 The placement of a gang that is moved waits only for the gang's own members, which are evicted in favour of another

@@ -159,7 +159,7 @@ class SpareSlots:
         self._session = session
         self._spares: list[tuple[GangView, NodeSpares, int, Amounts]] = []
         self.left: list[NodeSpares] = []
-        """The spare slots that were not taken."""
+        """The spare slots that the search has not taken."""
         self.loans: list[BorrowedSpares] = []
         """The spare slots that were borrowed, with the gangs that lend them."""
         for gang in gangs:

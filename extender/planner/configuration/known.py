@@ -20,7 +20,7 @@ class Name:
     of: str = VOLCANO
     """Project that defines the name."""
     ours: str = ""
-    """The corresponding name in Muster; empty if it is the same."""
+    """The name that Muster uses for the same thing; empty if the names are equal."""
     differs: str = ""
     """How the meaning in Muster differs, as a sentence without its full stop; empty if there is no difference."""
     without: str = ""

@@ -23,7 +23,7 @@ from muster.resources.vector import unit
 WHOLE = 1 << 20
 """A number that exceeds the number of devices on any node."""
 MOST_UNIONS = 64
-"""Maximum number of unions of kinds. A shortage that only a further union would show is left to kube-scheduler."""
+"""Maximum number of unions of kinds. Further unions are not counted, and only kube-scheduler finds their shortages."""
 Pattern = int
 """The kinds of a device as a bit mask, one bit per kind."""
 

@@ -1,4 +1,4 @@
-"""Messages that tell users why a gang waits: in conditions, Events, Placements, Queues, pods and `muster explain`.
+"""Messages that explain to users why a gang waits: conditions, Events, Placements, Queues, pods and `muster explain`.
 
 | module | sentences |
 |---|---|

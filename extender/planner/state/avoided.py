@@ -64,7 +64,7 @@ def avoided_nodes(
 ) -> dict[str, set[str]]:
     """Return, by gang, the nodes that recently refused a member or on which one failed; `now` is in epoch seconds.
 
-    With `failures`, only nodes on which at least this many members failed count.
+    With `failures`, only nodes on which at least this many members have failed are returned.
     """
     result: dict[str, set[str]] = {}
     for gang in gangs:

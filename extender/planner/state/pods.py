@@ -157,8 +157,8 @@ class PodRecord(Struct, eq=False, gc=False):
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
     """Create the record of a pod; `assumed` is the node to which Muster bound it, if no watch has reported this yet.
 
-    A pod of another pool, on a node that came from that pool, is treated like a pod of another scheduler: it uses the
-    node's capacity, but has no gang in this pool.
+    A node that has moved here from another pool may have pods of that pool. Such a pod is treated like a pod of another
+    scheduler: it uses capacity, but has no gang here.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
     annotations, labels = meta.annotations, meta.labels

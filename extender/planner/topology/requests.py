@@ -1,8 +1,8 @@
 """Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the resulting units.
 
 * the gang: `networkTopology` of the PodGroup, otherwise its annotations `muster.dev/topology…`;
-* a pod set: annotations on its template, overridden by annotations on its pods. The ReplicatedJobs of a JobSet are one
-  pod set of the gang, and several kinds of pods in this module.
+* a pod set: annotations on its template, overridden by annotations on its pods. The ReplicatedJobs of a JobSet form a
+  single pod set of the gang; this module treats them as several kinds of pods.
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
