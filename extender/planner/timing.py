@@ -29,7 +29,7 @@ class Timing(Struct, frozen=True, kw_only=True):
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=600.0)
     """Maximum time between an eviction notice and the eviction; with 0, pods get no notice."""
     node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=30.0)
-    """Time that gangs wait for an unresponsive node, unless a gang sets its own time."""
+    """Time for which gangs wait for an unresponsive node to recover, unless a gang sets its own time."""
     fault_stop: Part = field(name="faultStop", default=0.55)
     """Fraction of all nodes, from 0 to 1; if more nodes are faulty at once, no gang is repaired."""
 

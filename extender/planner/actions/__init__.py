@@ -5,7 +5,7 @@ and the state. Actions must not import plugins, because they call them through h
 serves requests or writes to the API server. Start reading at `enqueue`, then `allocate`, which uses `search` and
 `fill`, and `growth` for pods above the minimum; `backfill` is in the same module as `allocate`. `displace` (preempt and
 reclaim) and `consolidate` share the base class in `evicting`. `attempts` decides in which order they search for victims
-for waiting gangs. `progress` is not in the table below: it runs first in every cycle, with `avoidance`.
+for waiting gangs. `progress` is not in the table `ACTIONS`, because it runs first in every cycle, with `avoidance`.
 """
 
 from extender.planner.actions.allocate import Allocate, Backfill

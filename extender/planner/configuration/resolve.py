@@ -187,7 +187,7 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
 def _arguments(
     option: PluginOption, known: KnownPlugin, path: str, report: ConfigurationReport, *, there: bool
 ) -> dict[str, Any]:
-    """Return the arguments to pass to the plugin, which refuses unknown ones."""
+    """Return the arguments to pass to the plugin. The plugin itself rejects unknown arguments."""
     result = {}
     for name, value in option.arguments.items():
         argument, where = known.argument(name), f"{path}.arguments.{name}"

@@ -159,7 +159,7 @@ class OnEviction(Protocol):
 
 
 class BindAnnotations(Protocol):
-    """Maps an annotation to its text."""
+    """Maps the key of an annotation to its value."""
 
     def __call__(self, pod: PodRecord, node: str, /) -> Mapping[str, str]: ...
 

@@ -130,5 +130,8 @@ class SharedClaims:
                     snapshot.free[:, after] -= row
 
     def _column(self, shared: SharedClaim) -> int | None:
-        """Return the column of the claim's node. Only pods that a user bound can use one claim on several nodes."""
+        """Return the column of the claim's node.
+
+        Only pods that a user has bound by hand can use one claim on several nodes.
+        """
         return next(iter(self._users.get(shared.key, ())), None)

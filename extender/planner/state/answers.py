@@ -9,7 +9,8 @@ from cachetools import FIFOCache
 from numpy.typing import NDArray
 
 MOST = 4096
-"""Maximum number of stored answers. Beyond this number the oldest answer is dropped, and bind checks its pod again."""
+"""Maximum number of stored answers. Beyond this number the oldest answer is dropped, and the bind verb checks its pod
+again."""
 
 
 class Answers:

@@ -31,7 +31,7 @@ def runs(gang: GangView) -> bool:
 
 
 def spare_runs_of(gang: GangView) -> list[SpareRunOfClass]:
-    """Return the spare slots that count; none if the gang has neither members nor an active placement."""
+    """Return the spare slots that the ledger counts; none if the gang has no members and no active placement."""
     placement = gang.placement
     if placement is None or not placement.spec.spares or not (gang.active or runs(gang)):
         return []

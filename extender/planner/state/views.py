@@ -177,7 +177,7 @@ class Views(Tables):
     def started(self, key: str) -> bool:
         """Return the present `GangView.started`.
 
-        The gang is refreshed only if the number of its pods does not decide the answer.
+        The gang is refreshed only if the number of its pods does not already determine the result.
         """
         certainly = self._gangs.certainly_started(key, self.pod_table)
         if certainly is not None:
