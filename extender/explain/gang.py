@@ -124,7 +124,7 @@ class GangExplainer:
         """Return the gang for which this one was evicted; None if it is this gang itself or the text names it."""
         by = displacer(self._what_if, gang)
         who = self._reader.gang(by) if by and by.key != gang.key else ""
-        return [reasons.placements.evicted_for(who)] if who and who not in known else []
+        return [reasons.placements.evicted_for(displacer=who)] if who and who not in known else []
 
     def _spares(self, gang: GangView) -> list[str]:
         """Return the spare slots that the gang holds, and those that it borrows from other gangs."""

@@ -178,7 +178,7 @@ def evicted(pods: int, reason: Reason) -> str:
     return f"{many(pods, 'pod')} {were(pods)} evicted: {reason}"
 
 
-evicted_for = "its pods were evicted for {}".format
+evicted_for = "its pods were evicted for {displacer}".format
 
 AWAITS_OWNER = "eviction-awaits-owner"
 

@@ -147,7 +147,7 @@ def test_two_planners_do_not_note_over_each_other() -> None:
     session = one.world.session(Enqueue(), Allocate())  # both have seen this
     [place] = of(session, decisions.Place)
     one.writer.place(session, place)
-    with pytest.raises(Conflict, match="another placement is recorded"):
+    with pytest.raises(Conflict, match="records another placement"):
         one.writer.place(session, place)
 
 

@@ -45,7 +45,7 @@ def test_what_is_published_counts(capsys: pytest.CaptureFixture[str]) -> None:
     (PublishedConfig(data=None), "as the extender has not published another"),
     (Forbidden("you may not get configmaps"), "timing is used in pool b, as you may not get configmaps"),
     (PublishedConfig(data={TIMING: '{"faultStop":7}'}), "in ConfigMap muster-planner-b faultStop is 7 (Expected"),
-    (PublishedConfig(data={TIMING: "{}", MEMORY: "{"}), "muster-planner-b memory.json cannot be read"),
+    (PublishedConfig(data={TIMING: "{}", MEMORY: "{"}), "muster-planner-b memory.json cannot be parsed"),
 ])  # fmt: skip
 def test_a_note_tells_where_defaults_count(told: Any, note: str, capsys: pytest.CaptureFixture[str]) -> None:
     """As the extender is older, has not led yet, or may not be read; or as a value is none."""
