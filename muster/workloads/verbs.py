@@ -6,9 +6,11 @@ about the workload; or the reason why there are none, with an alternative.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import reduce
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from muster.api import names
+from muster.api.limits import whole_number
 from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, pod_templates, with_templates
@@ -20,6 +22,10 @@ Condition = Literal["waiting", "running", "evicted", "suspended", "ended"]
 """State of a workload; evicted: it waits again because all its pods were evicted."""
 
 _OPERATOR = "other objects create its pods"
+_PREEMPTS = (
+    "; a higher class may preempt gangs of lower classes at once: `muster simulate -f` of its manifest with the new "
+    "class shows which"
+)
 POD_GROUP = WorkloadKind(
     POD_GROUPS,
     templates=(),
@@ -205,25 +211,40 @@ def _priority(given: _Given, request: VerbRequest) -> Outcome:
     if given.condition == "running":
         return Outcome(f"{message}; a higher one counts for pods that are created from now on", at_once)
     if not given.verbs.count:
-        return Outcome(f"{message}, and keeps its position among gangs of that class", at_once)
-    return Outcome(
-        f"{message}: its pods are created again, and it waits behind gangs of that class", given.restarted(patch)
-    )
+        return Outcome(f"{message}, and keeps its position among gangs of that class{_PREEMPTS}", at_once)
+    again = f"{message}: its pods are created again, and it waits behind gangs of that class{_PREEMPTS}"
+    return Outcome(again, given.restarted(patch))
 
 
 def _resize(given: _Given, request: VerbRequest) -> Outcome:
     assert given.verbs.resized  # noqa: S101 # otherwise the row names an alternative
     patch = given.verbs.resized(given.workload, request.size, request.task)
-    message = f"has the size {request.size}"
+    stops = any(size_edits(given.kind, given.workload, _merged(given.workload, patch)))
+    message, minimum = f"has the size {request.size}", _minimum(given, patch, request.size, stops=stops)
     if given.held and given.verbs.count:
-        return Outcome(f"{message}, and is released", (given.switched(request.size, held=False),))
+        return Outcome(f"{message}, and is released{minimum}", (given.switched(request.size, held=False),))
     if given.held:
-        return Outcome(f"{message} once it is released", (Step("patch", patch),))
-    if not any(size_edits(given.kind, given.workload, _merged(given.workload, patch))):
-        return Outcome(message, (Step("patch", patch),))
-    stops = "all of its pods stop and start again" if given.condition == "running" else "its pods are created again"
+        return Outcome(f"{message} once it is released{minimum}", (Step("patch", patch),))
+    if not stops:
+        return Outcome(f"{message}{minimum}", (Step("patch", patch),))
+    pods = "all of its pods stop and start again" if given.condition == "running" else "its pods are created again"
     why = "as each of them knows their number; it waits behind gangs of its class"
-    return Outcome(f"{message}: {stops}, {why}", given.restarted(patch))
+    return Outcome(f"{message}: {pods}, {why}{minimum}", given.restarted(patch))
+
+
+def _minimum(given: _Given, patch: JSON, size: int, *, stops: bool) -> str:
+    """Return the change of a Volcano Job's minimum, or another kind's annotation with a minimum below the size."""
+    after, before = (value_at(each, ("spec", "minAvailable")) or 0 for each in (patch, given.workload))
+    if after != before and after:
+        degraded = ", and it is Degraded until so many run" if given.condition == "running" and not stops else ""
+        return f"; its minimum rises to {after}{degraded}" if after > before else f"; its minimum falls to {after}"
+    if after or given.verbs.scales:
+        return ""
+    nodes = [node for _, node in with_templates(given.workload, given.kind.templates)]
+    for node, key in product(nodes, names.MIN_MEMBER_KEYS):
+        if least := whole_number(mapping(value_at(node, ("metadata", "annotations"))).get(key)):
+            return f"; {least} of them still start together, by the annotation {key}" if least < size else ""
+    return ""
 
 
 _OUTCOMES: Mapping[Verb, Callable[[_Given, VerbRequest], Outcome]] = {

@@ -1,6 +1,7 @@
 """`muster queue create`, `update` and `delete`, and the list of a queue's gangs by their owners."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import click
@@ -24,6 +25,17 @@ NONE = "none"
 """The value that removes a limit."""
 _HUGE_PAGES = "hugepages-"
 _INT32 = 2**31 - 1
+
+
+class QueueCommand(click.Command):
+    """A command whose switch takes no value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse a value of --reclaimable, with the right option."""
+        for option, value in pairwise(word for each in args for word in each.split("=", 1)):
+            if option in {"--reclaimable", "--not-reclaimable"} and value.lower() in {"true", "false"}:
+                ctx.fail(f"{option} takes no value: write --reclaimable for true, --not-reclaimable for false")
+        return super().parse_args(ctx, args)
 
 
 def queue_options(*, parent: str | None, weight: int | None, reclaimable: bool | None) -> Callable[[F], F]:
@@ -146,7 +158,7 @@ def called(row: GangRow) -> str:
     return f"{row.kind} {row.namespace}/{row.name}"
 
 
-@click.command("create")
+@click.command("create", cls=QueueCommand)
 @one_argument
 @queue_options(parent=ROOT_QUEUE, weight=1, reclaimable=True)
 @where_options
@@ -161,7 +173,9 @@ def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
     create(client, QUEUES, {**content, "metadata": metadata})
 
 
-@click.command("update", epilog="\b\nmuster queue update team --weight 3 --capability nvidia.com/gpu=16,cpu=none")
+@click.command(
+    "update", cls=QueueCommand, epilog="\b\nmuster queue update team --weight 3 --capability nvidia.com/gpu=16,cpu=none"
+)
 @one_argument
 @queue_options(parent=None, weight=None, reclaimable=None)
 @where_options

@@ -19,10 +19,10 @@ from extender.simulate.placing import simulate as run
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
-from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES
+from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES, Pod
 from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import QUEUES
+from muster.api.volcano.scheduling import QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl import completion
@@ -96,6 +96,7 @@ def simulate(
         report = {"ignored": submission.ignored, "demands": asked}
         print_report(report, demand_lines(asked, submission.ignored), output)
         return
+    _check_classes(submission, dump)
     try:
         after = changed(dump, change)
         pools = pools_of(after)
@@ -133,6 +134,16 @@ def _read_submission(
     except ManifestError as error:
         raise click.ClickException(str(error)) from error
     return submission
+
+
+def _check_classes(submission: Submission, dump: ClusterDump) -> None:
+    """Raise ClickException if the cluster lacks a PriorityClass of the manifests, which admission would refuse."""
+    named = {item.spec.priority_class_name for _, item in submission.items if isinstance(item, (Pod, PodGroup))}
+    if lacking := sorted(named - {item.metadata.name for item in dump.objects_of(PRIORITY_CLASSES)} - {""}):
+        raise click.ClickException(
+            f"no PriorityClass with name {lacking[0]} was found, so no pod could be created; "
+            "`kubectl get priorityclasses` lists them"
+        )
 
 
 def _runtimes(objects: Sequence[JSON], connect: Callable[[], Client | None], namespace: str) -> Iterator[JSON]:

@@ -64,6 +64,8 @@ def test_a_change_of_a_queue(asked: Any, api: Server, options: list[str], patch:
 
 @pytest.mark.parametrize(("options", "code", "words"), [
     ([], 2, "there is nothing to change: give at least one option, for example --weight 3"),
+    (["--reclaimable", "false"], 2, "--reclaimable takes no value: write --reclaimable for true, --not-reclaimable"),
+    (["--reclaimable=false"], 2, "--reclaimable takes no value"),
     (["--weight=0"], 2, "--weight"),
     (["--weight=65536"], 2, "--weight"),
     (["--namespace-selector=a in"], 2, "--namespace-selector"),

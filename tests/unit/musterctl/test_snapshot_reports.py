@@ -97,6 +97,25 @@ def test_what_is_not_there_is_named(snapshot: Path, command: str, words: str) ->
     assert (told.exit_code != 0, words in told.stderr) == (True, True), told.output
 
 
+@pytest.mark.parametrize("kind", ["batch/v1", "batch.volcano.sh/v1alpha1"])
+def test_a_class_that_is_not_there_is_named(snapshot: Path, tmp_path: Path, kind: str) -> None:
+    """A workload with it is refused, as by admission."""
+    urgent = {"priorityClassName": "urgent"}
+    template = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+    metadata = {"name": "new", "labels": {"muster.dev/queue": "default"}}
+    job: Any = {"apiVersion": kind, "kind": "Job", "metadata": metadata}
+    tasks = {"tasks": [{"name": "a", "replicas": 1, "template": template}]}
+    pods = {"template": template}
+    job["spec"] = pods if kind == "batch/v1" else tasks
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(job))
+    assert "new (submitted) would" in muster(snapshot, "simulate", f"-f{file}", "-n", "ns").stdout
+    (template["spec"] if kind == "batch/v1" else job["spec"]).update(urgent)
+    file.write_text(json.dumps(job))
+    told = muster(snapshot, "simulate", f"-f{file}", "-n", "ns")
+    assert (told.exit_code, "no PriorityClass with name urgent was found" in told.stderr) == (1, True), told.output
+
+
 def test_data_has_the_same_facts(snapshot: Path) -> None:
     """Of queues, of gangs after a change, and of one gang."""
     queues = json.loads(muster(snapshot, "queue", "top", "-o", "json").stdout)
