@@ -79,7 +79,7 @@ def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], 
     kinds = [each for each in ACTED_ON if not slash or called in _names(each)]
     if not kinds:
         known = listed([_names(each)[0] for each in ACTED_ON])
-        raise click.UsageError(f"{called!r} is not a kind with verbs; there are {known}")
+        raise click.UsageError(f"{called!r} is not a kind that this command can change; it can change {known}")
     return kinds, name_of(kinds[0].resource, name)
 
 
@@ -122,11 +122,13 @@ def _find(client: Client, namespace: str, kinds: list[WorkloadKind], name: str, 
             raise Failed(f"there is no workload {name} in namespace {namespace}{unread}")
     if len(found) > 1:
         there = [each.title for each in found]
-        raise Failed(f"{name} is the name of {listed(there)}: muster {request.verb} {there[0]} means the first")
+        raise Failed(
+            f"several workloads are named {name}: {listed(there)}; for the first, run: muster {request.verb} {there[0]}"
+        )
     if owner := found[0].owner:
         has_verbs = any(owner.startswith(each.resource.reference("")) for each in ACTED_ON)
         way = f": muster {request.verb} {owner}" if has_verbs else ""
-        raise Failed(f"{found[0].title} is a part of {owner}, which changes it{way}")
+        raise Failed(f"{found[0].title} belongs to {owner}, whose controller would revert the change{way}")
     return found[0]
 
 
@@ -152,7 +154,7 @@ def _labelled(client: Client, namespace: str, selector: str) -> list[Target]:
         else:
             found += [Target(kind, each) for each in there]
     if forbidden:
-        click.echo(f"These kinds are left out, as you may not list them: {listed(forbidden)}.", err=True)
+        click.echo(f"These kinds are left out, because you may not list them: {listed(forbidden)}.", err=True)
     return found
 
 

@@ -77,7 +77,7 @@ def no_queues(error: Forbidden) -> str:
     """Return sentences that name the right needed to see queues."""
     kind = (error.details or {}).get("kind") or "queues"
     return (
-        f"you may not list {kind}. For shares and use of queues, ask an administrator for the ClusterRole "
+        f"you may not list {kind}. To see shares and usage of queues, ask an administrator for the ClusterRole "
         f"{VIEW_QUEUES} in a ClusterRoleBinding."
     )
 
@@ -86,7 +86,7 @@ def refusal(error: Forbidden) -> str:
     """Return sentences that name the missing rights, and the role to ask for."""
     kind = (error.details or {}).get("kind") or "all objects"
     return (
-        f"you may not list {kind} in the whole cluster. For nodes, other gangs and what would help, ask an "
+        f"you may not list {kind} in the whole cluster. To see nodes, other gangs and what would help, ask an "
         f"administrator for the ClusterRole {VIEW_CLUSTER} in a ClusterRoleBinding"
     )
 

@@ -59,7 +59,7 @@ def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
     def fact(match: re.Match[str]) -> str:
         name = match["name"]
         if name not in facts:
-            raise UnknownFactError(f"there is no fact {name!r}; there are {', '.join(sorted(facts))}")
+            raise UnknownFactError(f"there is no fact {name!r}; known facts are {', '.join(sorted(facts))}")
         return f"<!--fact {name}-->{facts[name]()}<!--/fact-->"
 
     return _MARK.sub(fact, text)

@@ -32,7 +32,7 @@ _name = partial(
     envvar="MUSTER_NAME",
     show_envvar=True,
     shell_complete=completion.planes,
-    help="Name of the plane; several can run side by side.",
+    help="Name of the plane; several planes can run at the same time.",
 )
 name_option = _name(default=state.DEFAULT_NAME, show_default=True)
 existing_name_option = _name(default=only_name, show_default="the only plane, else default")
@@ -72,14 +72,14 @@ _server = click.option(
     envvar="MUSTER_WEB",
     show_envvar=True,
     metavar="URL",
-    help="The page in the cluster, which provides data that you may not list yourself (docs/web.md).",
+    help="URL of Muster's web page in the cluster, which provides data that you may not list yourself (docs/web.md).",
 )
 _server_ca = click.option(
     "--server-ca",
     type=FILE,
     envvar="MUSTER_WEB_CA",
     show_envvar=True,
-    help="The authority of the page's certificate (PEM).",
+    help="PEM file with the certificate authority of the page.",
 )
 namespace_option = click.option("-n", "--namespace", help="[default: the kubeconfig context's namespace]")
 all_namespaces_option = click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")

@@ -143,13 +143,14 @@ planning_config_option = click.option(
     type=FILE,
     callback=plannable,
     metavar="FILE",
-    help="Actions and plugins of the planner, as `muster config check` reads them; on a plane that exists they change, "
-    "and /dev/null brings the default ones back.",
+    help="Actions and plugins of the planner, in the format that `muster config check` reads; for an existing "
+    "plane they are changed, "
+    "and /dev/null restores the defaults.",
 )
 _scheduler_config = click.option(
-    "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the one that runs]"
+    "--scheduler-config", type=FILE, help="Another configuration of the planner.  [default: the extender's current one]"
 )
-_snapshot = click.option("--snapshot", type=FILE, help="A file of `muster snapshot` in place of a cluster.")
+_snapshot = click.option("--snapshot", type=FILE, help="A file from `muster snapshot`, used instead of a cluster.")
 planned_namespace_option = click.option(
     "-n", "--namespace", help="[default: the kubeconfig context's namespace; in a snapshot, default]"
 )
@@ -157,7 +158,7 @@ recovery_option = click.option(
     "--recovery-timeout",
     "recovery_s",
     type=click.FloatRange(min=0),
-    help="Another time, in seconds, for which a gang may stay partial.  [default: the extender's setting]",
+    help="Another time in seconds after which a partly bound gang is evicted.  [default: the extender's setting]",
 )
 
 

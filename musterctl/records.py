@@ -68,6 +68,6 @@ def source_of(where: Where, store: str | None, server: WebServer | None) -> Sour
     except StoreError as error:
         raise click.ClickException(str(error)) from error
     raise click.ClickException(
-        "the source of the history is unknown. Name the page's server with --server or in MUSTER_WEB, or a store "
+        "no source of the history is known. Name the URL of the web page with --server or in MUSTER_WEB, or a store "
         f"with --store or in {STORE_VARIABLE}; a plane of `muster up` has its own"
     )

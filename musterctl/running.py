@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from extender.planner.api import PublishedInputs
 
 _OTHER: Final = "--scheduler-config names another"
-BUILT_IN_SUSPECTS: Final = "nodes are suspect by the list of this version"
+BUILT_IN_SUSPECTS: Final = "the default list of this version decides which nodes are suspect"
 DEFAULT_TIMING: Final = "the planner's default timing is used"
 
 
@@ -58,8 +58,8 @@ def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
     if errors := report_of(text).errors:
         where = f"{published.metadata.namespace}/{name_for(pool)}"
         raise click.ClickException(
-            f"the planner's configuration that runs (ConfigMap {where}) cannot be used here: {'; '.join(errors)}; "
-            f"install here what runs there, or {_OTHER}"
+            f"the extender's current configuration (ConfigMap {where}) cannot be used here: {'; '.join(errors)}; "
+            f"install the extender's plugins here, or {_OTHER}"
         )
     return text
 
@@ -124,12 +124,16 @@ def usage_in(client: Client, namespace: str) -> PublishedUsage | None:
     except NotFound:
         return None
     except (APIError, ValueError) as error:
-        click.echo(f"Note: budgets of queues count as not used, as ConfigMap {USAGE} cannot be read: {error}", err=True)
+        click.echo(
+            f"Note: the budgets of queues are treated as unused, because ConfigMap {USAGE} cannot be read: {error}",
+            err=True,
+        )
         return None
     if silent := silent_s(usage, time.time()):
         click.echo(
-            f"Note: the recorder of the history has published nothing for {short(silent)}: of budgets, what gangs have "
-            "held since then that have ended does not count here",
+            f"Note: the recorder of the history has published no usage for {short(silent)}: budgets do not "
+            f"include gangs that "
+            "have ended since then",
             err=True,
         )
     return usage

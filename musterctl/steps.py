@@ -150,10 +150,12 @@ def _await(acting: Acting, target: Target) -> JSON:
         with failing_as("read", acting.client, target.kind.resource, target.name, acting.namespace):
             found = acting.client.get(whole(target.kind.resource), target.name, acting.namespace)
         if verbs and verbs.commands and _generation(found) != _generation(target.workload):  # the patch has whole lists
-            raise Failed(f"{target.title} was changed meanwhile: repeat this command")
+            raise Failed(f"{target.title} was changed by another client in the meantime: repeat this command")
         if verbs and verbs.stopped(found):
             return found
-    raise Failed(f"{target.title}: its pods have not ended after {STOP_S:.0f} s: repeat this command once they have")
+    raise Failed(
+        f"{target.title}: its pods are still terminating after {STOP_S:.0f} s: repeat this command when they are gone"
+    )
 
 
 def _generation(workload: JSON) -> Any:

@@ -45,7 +45,9 @@ class WebServer(NamedTuple):
         try:
             return msgspec.json.decode(answer, type=wanted)
         except msgspec.DecodeError as error:
-            raise click.ClickException(f"{self.url} is not a page of this version of Muster: {error}") from error
+            raise click.ClickException(
+                f"{self.url} is not the web page of a Muster of this version: {error}"
+            ) from error
 
     def _client(self, where: Where) -> Client:
         parts = urlsplit(self.url)
@@ -54,8 +56,8 @@ class WebServer(NamedTuple):
         header = where.config().authorization
         if header is None:
             raise click.ClickException(
-                "your kubeconfig has no token, and the page knows its users by their tokens: "
-                "use one with a token, or ask an administrator for the right to list the cluster"
+                "your kubeconfig has no token, by which the page identifies its users: "
+                "use a kubeconfig with a token, or ask an administrator for the right to list the cluster"
             )
         try:
             tls = ssl.create_default_context(cafile=self.authority) if parts.scheme == "https" else None

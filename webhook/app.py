@@ -169,7 +169,7 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
         return review.failure(request, HTTPStatus.BAD_REQUEST, f"the object can not be read: {error}"), "denied"
     except TooManyRequests as error:
         bound.info("limited", why=str(error))
-        message = f"Muster makes no look-ups at the moment (review {request.uid}): {error.message}"
+        message = f"Muster cannot make the look-ups for this review now (review {request.uid}): {error.message}"
         return review.failure(request, HTTPStatus.TOO_MANY_REQUESTS, message), "limited"
     except APIError as error:
         bound.warning("look-up failed", why=str(error))

@@ -145,7 +145,7 @@ def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], inde
     if not name:
         yield FieldError(f"{path}.resourceGroup", "the group needs a name", reason="Required")
     elif first != index:
-        message = f"{_LIST}[{first}] has this name already; give each group a different name"
+        message = f"{_LIST}[{first}] already has this name; give each group a different name"
         yield FieldError(f"{path}.resourceGroup", message, name, reason="Duplicate")
 
 
@@ -184,7 +184,7 @@ def _members(
     if key not in _KEYS:
         errors.append(FieldError(f"{path}.key", f"should be one of {', '.join(_KEYS)}", key))
     if not values:
-        errors.append(FieldError(f"{path}.value", "name at least one; otherwise no pod belongs to the group", []))
+        errors.append(FieldError(f"{path}.value", "give at least one value; otherwise no pod matches the group", []))
     if key == "annotation":
         return (), list(_pairs(values, f"{path}.value", errors))
     namespaces = values if key == "namespace" else []

@@ -72,7 +72,10 @@ class Senders:
             while len(self._left) > MOST_REMEMBERED:
                 self._left.popitem(last=False)
         if not allowed:
-            message = f"{peer} causes more than {RATE:.0f} look-ups a second, many for {user}; try again in a moment"
+            message = (
+                f"reviews from {peer} cause more than {RATE:.0f} look-ups per second, many of them for "
+                f"{user}; try again in a moment"
+            )
             raise TooManyRequests(message, status=429, reason="TooManyRequests", where="review")
 
     def _refilled(self, key: tuple[str, ...], most: float, rate: float, now_s: float) -> float:

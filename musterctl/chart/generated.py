@@ -70,7 +70,7 @@ def webhooks_file() -> str:
     taken = in_a_group([_SOMEWHERE])
     group = 'request.namespace in ["somewhere"]'
     if group not in taken:
-        raise ValueError(f"{taken!r} does not say {group!r}: the chart could not fill in its resource groups")
+        raise ValueError(f"{taken!r} does not contain {group!r}, which the chart replaces by its resource groups")
     return _HEADER + yaml.safe_dump(written, sort_keys=False, width=10_000).replace(group, _TAKEN)
 
 

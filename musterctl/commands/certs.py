@@ -24,7 +24,7 @@ Called = dict[str, list[Webhook]]
 """The webhooks of each configuration."""
 
 secret_option = click.option(
-    "--secret", default=names.CERTIFICATES, show_default=True, help="The Secret that has the certificates."
+    "--secret", default=names.CERTIFICATES, show_default=True, help="The Secret that contains the certificates."
 )
 secret_namespace_option = click.option(
     "-n", "--namespace", default=names.SYSTEM_NAMESPACE, show_default=True, help="The namespace of the Secret."
@@ -81,7 +81,7 @@ def status(*, webhooks: str, output: str, secret: str, namespace: str, where: Wh
 
 
 @certs.command()
-@click.option("--serving", is_flag=True, help="Only new certificates, by the current authority.")
+@click.option("--serving", is_flag=True, help="Renew only the serving certificates, signed by the current authority.")
 @secret_option
 @secret_namespace_option
 @where_options
@@ -95,14 +95,19 @@ def rotate(*, serving: bool, secret: str, namespace: str, where: Where) -> None:
     found = _read_secret(client, secret, namespace)
     target = f"secret/{secret}"
     if found is None:
-        raise Failed(f"there is no {target} in namespace {namespace}: the controller makes it when it runs")
+        raise Failed(
+            f"there is no {target} in namespace {namespace}: the controller creates it; check that the controller runs"
+        )
     if not _content(found).ours:
-        raise Failed(f"{target} in namespace {namespace} is not kept by Muster: ask its issuer, e.g. by `cmctl renew`")
+        raise Failed(
+            f"{target} in namespace {namespace} is not managed by Muster: renew it through its issuer, for "
+            f"example with `cmctl renew`"
+        )
     request = "serving" if serving else "authority"
     patch = {"metadata": {"annotations": {names.ROTATE: request}}}
     with failing_as("change", client, CERTIFICATE_SECRETS, secret, namespace):
         client.merge_patch(CERTIFICATE_SECRETS, secret, patch, namespace)
-    click.echo(f"{target}: {request} asked for; `muster certs status` shows its progress")
+    click.echo(f"{target}: requested new certificates ({request}); `muster certs status` shows the progress")
 
 
 def _read_secret(client: Client, secret: str, namespace: str) -> CertificateSecret | None:
@@ -143,7 +148,7 @@ def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: 
     role = "trusted when the webhooks are called"
     trusted = dict.fromkeys(authority for webhooks in bundles.values() for bundle in webhooks for authority in bundle)
     return CertificateStatus(
-        secret=f"{where} is not there, as `muster up` keeps the certificates",
+        secret=f"{where} does not exist, because `muster up` manages the certificates",
         kept_by_muster=False,
         certificates={},
         authorities=[msgspec.structs.replace(_entry(each, Content()), role=role) for each in trusted],
@@ -190,10 +195,10 @@ def _entry(certificate: Certificate, content: Content) -> CertificateEntry:
 
 def _role(authority: Certificate, content: Content) -> str:
     if content.coming and authority == content.coming.certificate:
-        return "coming: signs when every webhook trusts it"
+        return "next: will sign once every webhook configuration trusts it"
     if content.issuer and authority == content.issuer.certificate:
         return "signs"
-    return "old: goes when no replica needs it"
+    return "old: removed once no replica needs it"
 
 
 def _lines(report: CertificateStatus) -> Iterator[str]:
@@ -211,7 +216,7 @@ def _lines(report: CertificateStatus) -> Iterator[str]:
     for name, text in report.webhooks.items():
         yield f"  {name}: {text}"
     if report.asked_for:
-        yield f"Asked for:    {report.asked_for}, not carried out yet"
+        yield f"Requested:    {report.asked_for}, not carried out yet"
     yield "Problems:" if report.problems else "Problems:     none"
     for problem in report.problems:
         yield f"  {problem}"

@@ -35,7 +35,7 @@ def config() -> None:
 @click.option("--extender-url", help="URL of the extender.  [default: the plane's, else the default port]")
 @click.option(
     "--extender-tls-folder",
-    help="For an https URL: folder of client.crt, client.key and ca.crt for kube-scheduler."
+    help="For an https URL: folder with kube-scheduler's client.crt, client.key and ca.crt."
     f" [default: the plane's, else {files.DEFAULT_TLS_FOLDER}]",
 )
 @click.option(
@@ -46,12 +46,14 @@ def config() -> None:
 )
 @click.option("--kubeconfig", default="", help="The scheduler's kubeconfig.  [default: in-cluster]")
 @click.option(
-    "--shared", is_flag=True, help="For a scheduler that also serves other pods: it asks Muster about marked pods only."
+    "--shared",
+    is_flag=True,
+    help="For a scheduler that also serves other pods: it calls Muster only for pods with the marker resources.",
 )
 @click.option(
     "--pool",
     default=DEFAULT_POOL,
-    help="Node pool of the pair (docs/autoscaling.md).  [default: the nodes of no other pool]",
+    help="Node pool that the scheduler plans (docs/autoscaling.md).  [default: the nodes in no other pool]",
 )
 @existing_name_option
 def scheduler(
@@ -170,7 +172,9 @@ def _of_a_planner(text: str) -> tuple[list[str], bool]:
         if _is(document, shards.KIND, shards.GROUP):
             return shards.lines(document)
         if isinstance(document, dict) and {"apiVersion", "kind"} <= document.keys():
-            what = f"this is a {document['kind']} of {document['apiVersion']}, which holds no configuration"
+            what = (
+                f"this is a {document['kind']} of {document['apiVersion']}, which contains no configuration of Muster"
+            )
             known = f"a file of settings, a planner's configuration, a ConfigMap with such files, or a {shards.KIND}"
             return [f"error: {what}; give {known}"], True
     report = report_of(text)
@@ -215,7 +219,7 @@ def render(
     guessed = None if kubernetes_version or _names_tag(values, settings) else _SCHEDULER.search(text)
     if guessed:
         click.echo(
-            f"Note: kube-scheduler {guessed['tag']} was taken, as helm does where it knows no cluster. It must not be "
+            f"Note: kube-scheduler {guessed['tag']} is used, as helm does without a cluster. It must not be "
             "newer than the API server: give --kubernetes-version, or set scheduler.image.tag.",
             err=True,
         )

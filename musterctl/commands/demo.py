@@ -70,7 +70,7 @@ class ExpectedEvents:
                 self.seen[sentence] = proof
         first, second = rows.get(FIRST), rows.get(SECOND)
         if second and second.nodes and first and first.running == first.minimum:
-            self.broken = f"{SECOND} had nodes while {FIRST} ran: {', '.join(second.nodes)}"
+            self.broken = f"{SECOND} unexpectedly got nodes while {FIRST} was running: {', '.join(second.nodes)}"
 
     @property
     def missing(self) -> list[str]:

@@ -221,7 +221,7 @@ def why_unplaced(client: Client, name: str, namespace: str) -> str:
         train_job = client.get(TRAIN_JOBS, name, namespace)
         [row] = rows(RowSources(train_jobs=[train_job], namespaces=[of_namespace]))
         blocked = f"{row.title} is blocked: {train_job.blocked}" if train_job.blocked else ""
-        found.append(blocked or f"{row.title} is {row.state}: {row.message or 'the workload has no gang now'}")
+        found.append(blocked or f"{row.title} is {row.state}: {row.message or 'the workload currently has no gang'}")
     return "\n".join(found)
 
 
@@ -256,7 +256,7 @@ def _sentences(
 def _without_pods(kind: WorkloadKind, workload: dict[str, Any], of_namespace: core.Namespace, refused: str) -> str:
     """Return why a workload that Muster places has no gang."""
     if kind.verbs and kind.verbs.ended(workload):
-        return "has ended, and its gang is gone"
+        return "has ended, and its gang no longer exists"
     if of_namespace.metadata.deletion_timestamp:
         return f"gets no pods: namespace {of_namespace.metadata.name} is being deleted"
     if is_held(kind, workload):

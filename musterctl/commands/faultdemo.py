@@ -54,7 +54,7 @@ def clear(client: Client, others: Collection[str] = ()) -> None:
         for owner in pod.metadata.owner_references
     ):
         if time.monotonic() > deadline:
-            raise click.ClickException("pods of an earlier demo do not end; try `muster down --name demo`")
+            raise click.ClickException("pods of an earlier demo do not terminate; try `muster down --name demo`")
         time.sleep(POLL_S)
 
 
@@ -78,13 +78,13 @@ def _loses_a_node(demo: "_FaultDemo") -> None:
     demo.submit(TRAIN, 16, 2, {names.SPARES: "1"}, "demo-high")
     demo.wait(f"{TRAIN} runs", lambda: demo.bound(TRAIN) == 16)  # noqa: PLR2004 - its members
     [spare] = demo.wait("its spare", lambda: [each.node for each in demo.placement(TRAIN).spec.spares])
-    demo.print(f"{TRAIN}: 16 members run on {demo.where(TRAIN)}, and {spare} is kept as a spare")
+    demo.print(f"{TRAIN}: 16 members run on {demo.where(TRAIN)}, and {spare} is held as a spare")
     demo.submit(BATCH, 3, 8, {names.EVICT_NOTICE: "60s"}, "demo-low")
     demo.wait(f"{BATCH} runs", lambda: demo.bound(BATCH) == 3)  # noqa: PLR2004 - its members
     demo.print(f"{BATCH}: 3 members run on {demo.where(BATCH)}; the cluster is full")
     demo.submit(GUEST, 1, 8, {names.BORROWS: "true"})
     demo.wait(f"{GUEST} runs", lambda: demo.bound(GUEST) == 1)
-    demo.print(f"{GUEST}: runs on the spare, as it may be evicted at any time")
+    demo.print(f"{GUEST}: runs on the spare, because it accepts an eviction at any time")
     before = {pod.metadata.name: pod.metadata.uid for pod in demo.pods(TRAIN)}
     node = next(pod.spec.node_name for pod in demo.pods(TRAIN))
     demo.print(f"{node} reports {FAULT}=True, as node-problem-detector would")
@@ -97,14 +97,14 @@ def _loses_a_node(demo: "_FaultDemo") -> None:
     came = sum(before[name] != uid for name, uid in after.items())
     took = time.monotonic() - began
     demo.print(
-        f"{TRAIN}: {came} members are back on {spare} {took:.1f} s after the fault, {16 - came} were not touched"
+        f"{TRAIN}: {came} members are back on {spare} {took:.1f} s after the fault, and {16 - came} kept running"
     )
 
 
 def _asks_for_a_checkpoint(demo: "_FaultDemo") -> None:
     demo.submit(URGENT, 3, 8, {}, "demo-high")
     notified = demo.wait(f"{BATCH} has a notice", lambda: [pod for pod in demo.pods(BATCH) if _notice_text(pod)])
-    demo.print(f"{BATCH}: has a notice of its eviction at {_notice_text(notified[0])}, or as soon as it has answered")
+    demo.print(f"{BATCH}: is notified that it will be evicted at {_notice_text(notified[0])}, or as soon as it answers")
     began = time.monotonic()
     note = {names.CHECKPOINT: f"step={STEP},at={meta.format_time(time.time())}"}
     demo.client.merge_patch(core.PODS, notified[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)

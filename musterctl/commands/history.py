@@ -99,7 +99,7 @@ def show_events(source: Source, namespace: str, name: str, output: str, since: f
         return
     if not events:
         when = f" since {clock(since)}" if since else ""
-        raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}{when}")
+        raise click.ClickException(f"the history has no record of a workload {name!r} in namespace {namespace}{when}")
     tables: dict[str, list[GangEvent]] = {}
     for each in events:
         tables.setdefault(_workload_uid(each.gang), []).append(each)
@@ -126,7 +126,7 @@ def clock(at: float | None) -> str:
 
 def gap_text(gap: Outage) -> str:
     """Return the line about a gap in the recording."""
-    return f"not recorded from {clock(gap.since)} for {short(gap.until - gap.since)}: {gap.text}"
+    return f"nothing was recorded from {clock(gap.since)} for {short(gap.until - gap.since)}: {gap.text}"
 
 
 def report_silence(source: Source, what: str) -> None:

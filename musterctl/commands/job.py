@@ -175,9 +175,11 @@ def from_files(files: Iterable[str], job_name: str | None, namespace: str | None
     ]
     names = ", ".join(files)
     if not jobs:
-        raise click.ClickException(f"{names}: there is no Job of {batch.JOBS.api_version}")
+        raise click.ClickException(f"{names}: the manifests contain no Job of {batch.JOBS.api_version}")
     if job_name and len(jobs) > 1:
-        raise click.UsageError(f"{names}: there are {len(jobs)} Jobs, and NAME can name only one: leave NAME out")
+        raise click.UsageError(
+            f"{names}: the manifests contain {len(jobs)} Jobs, and NAME can rename only one: omit NAME"
+        )
     if job_name:
         jobs[0]["metadata"] = {**(jobs[0].get("metadata") or {}), "name": job_name}
     return [each for _, each in found]

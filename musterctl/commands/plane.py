@@ -113,7 +113,7 @@ def restart(parts: tuple[str, ...], name: str) -> None:
         )
     for part in dict.fromkeys(parts):
         plane.restart(part)
-        click.echo(f"{part} runs again, as process {plane.part(part).pid}")
+        click.echo(f"{part} was restarted as process {plane.part(part).pid}")
 
 
 @click.command()

@@ -152,7 +152,7 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
 
 @queue.command()
 @click.option("--resource", default="", help="Resource to compare by.  [default: each queue's most used]")
-@click.option("-w", "--watch", is_flag=True, help=f"Show it again every {WATCH_S} seconds until interrupted.")
+@click.option("-w", "--watch", is_flag=True, help=f"Refresh the output every {WATCH_S} seconds until interrupted.")
 @report_options
 def top(*, resource: str, watch: bool, output: str, read: ClusterReader) -> None:
     """Shows usage and share of every queue, and its waiting gangs.
@@ -185,7 +185,9 @@ def explain_queue(*, queue_name: str, output: str, read: ClusterReader) -> None:
             f"{no_queues(error)} `muster queue top` shows the positions of your own gangs."
         ) from error
     if queue_name not in reports:
-        raise click.ClickException(f"there is no queue {queue_name!r}; there is {', '.join(sorted(reports))}")
+        raise click.ClickException(
+            f"there is no queue {queue_name!r}; existing queues are: {', '.join(sorted(reports))}"
+        )
     print_report(reports[queue_name], queue_lines(reports[queue_name]), output)
 
 

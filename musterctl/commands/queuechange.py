@@ -199,7 +199,7 @@ def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
 @click.option(
     "--force",
     is_flag=True,
-    help="Also delete a queue that has waiting gangs, which then wait for a new queue of this name.",
+    help="Delete the queue even if gangs wait in it; they then wait until a queue of this name is created.",
 )
 @where_options
 def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> None:
@@ -214,7 +214,7 @@ def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> 
         if gangs:
             raise Failed(
                 f"{QUEUES.reference(name)} has gangs: {listed(gangs)}. Close it with `muster queue close {name}` and "
-                "wait for their end; with --force it is deleted unless pods run in it"
+                "wait until they have ended; --force deletes the queue now, unless pods are running in it"
             )
         delete(client, QUEUES, name)
 

@@ -89,7 +89,8 @@ def _record(client: Client, recording: RecordingFolder, pool: str, for_s: float 
     try:
         if not _wait(lambda: cluster.synced, _PATIENCE_S):
             raise click.ClickException(
-                f"the cluster cannot be read: {cluster.not_ready() or 'the lists of the cluster do not end'}"
+                f"the cluster cannot be read: "
+                f"{cluster.not_ready() or 'the API server has not sent all objects in time'}"
             )
         cluster.ask(lambda _: hook.snapshot_taken())
         until = "until Ctrl-C" if for_s is None else f"until {format_time(time.time() + for_s)}"

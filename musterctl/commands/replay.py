@@ -40,7 +40,7 @@ from musterctl.reader import plannable
 @click.option("--add-nodes", type=click.IntRange(min=1), help="Add this number of copies of the node of --like.")
 @click.option("--like", metavar="NODE", help="The recorded node that new nodes copy.")
 @click.option(
-    "--as-it-was", is_flag=True, help="Replay without a change, to see how closely a replay matches the recording."
+    "--as-it-was", is_flag=True, help="Replay without changes, to see how closely the replay matches the recording."
 )
 @object_output_option
 def replay(
@@ -64,11 +64,11 @@ def replay(
     report compares starts, waits, evictions and utilisation with a replay without the change.
     """
     if (add_nodes is None) != (like is None):
-        raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
+        raise click.UsageError("use --add-nodes together with --like: the number of nodes, and the node to copy")
     changes = bool(queue_files or edits or without or add_nodes)
     if only_check and (changes or as_it_was):
         raise click.UsageError(
-            "--check compares decisions on what was recorded: it takes no change but --scheduler-config"
+            "--check compares decisions on the recorded inputs: the only change that it allows is --scheduler-config"
         )
     try:
         read = Recording(recording)
@@ -87,7 +87,7 @@ def replay(
 
 def _print(report: Any, lines: list[Any], read: Recording, output: str) -> None:
     for problem in read.problems:
-        click.echo(f"Note: of the recorded settings {problem}", err=True)
+        click.echo(f"Note about the recorded settings: {problem}", err=True)
     content: dict[str, Any] = msgspec.to_builtins(report)
     print_report({**content, "cuts": {path.name: why for path, why in read.cuts.items()}}, lines, output)
 
@@ -103,7 +103,7 @@ def _queues(file: Path) -> list[Queue]:
     for item in items:
         kind = item.get("kind") if isinstance(item, dict) else None
         if kind != QUEUES.kind:
-            raise ValueError(f"{file}: it should have Queues only, and has {kind or type(item).__name__}")
+            raise ValueError(f"{file}: it may contain only Queues, but contains {kind or type(item).__name__}")
         try:
             found.append(msgspec.convert(item, Queue))
         except msgspec.ValidationError as error:

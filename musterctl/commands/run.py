@@ -144,7 +144,11 @@ def waiting_text(client: Client, pod: Pod) -> str:
         groups.append(client.get(scheduling.POD_GROUPS, name, namespace))
         placements.append(client.get(PLACEMENTS, name, namespace))
     row = next(iter(rows(RowSources(groups=groups, pods=[pod], placements=placements))), None)
-    return f"{row.state}: {plain(row.message)}".removesuffix(": ") if row else "Waiting: its PodGroup is not made yet"
+    return (
+        f"{row.state}: {plain(row.message)}".removesuffix(": ")
+        if row
+        else "Waiting: its PodGroup has not been created yet"
+    )
 
 
 def exit_code(client: Client, made: Pod, most_s: float) -> int:
@@ -159,7 +163,7 @@ def exit_code(client: Client, made: Pod, most_s: float) -> int:
     ended = next((each.state.terminated for each in pod.status.container_statuses if each.name == _MAIN), None)
     if ended is None or pod.status.reason:
         why = f"{pod.status.reason}: {pod.status.message}" if pod.status.reason else "the connection was lost"
-        raise click.ClickException(f"pod {pod.metadata.name} has not ended by itself: {plain(why)}")
+        raise click.ClickException(f"pod {pod.metadata.name} was stopped before its program ended: {plain(why)}")
     return ended.exit_code
 
 

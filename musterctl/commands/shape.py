@@ -29,7 +29,11 @@ _COMMENT_COLUMN = 60
 @click.option("-f", "--filename", "files", multiple=True, required=True, help="A manifest; - is standard input.")
 @click.option("--explain", is_flag=True, help="Show reason and source of each added line.")
 @click.option("--diff", is_flag=True, help="Mark added (+) and replaced (-) lines.")
-@click.option("--native", is_flag=True, help="Show Kubernetes' own PodGroups: of each gang, and in Muster's words.")
+@click.option(
+    "--native",
+    is_flag=True,
+    help="Show the Kubernetes PodGroup of each gang, and how Muster reads Kubernetes PodGroups.",
+)
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of objects that name none.")
 @click.option("--online", is_flag=True, help="Look up queues, namespaces, runtimes and owners in the cluster.")
 @admission_config_option

@@ -76,11 +76,13 @@ def simulate(
     may not list the whole cluster, it only shows the results of admission and of the queues for manifests.
     """
     if (add_nodes is None) != (like is None):
-        raise click.UsageError("--add-nodes and --like go together: how many, and like which node")
+        raise click.UsageError("use --add-nodes together with --like: the number of nodes, and the node to copy")
     space = read.namespace(namespace)
     dump = dump_for(read, space)
     if not dump.whole and (add_nodes or cordon or without or queues):
-        raise click.UsageError("only users who may list the whole cluster can simulate these changes; you may use -f")
+        raise click.UsageError(
+            "only users who may list the whole cluster can simulate these changes; use only -f instead"
+        )
     submission = _read_submission(files, dump, read, space, admission_config or "")
     change = DumpChange(
         space,

@@ -60,7 +60,12 @@ class WithArguments(WithCommand):
     metavar="KEY=VALUE",
     help="An annotation of the pods; may be repeated.",
 )
-@click.option("--job", "job_name", metavar="NAME", help="The TrainJob's name.  [default: the file's, and a number]")
+@click.option(
+    "--job",
+    "job_name",
+    metavar="NAME",
+    help="The TrainJob's name.  [default: the name of the file, with a random suffix]",
+)
 @click.option("--detach", is_flag=True, help="Do not wait for the end of the training.")
 @click.option("--no-logs", is_flag=True, help="Show progress without the pods' logs.")
 @click.option("--dry-run", is_flag=True, help="Print the TrainJob, and create nothing.")
@@ -135,10 +140,10 @@ def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
     except Forbidden:
         shared = trainfile.shipped()
         role = f"the ClusterRole {VIEW_QUEUES} in a ClusterRoleBinding"
-        hint = f" (you may not list those of the cluster: ask for {role})"
+        hint = f" (you may not list ClusterTrainingRuntimes: ask an administrator for {role})"
     if name not in shared:
         there = ", ".join(sorted({*own, *shared})) or "none"
-        raise click.ClickException(f"there is no runtime {name!r}; there are: {there}{hint}")
+        raise click.ClickException(f"there is no runtime {name!r}; available runtimes are: {there}{hint}")
     return shared[name]
 
 

@@ -155,7 +155,7 @@ def _function(content: str, tree: ast.Module, file: str, name: str, arguments: S
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
     if name not in functions:
         there = ", ".join(functions) or "none"
-        raise click.ClickException(f"{file} has no function {name!r} at its top level; there are: {there}")
+        raise click.ClickException(f"{file} has no function {name!r} at its top level; its functions are: {there}")
     node = functions[name]
     first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
     source = dedent("\n".join(content.split("\n")[first - 1 : node.end_lineno]))

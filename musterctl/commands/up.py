@@ -55,7 +55,8 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
     "pool",
     multiple=True,
     metavar="NAME",
-    help="A node pool with its own pair and its part of the nodes; may be repeated (docs/autoscaling.md).",
+    help="A node pool with its own scheduler and extender, and its part of the nodes; may be repeated "
+    "(docs/autoscaling.md).",
 )
 @click.option("--cpu", callback=_quantity, help="CPUs per node.  [default: 32]")
 @click.option("--memory", callback=_quantity, help="Memory per node.  [default: 256Gi]")
@@ -65,8 +66,8 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @click.option(
     "--kubernetes",
     metavar="VERSION",
-    help=f"Version of the control plane: {', '.join(binaries.VERSIONS)}; with kind a whole one, like 1.34.0. "
-    f"{VERSION_VARIABLE} says it for planes of processes, too.",
+    help=f"Version of the control plane: {', '.join(binaries.VERSIONS)}; with kind a full version, such as 1.34.0. "
+    f"{VERSION_VARIABLE} sets the version of planes that run as processes.",
 )
 @click.option(
     "--kubeconfig",
@@ -107,7 +108,7 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image:
         _kind(name, {**chosen, **{flag: True for flag, on in flags.items() if on}}, image or "")
         return
     if image:
-        raise click.UsageError("--image goes with --provider kind: processes run from this very installation")
+        raise click.UsageError("--image requires --provider kind: otherwise, the processes run from this installation")
     if "kubeconfig" not in chosen and (version := os.environ.get(VERSION_VARIABLE)):
         chosen.setdefault("kubernetes", version)
     if no_scheduler:
@@ -132,7 +133,9 @@ def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
     """Create or update a kind cluster; options that only apply to planes are refused."""
     useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in KindOptions.__struct_fields__]
     if useless:
-        raise click.UsageError(f"{', '.join(useless)}: not with --provider kind; use the chart's values instead")
+        raise click.UsageError(
+            f"{', '.join(useless)}: cannot be combined with --provider kind; use the chart's values instead"
+        )
     if name in state.names():
         raise LocalError(f"{name} is a plane of processes; `muster down --name {name}` ends it")
     cluster = KindCluster(name)
@@ -178,15 +181,22 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
 def _check(options: PlaneOptions, chosen: Mapping[str, Any]) -> None:
     """Refuse options that cannot be combined."""
     if options.kubeconfig and (useless := [f"--{option}" for option in _OF_PLANES if option in chosen]):
-        raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are those of that cluster")
+        raise click.UsageError(
+            f"{', '.join(useless)}: cannot be combined with --kubeconfig, because the existing cluster "
+            f"determines its nodes and version"
+        )
     if options.kubernetes and options.kubernetes not in binaries.VERSIONS:
-        raise click.UsageError(f"--kubernetes {options.kubernetes}: there are {', '.join(binaries.VERSIONS)}")
+        raise click.UsageError(
+            f"--kubernetes {options.kubernetes}: supported versions are {', '.join(binaries.VERSIONS)}"
+        )
     if wrong := [pool for pool in options.pool if not is_pool_name(pool)]:
         raise click.UsageError(f"--pool {wrong[0]}: lower-case letters, digits and '-', at most {LONGEST_NAME}")
     if options.pool and options.shared:
-        raise click.UsageError("--pool: not with --shared-scheduler, as each pool has a kube-scheduler of its own")
+        raise click.UsageError(
+            "--pool: cannot be combined with --shared-scheduler, because each pool has its own kube-scheduler"
+        )
     if not options.kubeconfig and not options.scheduler:
-        raise click.UsageError("--no-scheduler goes with --kubeconfig: a new plane needs its own scheduler")
+        raise click.UsageError("--no-scheduler requires --kubeconfig: a new plane needs its own scheduler")
 
 
 def _differences(options: PlaneOptions, chosen: Mapping[str, Any]) -> list[str]:

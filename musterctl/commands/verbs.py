@@ -59,7 +59,7 @@ def of_kind(name: str, verb: Verb, resource: Resource[Any], text: str) -> click.
 
 
 cancel = _plain("cancel", "Deletes workloads of any kind with their pods.")
-hold = _plain("hold", "Takes workloads out of their queue, and ends their pods.")
+hold = _plain("hold", "Takes workloads out of their queue, and deletes their pods.")
 release = _plain("release", "Returns held workloads to their queue.")
 
 
@@ -92,9 +92,9 @@ def priority(*, texts: tuple[str, ...], name: str, namespace: str | None, where:
     "--size",
     type=click.IntRange(min=1),
     required=True,
-    help="The number of pods; of groups of a LeaderWorkerSet, of nodes of an elastic TrainJob.",
+    help="The number of pods; for a LeaderWorkerSet the number of groups, for an elastic TrainJob the number of nodes.",
 )
-@click.option("--task", default="", help="The task of a Volcano Job with several.")
+@click.option("--task", default="", help="The task to resize, for a Volcano Job with several tasks.")
 @_options
 def resize(*, texts: tuple[str, ...], size: int, task: str, namespace: str | None, where: Where, **how: Any) -> None:
     """Changes the number of pods of workloads.

@@ -74,8 +74,8 @@ def node_image(version: str) -> str:
     numbers = version.removeprefix("v").split(".")
     if len(numbers) != _FULL_VERSION or not all(number.isdigit() for number in numbers):
         raise LocalError(
-            f"--kubernetes {version}: kind's images of nodes have whole versions, like 1.34.0; "
-            "its release notes list those that there are"
+            f"--kubernetes {version}: kind's node images have full versions, such as 1.34.0; "
+            "the release notes of kind list the available images"
         )
     return f"kindest/node:v{'.'.join(numbers)}"
 
@@ -211,7 +211,9 @@ def image_values(reference: str) -> list[str]:
     """Return the helm arguments that make the chart use an image, which is not pulled because it is already loaded."""
     name, _, tag = reference.rpartition(":")
     if not name or "/" in tag or "@" in reference:
-        raise LocalError(f"--image {reference}: an image that is loaded needs a tag, like {images.REPOSITORY}:1")
+        raise LocalError(
+            f"--image {reference}: an image to load into the cluster needs a tag, such as {images.REPOSITORY}:1"
+        )
     registry, slash, repository = name.partition("/")
     if not slash or not ({".", ":"} & set(registry) or registry == "localhost"):
         registry, repository = "", name

@@ -85,7 +85,9 @@ def find_engine() -> Engine:
         else:
             return Engine(name, Path(program))
     if silent:
-        raise LocalError(f"the container engine does not answer; is it running, and may you use it? {silent[0]}")
+        raise LocalError(
+            f"the container engine does not respond; check that it is running and that you may use it: {silent[0]}"
+        )
     raise LocalError(
         f"there is no container engine: {' or '.join(wanted)} must be on the PATH. "
         "`muster up` without --provider needs none"
@@ -140,7 +142,7 @@ def digest_of(engine: Engine, base: str) -> str:
     if not base.startswith(_LOCAL):
         engine("pull", base)
     elif not engine("images", "--quiet", base).strip():
-        raise LocalError(f"there is no image {base} on this machine, and no registry has what is named {_LOCAL}…")
+        raise LocalError(f"there is no image {base} on this machine, and images named {_LOCAL}… are in no registry")
     digests = engine("image", "inspect", '--format={{join .RepoDigests "\\n"}}', base).split()
     return digests[0] if digests else base  # docker's older store has digests only for images from a registry
 

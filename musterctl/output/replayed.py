@@ -57,13 +57,19 @@ def replay_lines(report: ReplayReport) -> Iterator[TextLine]:
     yield from _waited(report.shorter, "wait shorter")
     if not report.longer and not report.shorter:
         yield _line("good", "no gang waits longer or shorter")
-    yield _line("hint", f"the replay without the change is {duration(report.apart_s)} from the recorded waits (median)")
+    yield _line(
+        "hint",
+        f"the waits in a replay without the change differ from the recorded waits by {duration(report.apart_s)} "
+        f"(median)",
+    )
     if report.censored:
         yield _line("hint", f"{many(report.censored, 'gang')} still running at the end, also in the replay")
     if report.never_ran:
-        yield _line("hint", f"{many(report.never_ran, 'gang')} without a start then: the run time is an estimate")
+        yield _line(
+            "hint", f"{many(report.never_ran, 'gang')} did not start in the recording: their run times are estimates"
+        )
     if report.lost:
-        yield _line("bad", f"{report.lost} changes were lost to the recording")
+        yield _line("bad", f"{report.lost} changes are missing in the recording")
 
 
 def _table(report: ReplayReport) -> Iterator[str]:

@@ -31,7 +31,7 @@ _IN_CELL = 2
 """Maximum number of names in one cell."""
 NONE_LINES = (
     "no topology exists: no levels of the plugin topology, no Topology of Kueue, and no HyperNode;",
-    "gangs can ask for one domain of any node label all the same, e.g. topology.kubernetes.io/zone (docs/topology.md)",
+    "gangs can still request one domain of any node label, such as topology.kubernetes.io/zone (docs/topology.md)",
 )
 
 
@@ -94,7 +94,7 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
 def demand_lines(demands: Sequence[QueueDemand], ignored: Sequence[str]) -> Iterator[TextLine]:
     """Yield the lines about the requests of new gangs and the limits of their queues."""
     for demand in demands:
-        yield TextLine("", f"{demand.workload} (submitted) would ask for nodes", "title")
+        yield TextLine("", f"{demand.workload} (submitted) would request nodes", "title")
         for pod_set in demand.pod_sets:
             yield TextLine("needs", pod_set)
         yield TextLine("", f"{demand.min_member} of them start together")
@@ -214,7 +214,7 @@ def own_queue_lines(queues: Sequence[OwnQueue]) -> Iterator[str]:
     ]
     yield from drawn([heads, *rows])
     if not rows:
-        yield "no gang of this namespace is in a queue"
+        yield "this namespace has no gangs in a queue"
 
 
 def _cell(resource: str, amounts: Vector) -> str:

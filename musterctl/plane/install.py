@@ -70,7 +70,7 @@ def runtimes(client: Client) -> None:
     for path in sorted(RUNTIMES.glob("*.yaml")):
         while not _applied(client, document(path)):
             if time.monotonic() > deadline:
-                raise LocalError(f"the API server does not take {path}: its storage is not ready")
+                raise LocalError(f"the API server does not accept {path}: its storage is not ready")
             time.sleep(_POLL_S)
 
 

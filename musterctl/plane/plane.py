@@ -134,10 +134,10 @@ class Plane:
             self._pki.ensure(extender_tls=self.state.options.extender_tls)
             with closing(self.client()) as client:
                 if self.attached:
-                    report("an answer on what this kubeconfig's user may do")
+                    report("the API server's answer about the rights of this kubeconfig's user")
                     rights.check_rights(client)
                 if self._programs():
-                    report("the programs of Kubernetes (built once, in some minutes, if they are not there)")
+                    report("the programs of Kubernetes (built once if they are missing, which takes a few minutes)")
                     self.commandlines.binaries()
                 self._start_all(client, report)
 
@@ -246,7 +246,7 @@ class Plane:
             with closing(Client.load(self.kubeconfig, timeout_s=_REMOVE_TIMEOUT_S)) as client:
                 install.remove_webhooks(client)
         except APIError as error:
-            report(f"the webhook configurations stay in the cluster: {error}")
+            report(f"the webhook configurations could not be removed from the cluster: {error}")
 
     def _command_of(self, name: str) -> Callable[[], list[str]]:
         """Return the function that computes a part's command line when the part is started."""
@@ -258,7 +258,7 @@ class Plane:
             with closing(self.client()) as client:
                 self._write_tokens(client)
         except APIError as error:
-            report(f"the tokens of Muster's processes are not renewed: {error}")
+            report(f"the tokens of Muster's processes could not be renewed: {error}")
 
     def _write_tokens(self, client: Client) -> None:
         options = self.state.options

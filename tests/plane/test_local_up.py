@@ -186,9 +186,9 @@ def test_unknown_plane_is_named(muster: Muster, up: str) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["--kubernetes", "1.9"], "--kubernetes 1.9: there are 1.32"),
+    (["--kubernetes", "1.9"], "--kubernetes 1.9: supported versions are 1.32"),
     (["--cpu", "lots"], "Invalid value for '--cpu'"),
-    (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
+    (["--no-scheduler"], "--no-scheduler requires --kubeconfig"),
     (["--name", "No Good"], "a plane cannot be called 'No Good'"),
     (["--kubeconfig", "/nonexistent"], "Invalid value for '--kubeconfig'"),
 ])  # fmt: skip

@@ -106,7 +106,7 @@ def test_the_planners_configuration_of_a_plane(muster: Muster, packages: Path, t
     assert published(muster)["config.yaml"] == 'actions: "enqueue"\n'
     again = muster("restart", *NAMED, "extender")
     assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith("extender runs again, as process ")
+    assert again.stdout.startswith("extender was restarted as process ")
     used = muster("up", *NAMED, "--scheduler-config", str(file))
     assert used.returncode == 0, used.stderr
 

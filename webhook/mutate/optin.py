@@ -74,7 +74,10 @@ def from_lock(namespace: str, own: OptIn | None, namespaces: Namespaces) -> OptI
 
 def set_back(path: str, queue: str, locked: str) -> str:
     """Return the warning that the namespace's queue has replaced another queue."""
-    return f"{path}: is {locked!r} in place of {queue!r}: the namespace is locked to its queue ({names.QUEUE_LOCKED})"
+    return (
+        f"{path}: Muster replaced {queue!r} by {locked!r}, because the namespace is locked to its queue "
+        f"({names.QUEUE_LOCKED})"
+    )
 
 
 def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:

@@ -90,7 +90,7 @@ def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
     """Warn that a field has no effect; give advice unless the resource group is the reason."""
     why = f"{review.scheduler!r} is not a scheduler of Muster's; {advice}"
     if review.group and review.assigned_scheduler:
-        why = f"the resource group {review.group.name!r} gives the pod to {review.scheduler!r}"
+        why = f"the resource group {review.group.name!r} assigns the pod to scheduler {review.scheduler!r}"
     review.warnings.append(f"{what} has no effect, because {why}")
 
 
@@ -121,5 +121,7 @@ def _add_variables(review: PodReview, kind: str, index: int, container: dict[str
             value = {"name": name, "valueFrom": {"fieldRef": source}}
             review.patch.append_item("spec", kind, index, "env", value=value, why=why)
         elif ((known.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath") != source["fieldPath"]:
-            message = f"must be left out: Muster sets it, as the annotation {asked} asks for a part of a GPU"
+            message = (
+                f"must be left out: Muster sets this variable, because the annotation {asked} requests a part of a GPU"
+            )
             review.errors.append(FieldError(f"spec.{kind}[{index}].env[{number}].name", message, name))

@@ -39,7 +39,9 @@ def toleration_errors(toleration: constraints.Toleration, path: str) -> Iterator
     if operator not in _TOLERATED:
         yield FieldError(f"{path}.operator", f"should be one of {', '.join(_TOLERATED)}", operator)
     if effect and effect not in _EFFECTS:
-        yield FieldError(f"{path}.effect", f"should be one of {', '.join(_EFFECTS)}, or left out for all", effect)
+        yield FieldError(
+            f"{path}.effect", f"should be one of {', '.join(_EFFECTS)}, or left out to match all effects", effect
+        )
     if toleration.key:
         yield from _key_errors(toleration.key, f"{path}.key")
     elif operator != "Exists":

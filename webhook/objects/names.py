@@ -153,7 +153,7 @@ def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
         yield f"{path}.annotations[{names.EXPECTED_RUNTIME}]: {what}; it has no effect"
     mode = annotations.get(names.RESERVATIONS)
     if isinstance(mode, str) and mode.strip().lower() not in names.RESERVATION_MODES:
-        what = f"{mode!r} is none of {', '.join(names.RESERVATION_MODES)}"
+        what = f"{mode!r} is not one of {', '.join(names.RESERVATION_MODES)}"
         yield f"{path}.annotations[{names.RESERVATIONS}]: {what}; it has no effect"
 
 

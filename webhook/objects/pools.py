@@ -37,8 +37,9 @@ def wrong_scheduler(path: str, scheduler: str, queue: str, queues: QueueTreeView
     if pool_of_scheduler(scheduler) == pool:
         return []
     message = (
-        f"is the scheduler of {words(pool_of_scheduler(scheduler) or '')}, and queue {queue!r} is of {words(pool)}: "
-        f"leave it out, use {scheduler_of_pool(pool)!r}, or choose a queue of that pool"
+        f"is the scheduler of {words(pool_of_scheduler(scheduler) or '')}, but queue {queue!r} belongs to "
+        f"{words(pool)}: "
+        f"leave schedulerName out, use {scheduler_of_pool(pool)!r}, or choose a queue of the scheduler's pool"
     )
     return [FieldError(path, message, scheduler)]
 
@@ -49,7 +50,8 @@ def wrong_label(pool: str, queue: str, queues: QueueTreeView) -> list[FieldError
     if pool == of_queue:
         return []
     message = (
-        f"says {words(pool)}, and queue {queue!r} is of {words(of_queue)}: a gang has the nodes of the pool of its "
+        f"names {words(pool)}, but queue {queue!r} belongs to {words(of_queue)}: a gang uses the nodes of the "
+        f"pool of its "
         f"queue, and stays in it; choose a queue of that pool"
     )
     return [FieldError(f"metadata.labels[{names.NODE_POOL}]", message, pool)]
@@ -81,4 +83,7 @@ def _beyond(path: str, asked: dict[str, int], largest: dict[str, int]) -> Iterat
             yield f"{path}: no node has the resource {brief(name)}, so these pods cannot start; {hint}"
         elif most and amount > most:
             words = amount_text(name, amount), amount_text(name, most)
-            yield f"{path}: a pod asks for {words[0]} {name}, and the largest node has {words[1]}; the pod cannot start"
+            yield (
+                f"{path}: a pod requests {words[0]} {name}, but the largest node has only {words[1]}; "
+                "the pod cannot start"
+            )

@@ -150,7 +150,7 @@ def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterat
         elif _is_known(document):
             yield from admit_all(admission, [document])
         else:
-            warning = f"{document.get('apiVersion')}: Muster reads no objects of this kind"
+            warning = f"{document.get('apiVersion')}: Muster does not read objects of this kind"
             yield Admitted(document, deepcopy(document), warnings=[warning])
 
 

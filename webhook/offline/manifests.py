@@ -52,7 +52,7 @@ class _Loader(yaml.CSafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's
         """Return the members with string keys, because 1 and True would be the same key in Python."""
         if not isinstance(node, yaml.MappingNode):
-            raise yaml.constructor.ConstructorError(None, None, "a map has keys and values", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "expected a mapping of keys to values", node.start_mark)
         self.flatten_mapping(node)
         return {self._key(key): self.construct_object(value, deep) for key, value in node.value}
 
@@ -60,7 +60,7 @@ class _Loader(yaml.CSafeLoader):
         key = self.construct_object(node, deep=True)
         if not isinstance(key, bool | int | float | str):
             raise yaml.constructor.ConstructorError(
-                None, None, "a key must be a text, a number or a truth value", node.start_mark
+                None, None, "a key must be a string, a number or a boolean", node.start_mark
             )
         return str(key).lower() if isinstance(key, bool) else str(key)
 
@@ -125,7 +125,9 @@ def _check(text: str, *, aliases: bool) -> None:
         if depth > DEPTH:
             raise RecursionError
         if isinstance(event, yaml.AliasEvent) and not aliases:
-            raise ValueError("aliases (*name) are not read here, as a few lines of them become a very long text")
+            raise ValueError(
+                "YAML aliases (*name) are not allowed here, because a few lines of them can expand to a very long text"
+            )
 
 
 def _parsed(text: str, *, aliases: bool) -> list[Any]:

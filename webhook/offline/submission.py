@@ -162,7 +162,9 @@ class Submission:
         pods = list(islice(samples(content, every=True), self._left + 1))
         self._left -= len(pods)
         if self._left < 0:
-            raise ValueError(f"the manifests have more pods than the {self._most} that are tried at once")
+            raise ValueError(
+                f"the manifests have more than {self._most} pods, the maximum of one simulation; submit fewer"
+            )
         for each in pods:
             if each.owner and each.owner["metadata"]["uid"] not in self._workloads:
                 made = kind_in(each.owner)

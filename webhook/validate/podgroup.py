@@ -127,7 +127,7 @@ def warn(group: scheduling.PodGroup) -> list[str]:
     name, own = group.spec.priority_class_name, group.metadata.controller is None
     result = unknown_keys(msgspec.to_builtins(group.metadata)) if own else []
     if name.startswith(_SYSTEM):
-        what = "only counts up to the highest priority of the gang's pods"
+        what = "is capped at the highest priority of the gang's pods"
         result.append(f"spec.priorityClassName: {name!r} {what}")
     return result
 

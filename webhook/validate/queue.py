@@ -105,7 +105,7 @@ def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[Fiel
         before = quantities_of(old)
         for path, quantities in quantities_of(new).items():
             if quantities != before[path]:
-                message = "of the root queue can not be changed: it is what the cluster has"
+                message = "of the root queue cannot be changed: it is the capacity of the cluster"
                 yield FieldError(path, message, reason="Forbidden")
     yield from check_queue(new, queues, moved=old.spec.parent != new.spec.parent)
 
@@ -231,7 +231,7 @@ def check_pool(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
         return
     name = queue.metadata.name
     if name in {names.ROOT_QUEUE, names.DEFAULT_QUEUE}:
-        message = f"queue {name!r} is always of the default node pool; label another root queue"
+        message = f"queue {name!r} always belongs to the default node pool; label another root queue"
         yield FieldError(_POOL, message, label, "Forbidden")
     elif not is_pool_name(label):
         message = f"must be lower-case letters, digits and '-', at most {LONGEST_NAME}, without '-' at the ends"
@@ -241,7 +241,8 @@ def check_pool(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
         top, of_tree = root_of(name, tree), pool_of_queue(name, tree)
         if top and of_tree != label:
             message = (
-                f"says {words(label)}, and its root queue {top.metadata.name!r} is of {words(of_tree)}: a tree of "
+                f"names {words(label)}, but its root queue {top.metadata.name!r} belongs to {words(of_tree)}: a "
+                f"tree of "
                 "queues has one pool; leave the label out, or put the queue below a root queue of that pool"
             )
             yield FieldError(_POOL, message, label)
@@ -279,7 +280,7 @@ def check_pool_change(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator
         )
         yield FieldError(path, message, after, "Forbidden")
     if other:
-        yield FieldError(path, f"is {words(after)}, and these queues below name another one: {listed(other)}", after)
+        yield FieldError(path, f"is {words(after)}, but these child queues name another pool: {listed(other)}", after)
 
 
 def _has_gangs(queue: Queue) -> bool:

@@ -41,8 +41,8 @@ MAX_TRIED = 8
 _AT_ONCE = 4
 
 _ADVICE = {
-    True: "`kubectl auth can-i create pods -n {}`: a user with this right gets the reason",
-    False: "try such a pod by `kubectl create --dry-run=server -n {}`: a user with this right gets the reason",
+    True: "`kubectl auth can-i create pods -n {}`: a user with this right is shown the reason",
+    False: "create such a pod with `kubectl create --dry-run=server -n {}`: a user with this right is shown the reason",
 }
 """Advice how to get the reason of a refusal: True if the sender of the review is known."""
 
@@ -121,7 +121,8 @@ def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may
                 findings.add(_quoted(quoted, trial, namespace, may_know))
     if untried:
         findings.warnings.append(
-            f"{untried[0]}: {len(untried)} pod templates were not tested: each test needs a call, and only "
+            f"{untried[0]}: {len(untried)} pod templates were not tested: each test needs a call to the API "
+            f"server, and only "
             f"{MAX_TRIED} different ones of an object are tested. Events will report errors in the others"
         )
     return findings
@@ -169,8 +170,8 @@ def _quoted(refusal: APIError, trial: Trial, namespace: str, may_know: MayKnow) 
         raise refusal  # Muster lacks the right, not the user
     why = "" if may_know() else _ADVICE[is_known()].format(namespace)
     if over_quota(refusal):
-        waits = f", for a quota of the namespace; {why}" if why else f": {words}"
-        return Findings(warnings=[f"{trial.path}: pods would have to wait now{waits}"])
+        waits = f", because of a quota of the namespace; {why}" if why else f": {words}"
+        return Findings(warnings=[f"{trial.path}: the API server would not create these pods now{waits}"])
     hidden = FieldError(trial.path, f"the namespace does not admit such pods; {why}", reason="Forbidden")
     return Findings([hidden] if why else [*_errors(refusal, trial)])
 

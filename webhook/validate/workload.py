@@ -223,7 +223,7 @@ def _check_minimum(given: _Template, adapter: Adapter | None) -> list[FieldError
 def _no_ranks(given: _Template) -> str:
     owner = given.sample.owner if given.sample else None
     kind = str(owner["kind"]) if owner else given.kind.resource.kind
-    return why_no_ranks(kind) or f"is for pods that {kind}s number, and these have no ranks"
+    return why_no_ranks(kind) or f"requires pods with ranks, and the pods of a {kind} have none"
 
 
 def _below(parent: str, errors: Sequence[FieldError]) -> Iterator[FieldError]:

@@ -14,7 +14,7 @@ def test_a_fact_is_written_anew() -> None:
 
 def test_an_unknown_fact_lists_those_that_exist() -> None:
     """A typo in a page fails `make generate`."""
-    with pytest.raises(UnknownFactError, match="'patince'; there are patience"):
+    with pytest.raises(UnknownFactError, match="'patince'; known facts are patience"):
         filled("<!--fact patince--><!--/fact-->", {"patience": str})
 
 

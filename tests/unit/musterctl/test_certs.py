@@ -125,7 +125,7 @@ def test_status_of_a_plane(kubeconfig: Path, cluster: Cluster, world: World) -> 
             each["clientConfig"]["url"] = "https://127.0.0.1:1/validate/job"
     result = run(kubeconfig, "status")
     assert result.exit_code == 0, result.output
-    assert "muster-webhook-tls is not there, as `muster up` keeps the certificates" in result.output
+    assert "muster-webhook-tls does not exist, because `muster up` manages the certificates" in result.output
     assert "  ValidatingWebhookConfiguration muster: 3 are called by URL" in result.output
     assert world.content
     assert world.content.issuer
@@ -144,9 +144,9 @@ def test_rotate_asks(kubeconfig: Path, cluster: Cluster, options: list[str], wha
 def test_rotate_refuses_what_nobody_would_do(kubeconfig: Path, cluster: Cluster) -> None:
     """A Secret of somebody else, and none."""
     cluster.objects[SECRET]["metadata"]["labels"] = {}
-    assert "is not kept by Muster" in run(kubeconfig, "rotate").output
+    assert "is not managed by Muster" in run(kubeconfig, "rotate").output
     del cluster.objects[SECRET]
     result = run(kubeconfig, "rotate")
     assert result.exit_code == 1
-    assert "the controller makes it when it runs" in result.output
+    assert "the controller creates it" in result.output
     assert not cluster.patches

@@ -56,7 +56,9 @@ def test_what_has_not_come_true_is_missing(changes: list[dict[str, Any]], seen: 
     assert (len(story.seen), len(story.missing)) == (seen, 6 - seen)
 
 
-@pytest.mark.parametrize(("first", "broken"), [(2, "torch-second had nodes while torch-first ran: n1, n2"), (1, "")])
+@pytest.mark.parametrize(
+    ("first", "broken"), [(2, "torch-second unexpectedly got nodes while torch-first was running: n1, n2"), (1, "")]
+)
 def test_a_gang_that_is_let_in_too_early_breaks_it(first: int, broken: str) -> None:
     """While all of the first one runs."""
     assert looks({FIRST: RUNS | {"running": first}, SECOND: {"nodes": ["n1", "n2"]}}).broken == broken

@@ -54,8 +54,8 @@ def test_documents_and_lists(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "why"), [
     ("a: [", "in line 2, column 1"),
-    ("a: {~: 1}", "a key must be a text, a number or a truth value"),
-    ("a: {[b]: 1}", "a key must be a text, a number or a truth value"),
+    ("a: {~: 1}", "a key must be a string, a number or a boolean"),
+    ("a: {[b]: 1}", "a key must be a string, a number or a boolean"),
     ("a: &a [*a]", "an alias contains itself"),
     ("a: !!set {b}", "could not determine a constructor for the tag"),
     ("- 1", "expected Kubernetes objects, but found [1]"),

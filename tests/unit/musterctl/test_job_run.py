@@ -56,7 +56,7 @@ def test_name_renames_the_one_job() -> None:
     assert names == ["q", "b"]
     nameless = JOB.replace("{name: a, namespace: team}", "")
     assert printed("b", "-f", "-", stdin=nameless)[0]["metadata"] == {"name": "b"}
-    assert "there are 2 Jobs, and NAME can name only one" in refused("b", "-f", "-", stdin=f"{JOB}---\n{JOB}")
+    assert "contain 2 Jobs, and NAME can rename only one" in refused("b", "-f", "-", stdin=f"{JOB}---\n{JOB}")
 
 
 def test_the_namespace_must_be_that_of_the_manifest() -> None:
@@ -70,7 +70,7 @@ def test_the_namespace_must_be_that_of_the_manifest() -> None:
 def test_manifests_that_are_none() -> None:
     """A missing file, no Job, no kind: a sentence each."""
     assert "cannot read none.yaml: No such file" in refused("-f", "none.yaml", code=1)
-    assert "there is no Job of batch.volcano.sh/v1alpha1" in refused("-f", "-", stdin=QUEUE, code=1)
+    assert "the manifests contain no Job of batch.volcano.sh/v1alpha1" in refused("-f", "-", stdin=QUEUE, code=1)
     assert "an object has no apiVersion or no kind" in refused("-f", "-", stdin="kind: Job", code=1)
 
 

@@ -154,7 +154,7 @@ def test_the_history_is_listed(muster: Any, store: str) -> None:
     del head[4], row[4]  # when it was submitted
     assert head == ["NAME", "QUEUE", "USER", "STATE", "WAITED", "RAN", "RESTARTS", "EVICTIONS", "GPU-HOURS", "NODES"]
     assert row == ["Job train", "research", "=eve", "Completed", "60m", "120m", "0", "0", "16.00", "node-of-default"]
-    assert re.search(r"not recorded from .* for 60s: the recorder did not run", told.stderr)
+    assert re.search(r"nothing was recorded from .* for 60s: the recorder did not run", told.stderr)
     head, *found = rows(muster("history", "-A", "--since=2d", store).stdout)
     assert [(row[0], row[1], row[6], row[7]) for row in found] == [
         ("other", "Job tune", "59m", "-"), ("default", "Job train", "60m", "120m"),
@@ -170,7 +170,7 @@ def test_a_story_is_listed(muster: Any, store: str) -> None:
         assert rows(muster("history", name, store).stdout)[1][1:] == ["-", "submitted", "-", "to queue research"]
     assert yaml.safe_load(muster("history", "train", "-o", "yaml", store).stdout)["story"][0]["what"] == "submitted"
     told = muster("history", "none", store, code=1).stderr
-    assert "nothing is recorded of a workload 'none' in namespace default" in told
+    assert "the history has no record of a workload 'none' in namespace default" in told
     assert "NAME and -A do not go together" in muster("history", "train", "-A", store, code=2).stderr
 
 

@@ -104,7 +104,7 @@ def test_a_queue_with_gangs_is_kept(asked: Any, api: Server) -> None:
     assert result.stdout.splitlines() == [f'queue.scheduling.volcano.sh "{name}" deleted' for name in ("other", "over")]
     assert result.stderr == (
         "Error: queue.scheduling.volcano.sh/q has gangs: PodGroup team/g. Close it with `muster queue close q` and "
-        "wait for their end; with --force it is deleted unless pods run in it\n"
+        "wait until they have ended; --force deletes the queue now, unless pods are running in it\n"
     )
     assert asked("queue", "delete", "q", "--force").exit_code == 0
     api.answers[f"GET {GROUPS}"] = FORBIDDEN

@@ -63,8 +63,8 @@ def test_the_status_tells_what_is_in_it_and_that_a_file_is_cut(recording: Path) 
 @pytest.mark.parametrize(("arguments", "words"), [
     (["record"], "give either a FOLDER to record into, or --status with a recording"),
     (["record", "folder", "--for", "soon"], "'soon' is not a duration"),
-    (["replay", "{}", "--add-nodes", "2"], "--add-nodes and --like go together"),
-    (["replay", "{}", "--check", "--queue", "team.weight=2"], "it takes no change but --scheduler-config"),
+    (["replay", "{}", "--add-nodes", "2"], "use --add-nodes together with --like"),
+    (["replay", "{}", "--check", "--queue", "team.weight=2"], "the only change that it allows is --scheduler-config"),
     (["replay", "{}", "--queue", "team.weight=much"], "weight must be a whole number, not 'much'"),
     (["replay", "{}", "--scheduler-config", "{config}"], "magic"),
 ])  # fmt: skip
@@ -93,8 +93,8 @@ def test_queues_of_a_file_are_tried(recording: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "words"), [
     ("a: [", "it is not YAML: "),
     ("", "there is no Queue in it"),
-    ("kind: Job", "it should have Queues only, and has Job"),
-    ("[1]", "it should have Queues only, and has list"),
+    ("kind: Job", "it may contain only Queues, but contains Job"),
+    ("[1]", "it may contain only Queues, but contains list"),
     (QUEUE % "{weight: much}", "Queue team: Expected `int`, got `str` - at `$.spec.weight`"),
 ])  # fmt: skip
 def test_a_file_without_queues_is_refused(recording: Path, tmp_path: Path, text: str, words: str) -> None:

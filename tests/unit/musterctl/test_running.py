@@ -81,8 +81,8 @@ def test_the_configuration_that_runs(capsys: pytest.CaptureFixture[str]) -> None
     )
     with pytest.raises(click.ClickException) as caught:
         config_of(published(**{"config.yaml": text}), "")
-    assert caught.value.message.startswith("the planner's configuration that runs (ConfigMap here/muster-planner) ca")
-    assert caught.value.message.endswith("; install here what runs there, or --scheduler-config names another")
+    assert caught.value.message.startswith("the extender's current configuration (ConfigMap here/muster-planner) ca")
+    assert caught.value.message.endswith("; install the extender's plugins here, or --scheduler-config names another")
 
 
 def test_what_is_suspect(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,9 +90,13 @@ def test_what_is_suspect(capsys: pytest.CaptureFixture[str]) -> None:
     told = {"": published(**{"suspects.json": '{"conditions":["X=True"]}'}), "b": REFUSED, "c": published()}
     assert suspects_of(told, ["", "b", "c", "d"]) == {"": Suspects(("X=True",))}
     assert capsys.readouterr().err.splitlines() == [
-        "Note: nodes are suspect by the list of this version in pool b, as you may not get configmaps",
+        (
+            "Note: the default list of this version decides which nodes are suspect in pool b, as you may not get "
+            "configmaps"
+        ),
         *(
-            f"Note: nodes are suspect by the list of this version in pool {pool}, as the extender has not published "
+            f"Note: the default list of this version decides which nodes are suspect in pool {pool}, as the "
+            f"extender has not published "
             f"another (ConfigMap muster-planner-{pool})"
             for pool in "cd"
         ),
@@ -109,10 +113,10 @@ def test_what_queues_have_used(capsys: pytest.CaptureFixture[str]) -> None:
         return PublishedConfig(data={"usage.json": json.dumps({"until": (time.time() - ago_s), "queues": {}})})
 
     assert used(NotFound("none")) == (False, "")
-    refused = "Note: budgets of queues count as not used, as ConfigMap muster-usage cannot be read: "
+    refused = "Note: the budgets of queues are treated as unused, because ConfigMap muster-usage cannot be read: "
     assert used(APIError("broken")) == (False, f"{refused}broken\n")
     assert used(PublishedConfig(data={"usage.json": "["}))[1].startswith(refused)
     assert used(at(0.0)) == (True, "")
     silent, note = used(at(4000.0))
     assert silent
-    assert note.startswith("Note: the recorder of the history has published nothing for 66m: of budgets, what gangs")
+    assert note.startswith("Note: the recorder of the history has published no usage for 66m")

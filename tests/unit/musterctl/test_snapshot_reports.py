@@ -86,9 +86,9 @@ def test_a_report_is_told(snapshot: Path, command: str, lines: list[str]) -> Non
 
 @pytest.mark.parametrize(("command", "words"), [
     ("explain gang none -n ns", "there is no gang 'none' in namespace 'ns'; there are: busy, waits"),
-    ("queue explain none", "there is no queue 'none'; there is default, root, team"),
+    ("queue explain none", "there is no queue 'none'; existing queues are: default, root, team"),
     ("simulate --cordon node-9", "there is no node 'node-9'"),
-    ("simulate --add-nodes 1", "--add-nodes and --like go together: how many, and like which node"),
+    ("simulate --add-nodes 1", "use --add-nodes together with --like: the number of nodes, and the node to copy"),
     ("topo none", "none"),
 ])  # fmt: skip
 def test_what_is_not_there_is_named(snapshot: Path, command: str, words: str) -> None:
@@ -172,7 +172,10 @@ def test_a_cluster_is_read_as_its_snapshot(cluster: Any, snapshot: Path, command
     assert told.stdout == muster(snapshot, *command.split()).stdout
     assert told.stderr.splitlines() == [
         f"Note: {what}, as the extender has not published another (ConfigMap muster-planner)"
-        for what in ("nodes are suspect by the list of this version", "the planner's default timing is used")
+        for what in (
+            "the default list of this version decides which nodes are suspect",
+            "the planner's default timing is used",
+        )
     ]
 
 
@@ -218,7 +221,8 @@ def test_why_a_workload_is_not_placed(cluster: Any, server: Server, *, plain: bo
     ({"spec": {"suspend": True}}, [], "is suspended: `muster release lone` starts it"),
     ({}, ["exceeded quota: q"], "has no pods, as they cannot be created: exceeded quota: q"),
     ({}, [], "has no pods yet, so it has no gang"),
-    ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, [], "has ended, and its gang is gone"),
+    ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, [],
+     "has ended, and its gang no longer exists"),
 ], ids=["suspended", "refused", "new", "ended"])  # fmt: skip
 def test_why_a_workload_has_no_gang(cluster: Any, server: Server, job: Any, events: list[str], words: str) -> None:
     """What is known of it; the words about its pods are the Job controller's."""

@@ -86,7 +86,7 @@ def test_workloads_of_one_name_are_told_apart(page: Any, server: Server) -> None
     late = page("history fit -n team --since 1h").stdout
     assert ("of second" in late, "of first" in late, "Job fit, submitted" in late) == (True, False, False)
     nothing = page("history fit -n team --since 1m")
-    assert (nothing.exit_code, "nothing is recorded of a workload 'fit'" in nothing.stderr) == (1, True)
+    assert (nothing.exit_code, "the history has no record of a workload 'fit'" in nothing.stderr) == (1, True)
 
 
 def test_usage_of_the_history(page: Any, server: Server) -> None:
@@ -100,7 +100,7 @@ def test_usage_of_the_history(page: Any, server: Server) -> None:
 
 @pytest.mark.parametrize(("known", "url", "words"), [
     (True, "http://muster.example.com", "--server http://muster.example.com: your token travels over https:// only"),
-    (False, "", "your kubeconfig has no token, and the page knows its users by their tokens"),
+    (False, "", "your kubeconfig has no token, by which the page identifies its users"),
 ])  # fmt: skip
 def test_a_page_that_is_not_asked(page: Any, server: Server, *, known: bool, url: str, words: str) -> None:
     """A token goes over TLS or to this machine; without one nobody is known."""
@@ -115,7 +115,7 @@ def test_a_page_of_another_version(page: Any, server: Server) -> None:
     server.answers["GET /api/history"] = ok({"gangs": 1})
     result = page("history -A")
     assert result.exit_code == 1
-    assert "is not a page of this version of Muster: Expected `array`, got `int`" in result.stderr
+    assert "is not the web page of a Muster of this version: Expected `array`, got `int`" in result.stderr
 
 
 def test_an_explanation_of_the_page(page: Any, server: Server) -> None:

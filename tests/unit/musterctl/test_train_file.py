@@ -79,7 +79,7 @@ def test_a_function_goes_alone(tmp_path: Path) -> None:
     (None, "train.py", (), "cannot be read: No such file"),
     ("def", "train.py", (), "is not Python: invalid syntax"),
     ("def one(): pass\ndef two(): pass", "train.py:three", (),
-        "has no function 'three' at its top level; there are: one, two"),
+        "has no function 'three' at its top level; its functions are: one, two"),
     ("def one(): pass", "train.py:one", ("5",), "'5' is not an argument for a function: write name=value"),
     ("x = 1\n" * 20_000, "train.py", (), "has 120000 bytes, and 100000 can be sent"),
 ])  # fmt: skip

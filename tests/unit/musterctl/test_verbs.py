@@ -45,20 +45,28 @@ def test_a_name_selects_one_workload(asked: Any, server: Server) -> None:
     """Of several the first is named; a part of another one is not meant; kinds that may not be read are named."""
     server.other = (404, {"kind": "Status", "reason": "NotFound", "message": "no", "details": {"name": "w"}}, [])
     server.answers = {f"GET {each}/w": (200, workload(), []) for each in (BATCH, VOLCANO)}
-    assert "w is the name of job.batch/w, job.batch.volcano.sh/w: muster hold" in asked("hold", "w").stderr
+    assert "job.batch/w, job.batch.volcano.sh/w; for the first, run: muster hold" in asked("hold", "w").stderr
     server.answers = {f"GET {VOLCANO}/w": (200, workload(owner="w"), []), f"GET {TRAIN}/w": (200, workload(), [])}
     assert asked("hold", "w", "--dry-run").exit_code == 1  # the PATCH has no answer: the TrainJob was meant
     assert f"PATCH {TRAIN}/w?dryRun=All" in server.requests
     told = asked("hold", "job.batch.volcano.sh/w").stderr
-    assert "is a part of trainjob.trainer.kubeflow.org/w, which changes it: muster hold trainjob" in told
+    assert (
+        "belongs to trainjob.trainer.kubeflow.org/w, whose controller would revert the change: muster hold trainjob"
+        in told
+    )
     server.answers = {f"GET {BATCH}/w": FORBIDDEN}
     assert "there is no workload w in namespace default; you may not read jobs" in asked("hold", "w").stderr
-    assert "'pot' is not a kind with verbs; there are job.batch, " in asked("hold", "pot/w").stderr
+    assert (
+        "'pot' is not a kind that this command can change; it can change job.batch, " in asked("hold", "pot/w").stderr
+    )
     assert "give one or more names, or -l" in asked("hold").stderr
     pod = workload(owner="w")
     pod["metadata"]["ownerReferences"][0] |= {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
     server.answers = {f"GET {PODS}/w": (200, pod, [])}
-    assert asked("cancel", "po/w").stderr == "Error: pod/w is a part of replicaset.apps/w, which changes it\n"
+    assert (
+        asked("cancel", "po/w").stderr
+        == "Error: pod/w belongs to replicaset.apps/w, whose controller would revert the change\n"
+    )
 
 
 def test_labels_select_only_top_level_workloads(asked: Any, server: Server) -> None:
@@ -70,7 +78,7 @@ def test_labels_select_only_top_level_workloads(asked: Any, server: Server) -> N
     }
     told = asked("hold", "-l", "sweep=7")
     assert told.stdout.startswith("job.batch/a is held")
-    assert "These kinds are left out, as you may not list them: pods.\n" in told.stderr
+    assert "These kinds are left out, because you may not list them: pods.\n" in told.stderr
     assert server.bodies[0] == {"metadata": {"uid": "uid-a"}, "spec": {"suspend": True}}
     server.requests.clear()
     asked("move", "-l", "sweep=7", "--queue=q")
@@ -98,7 +106,7 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     server.answers[f"GET {SETS}/w"] = (200, workload(spec={"replicas": 2}, replicas=2), [])
     monkeypatch.setattr(steps, "STOP_S", 0.0)
     told = asked("resize", "statefulset/w", "--size=3").stderr
-    assert "its pods have not ended after 0 s: repeat this command" in told
+    assert "its pods are still terminating after 0 s: repeat this command" in told
     assert "muster release statefulset.apps/w returns it to its queue" in told
 
 
@@ -109,7 +117,7 @@ TASKS = [{"name": "master", "replicas": 1}, {"name": "worker", "replicas": 2}]
 @pytest.mark.parametrize(("reasons", "generation", "sent", "says"), [
     (("Forbidden", "Invalid"), 1, 0, "it has these mistakes"),
     (("Forbidden",), 1, 1, "cannot change job.batch.volcano.sh/w: no"),
-    (("Forbidden",), 2, 1, "job.batch.volcano.sh/w was changed meanwhile: repeat this command"),
+    (("Forbidden",), 2, 1, "job.batch.volcano.sh/w was changed by another client in the meantime: repeat this command"),
 ])  # fmt: skip
 def test_a_volcano_job_is_not_stopped_for_nothing(
     asked: Any, server: Server, monkeypatch: pytest.MonkeyPatch, reasons: Any, generation: int, sent: int, says: str

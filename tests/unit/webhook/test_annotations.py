@@ -149,7 +149,7 @@ def test_an_unknown_way_to_reserve_is_warned_of() -> None:
     """With those there are."""
     assert unknown_keys({"annotations": {"muster.dev/reservations": "Strict"}}) == []
     [warning] = unknown_keys({"annotations": {"muster.dev/reservations": "greedy"}})
-    assert warning.endswith("'greedy' is none of strict, reserve, besteffort; it has no effect")
+    assert warning.endswith("'greedy' is not one of strict, reserve, besteffort; it has no effect")
 
 
 def test_what_muster_writes_is_known() -> None:

@@ -204,7 +204,7 @@ LIMITED = TooManyRequests("wait", status=429, reason="TooManyRequests", where="r
     (RuntimeError("secret"), 500, "InternalError", "error", "Muster's webhook failed on this request; see its log"),
     (MalformedError("at spec"), 400, "BadRequest", "denied", "the object can not be read: at spec"),
     (ValueError("'x' is not"), 400, "BadRequest", "denied", "the object can not be read: 'x' is not"),
-    (LIMITED, 429, "TooManyRequests", "limited", "makes no look-ups at the moment (review u-1): wait"),
+    (LIMITED, 429, "TooManyRequests", "limited", "cannot make the look-ups for this review now (review u-1): wait"),
     (Unreachable("secret"), 503, "ServiceUnavailable", "error", "could not look up what it needs to decide"),
 ])  # fmt: skip
 def test_failing_handler_refuses(failure: Exception, code: int, reason: str, outcome: str, words: str) -> None:

@@ -103,7 +103,7 @@ def test_no_groups(text: str) -> None:
     (group(resourceGroup=7), "[0].resourceGroup: Invalid value: 7: should be text (in quotes"),
     (group(object={"value": ["a"]}), "[0].object.key: Required value: it is missing"),
     (group(object={"key": "label", "value": ["a"]}), '"label": should be one of namespace, annotation'),
-    (group(object={"key": "namespace", "value": []}), "[0].object.value: Invalid value: []: name at least one"),
+    (group(object={"key": "namespace", "value": []}), "[0].object.value: Invalid value: []: give at least one"),
     (group(object={"key": "annotation", "value": ["a"]}), '[0].object.value[0]: Invalid value: "a": should be an'),
     (group(object={"key": "annotation", "value": ["a: b: c"]}), 'should be an annotation, as "key: value"'),
     (group(object={"key": "annotation", "value": [{"a": "b"}]}), "[0].object.value[0]: Invalid value: "),
@@ -159,7 +159,7 @@ def test_names_are_unique() -> None:
     """Of two groups with one name, the second is the mistake."""
     [message] = told(group(), group())
     assert message == (
-        'resourceGroups[1].resourceGroup: Duplicate value: "a": resourceGroups[0] has this name already; '
+        'resourceGroups[1].resourceGroup: Duplicate value: "a": resourceGroups[0] already has this name; '
         "give each group a different name"
     )
 

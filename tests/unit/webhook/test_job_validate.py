@@ -239,7 +239,7 @@ def test_unknown_compat_is_a_warning() -> None:
     manifest = vcjob()
     manifest["metadata"]["annotations"] = {"muster.dev/compat": "resume-counts, old-bug"}
     (warning,) = reviewer(lookups(QUEUES), FRAMEWORK)(request(manifest)).warnings
-    words = "old-bug means nothing; there are resume-counts, ttl-spares-aborted"
+    words = "old-bug is unknown and has no effect; known values are resume-counts, ttl-spares-aborted"
     assert warning == f"metadata.annotations[muster.dev/compat]: {words}"
 
 
@@ -252,7 +252,7 @@ def test_a_restart_budget_needs_a_policy_that_restarts(event: str, action: str, 
     manifest["metadata"]["annotations"] = {"muster.dev/restart-budget": "5 in 1h"}
     verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(manifest))
     assert not verdict.errors
-    assert any("no policy restarts anything" in each for each in verdict.warnings) is warned
+    assert any("no policy of the Job restarts pods" in each for each in verdict.warnings) is warned
     manifest["metadata"]["annotations"] = {"muster.dev/restart-budget": "often"}
     assert "metadata.annotations[muster.dev/restart-budget]" in errors(manifest)
 

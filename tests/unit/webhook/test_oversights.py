@@ -173,7 +173,7 @@ def test_a_request_that_no_node_has_is_said_at_submit() -> None:
     assert warnings(job(QUEUE, QUEUE, limits={"nvidia.com/gpu": "8", "cpu": "32"})) == []
     assert warnings(job(QUEUE, QUEUE, limits={"nvidia.com/gpus": "8"})) == [f"spec.template.spec: {UNKNOWN}"]
     [much] = warnings(job(QUEUE, QUEUE, limits={"nvidia.com/gpu": "16"}))
-    said = "a pod asks for 16 nvidia.com/gpu, and the largest node has 8; the pod cannot start"
+    said = "a pod requests 16 nvidia.com/gpu, but the largest node has only 8; the pod cannot start"
     assert much == f"spec.template.spec: {said}"
     assert warnings(job({}, {}, limits={"nvidia.com/gpus": "8"})) == []
     assert warnings(job(QUEUE, QUEUE, limits={"deviceclass.resource.kubernetes.io/gpu": "1"})) == []

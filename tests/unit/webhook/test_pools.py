@@ -71,7 +71,7 @@ def test_a_job_of_another_pool_is_refused() -> None:
     told = {error.path: error.message for error in validate_job(lookups(QUEUES), FRAMEWORK)(request(given)).errors}
     for path in ("spec.schedulerName", "spec.tasks[0].template.spec.schedulerName"):
         assert "node pool 'c'" in told[path]
-        assert "queue 'b1' is of node pool 'b'" in told[path]
+        assert "queue 'b1' belongs to node pool 'b'" in told[path]
         assert "'muster-b'" in told[path]
 
 
@@ -138,10 +138,13 @@ def test_a_pod_group_stays_in_its_pool() -> None:
 
 
 WRONG = {
-    "on a child": (a_queue("new", "team-b", "c"), "root queue 'team-b' is of node pool 'b'"),
-    "on a child of the default pool": (a_queue("new", "plain", "b"), "root queue 'plain' is of the default node pool"),
-    "on default": (a_queue("default", pool="b"), "always of the default node pool"),
-    "on root": (a_queue("root", pool="b"), "always of the default node pool"),
+    "on a child": (a_queue("new", "team-b", "c"), "root queue 'team-b' belongs to node pool 'b'"),
+    "on a child of the default pool": (
+        a_queue("new", "plain", "b"),
+        "root queue 'plain' belongs to the default node pool",
+    ),
+    "on default": (a_queue("default", pool="b"), "always belongs to the default node pool"),
+    "on root": (a_queue("root", pool="b"), "always belongs to the default node pool"),
     "no name": (a_queue("new", pool="B.c"), "lower-case letters"),
     "empty": (a_queue("new", pool=""), "lower-case letters"),
 }
@@ -197,4 +200,4 @@ def test_labels_below_hold_a_change_up() -> None:
     """A child that says the former pool would contradict its root queue."""
     review = queue.reviewer(queues_of(a_queue("team", pool="b"), a_queue("one", "team", "b")))
     (error,) = review(request(a_queue("team", pool="c"), "UPDATE", a_queue("team", pool="b"))).errors
-    assert "queues below name another one: one" in error.message
+    assert "child queues name another pool: one" in error.message

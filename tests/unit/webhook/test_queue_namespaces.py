@@ -137,7 +137,7 @@ def test_a_pod_in_a_locked_namespace_is_set_back_to_its_queue() -> None:
     verdict = mutate_pod.reviewer(seen_by(HELD), FRAMEWORK)(request(obj))
     assert apply(obj, verdict.patch)["metadata"]["labels"][QUEUE] == "free"
     [warning] = verdict.warnings
-    assert "is 'free' in place of 'default': the namespace is locked" in warning
+    assert "Muster replaced 'default' by 'free', because the namespace is locked" in warning
     unlocked = lookups(QUEUES, namespaces=NamespaceWorld(team={QUEUE: "free"}))
     verdict = mutate_pod.reviewer(unlocked, FRAMEWORK)(request(obj))
     assert apply(obj, verdict.patch)["metadata"]["labels"][QUEUE] == "default"

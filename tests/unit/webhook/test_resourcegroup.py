@@ -123,7 +123,9 @@ def test_the_groups_scheduler_decides_about_the_queue() -> None:
     verdict = reviewed(foreign, "x")
     assert apply(foreign, verdict.patch)["spec"]["schedulerName"] == "default-scheduler"
     [warning] = verdict.warnings
-    assert warning.endswith("has no effect, because the resource group 'ops' gives the pod to 'default-scheduler'")
+    assert warning.endswith(
+        "has no effect, because the resource group 'ops' assigns the pod to scheduler 'default-scheduler'"
+    )
 
 
 def test_the_queue_of_a_namespace() -> None:

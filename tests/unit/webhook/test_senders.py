@@ -182,7 +182,9 @@ def test_a_flood_of_reviews_is_told_to_wait_and_others_are_answered() -> None:
     response = asked(client, "/validate/job", vcjob(), **anna)
     assert response["allowed"] is False
     assert (response["status"]["code"], response["status"]["reason"]) == (429, "TooManyRequests")
-    assert "10.0.0.1 causes more than 200 look-ups a second, many for anna in n" in response["status"]["message"]
+    assert (
+        "10.0.0.1 cause more than 200 look-ups per second, many of them for anna in n" in response["status"]["message"]
+    )
     assert asked(client, "/validate/job", vcjob(), "10.0.0.2", **anna)["allowed"] is True
     assert asked(client, "/validate/job", vcjob(), userInfo={"username": "ben"})["allowed"] is True
 

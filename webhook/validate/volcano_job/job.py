@@ -114,11 +114,15 @@ def warn(job: Job) -> list[str]:
     result = list(plugins.warnings(job))
     if unknown:
         path = f"metadata.annotations[{names.COMPAT}]"
-        result.append(f"{path}: {', '.join(unknown)} means nothing; there are {', '.join(QUIRKS)}")
+        result.append(
+            f"{path}: {', '.join(unknown)} is unknown and has no effect; known values are {', '.join(QUIRKS)}"
+        )
     result += unknown_keys({"labels": job.metadata.labels, "annotations": job.metadata.annotations})
     if names.RESTART_BUDGET in job.metadata.annotations and not _restarts(job):
         path = f"metadata.annotations[{names.RESTART_BUDGET}]"
-        result.append(f"{path}: has no effect, as no policy restarts anything; add one, such as PodFailed: RestartJob")
+        result.append(
+            f"{path}: has no effect, because no policy of the Job restarts pods; add one, such as PodFailed: RestartJob"
+        )
     for index, task in enumerate(job.spec.tasks):
         if len(result) >= MOST_WARNINGS:
             break

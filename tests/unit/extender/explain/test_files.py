@@ -122,7 +122,10 @@ def test_a_node_is_suspect_by_the_list_in_the_file(tmp_path: Path) -> None:
     file.write_bytes(save(dump))
     told = CliRunner().invoke(main, arguments)
     assert "suspect (condition" not in told.output
-    assert told.stderr == f"Note: nodes are suspect by the list of this version, as {file} has no other\n"
+    assert (
+        told.stderr
+        == f"Note: the default list of this version decides which nodes are suspect, as {file} has no other\n"
+    )
 
 
 def test_an_unknown_name_fails_with_one_line(tmp_path: Path) -> None:

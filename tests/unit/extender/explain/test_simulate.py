@@ -145,7 +145,7 @@ def test_the_queue_that_the_namespace_names(world: ExplainWorld, simulate: Simul
 @pytest.mark.parametrize(("documents", "options", "words"), [
     ([job("Bad_Name", 1)], (), "metadata.name"),
     ([job("new", 1, tasks=[])], (), "spec.tasks"),
-    ([{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}}], ("--like", "node-0"), "go together"),
+    ([{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}}], ("--like", "node-0"), "together with"),
     ([], ("--cordon", "nod-1"), "there is no node 'nod-1'; there is node-"),
     ([], ("--without", "frist"), "there is no job 'frist' in namespace 'ns'; there is first"),
 ])  # fmt: skip

@@ -45,4 +45,4 @@ def test_a_recorded_value_that_is_none_is_noted(tmp_path: Path) -> None:
     assert check_recording(read).differences == []
     [problem] = read.problems
     assert problem.startswith("growthDelay is 'soon'")
-    assert f"Note: of the recorded settings {problem}" in CliRunner().invoke(main, ["replay", str(tmp_path)]).stderr
+    assert f"Note about the recorded settings: {problem}" in CliRunner().invoke(main, ["replay", str(tmp_path)]).stderr

@@ -62,7 +62,7 @@ def test_without_a_version_kind_chooses() -> None:
 @pytest.mark.parametrize("version", ["1.34", "latest", "1.34.x", "v1"])
 def test_versions_are_whole(version: str) -> None:
     """Because kind has no image of a minor version."""
-    with pytest.raises(LocalError, match=r"whole versions, like 1\.34\.0"):
+    with pytest.raises(LocalError, match=r"full versions, such as 1\.34\.0"):
         configuration(KindOptions(kubernetes=version))
 
 
@@ -154,9 +154,9 @@ def test_other_options_are_refused(muster: Muster, programs: Programs) -> None:
     other = muster("up", "--name", "test", "--provider", "kind", "--nodes", "7")
     assert "kind cluster test exists with nodes 3; `muster down --name test` ends it" in other.output
     useless = muster("up", "--name", "test", "--provider", "kind", "--gpus", "4", "--foreground")
-    assert "--gpus, --foreground: not with --provider kind" in useless.output
+    assert "--gpus, --foreground: cannot be combined with --provider kind" in useless.output
     assert "test is a kind cluster" in muster("up", "--name", "test").output
-    assert "--image goes with --provider kind" in muster("up", "--name", "other", "--image", "muster:1").output
+    assert "--image requires --provider kind" in muster("up", "--name", "other", "--image", "muster:1").output
 
 
 def test_down_deletes_the_cluster_and_its_folder(muster: Muster, programs: Programs, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_an_engine_that_does_not_answer_says_why(muster: Muster, programs: Progr
     docker.chmod(0o700)
     result = muster("up", "--name", "test", "--provider", "kind")
     assert result.exit_code == 1
-    assert "the container engine does not answer" in result.output
+    assert "the container engine does not respond" in result.output
     assert "no daemon here" in result.output
 
 

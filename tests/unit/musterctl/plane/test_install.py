@@ -132,7 +132,7 @@ def test_a_runtime_is_applied_until_it_is_taken(clock: list[float]) -> None:
     install.runtimes(client)
     assert len(clock) == 3
     assert len(client.sent) == len([*install.RUNTIMES.glob("*.yaml")]) + 2
-    with pytest.raises(LocalError, match=r"the API server does not take .*: its storage is not ready"):
+    with pytest.raises(LocalError, match=r"the API server does not accept .*: its storage is not ready"):
         install.runtimes(api(TooManyRequests("soon")))
     assert 30 < sum(clock[3:]) < 30.2
 

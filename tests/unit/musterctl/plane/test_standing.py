@@ -136,15 +136,15 @@ def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played:
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    (["--kubernetes=0.1"], "--kubernetes 0.1: there are 1."),
+    (["--kubernetes=0.1"], "--kubernetes 0.1: supported versions are 1."),
     (["--pool=a", "--pool=B"], "--pool B: lower-case letters, digits and '-', at most"),
-    (["--pool=b", "--shared-scheduler"], "--pool: not with --shared-scheduler"),
-    (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
-    (["--kubeconfig={}", "--nodes=3", "--racks=1"], "--nodes, --racks: with --kubeconfig nodes and version are those"),
-    (["--image=x"], "--image goes with --provider kind"),
+    (["--pool=b", "--shared-scheduler"], "--pool: cannot be combined with --shared-scheduler"),
+    (["--no-scheduler"], "--no-scheduler requires --kubeconfig"),
+    (["--kubeconfig={}", "--nodes=3", "--racks=1"], "--nodes, --racks: cannot be combined with --kubeconfig"),
+    (["--image=x"], "--image requires --provider kind"),
     (["--cpu=many"], "--cpu"),
     (["--gpus=-1"], "--gpus"),
-    (["--provider=kind", "--cpu=8", "--foreground"], "not with --provider kind; use the chart's values instead"),
+    (["--provider=kind", "--cpu=8", "--foreground"], "cannot be combined with --provider kind; use the chart"),
     (["--provider=kind", "--name=one"], "one is a plane of processes; `muster down --name one` ends it"),
     (["--name=one", "--nodes=3", "--cpu=32"], "plane one exists with nodes 8; `muster down --name one` ends it"),
     (["--name=one", "--kubernetes=1.34"], "plane one exists with kubernetes unset; "),
