@@ -1,4 +1,8 @@
-"""Evictions that are announced or in progress, as reasons in the rows of victims and of waiting gangs. Pure."""
+"""Evictions that are announced or in progress, as reasons in the rows of the gangs concerned.
+
+A row of a victim shows when it is evicted, and for which gang. A row of the gang that gets the nodes shows for which
+evictions it waits. All functions are pure.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -11,13 +15,13 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.owners import workload_of
 
 _ACTIONS = {"preempted": "preempt", "reclaimed": "reclaim", "recalled": "recall", "moved": "move"}
-"""Maps the last part of an eviction reason's code to the action that decided the eviction."""
+"""Maps the last part of an eviction reason's code to the planner action that decided on the eviction."""
 _TIME = slice(len("2026-11-30T"), None)
-"""Position of the time of day in an RFC 3339 time."""
+"""Slice of an RFC 3339 time that contains the time of day."""
 
 
 class EvictionText(NamedTuple):
-    """A reason in few words, and as a sentence."""
+    """The reason for an eviction: a few words for lists, and a full sentence."""
 
     reason: str
     message: str
@@ -28,10 +32,10 @@ def evictions(
     placements: Sequence[Placement],
     pods: Mapping[tuple[str, str], Sequence[Pod]],
 ) -> dict[str, EvictionText]:
-    """Return the text of each gang that must leave, or waits for others to leave, by the gang's key.
+    """Map the key of each gang that will be evicted, or waits until others are evicted, to its text.
 
-    The placement of the gang that gets the nodes names the victims. Without this placement, the annotations of a
-    victim's members name the gang's queue.
+    The victims are named in the placement of the gang that gets their nodes. If that placement is not among
+    `placements`, the annotations of a victim's pods name at least the queue of that gang.
     """
     titles = {}
     for group in groups:
@@ -54,7 +58,7 @@ def evictions(
 
 
 def _of_members(pods: Mapping[tuple[str, str], Sequence[Pod]]) -> Iterator[tuple[str, EvictionText]]:
-    """Yield the texts of gangs whose members have a notice."""
+    """Yield the texts of gangs whose pods have an eviction notice in their annotations."""
     for (namespace, name), members in pods.items():
         annotations = [each.metadata.annotations for each in members if not each.metadata.deletion_timestamp]
         notices = sorted(

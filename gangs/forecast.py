@@ -34,14 +34,14 @@ Key = tuple[str, str]
 
 
 class ForecastCluster(NamedTuple):
-    """Part of the cluster that the simulation uses."""
+    """The objects of the cluster that the simulation needs."""
 
     objects: RowSources
     nodes: Sequence[Node]
 
 
 def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: float) -> list[GangRow]:
-    """Return the waiting gangs, each with the interval of its expected start, if known."""
+    """Return the rows of the waiting gangs; each contains the interval of its expected start, if known."""
     waiting = [row for row in rows if row.state in WAITING]
     asked = [row for row in waiting if not row.expected_start]
     played = starts(scene_of(cluster, waiting, now)) if cluster and asked else {}
@@ -49,7 +49,7 @@ def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: f
 
 
 def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
-    """Return what would make starts known if no waiting gang has a known start; otherwise an empty text."""
+    """Return what a user can do to make starts known; empty if at least one waiting gang has a known start."""
     if not waiting or any(row.earliest_start for row in waiting):
         return ""
     if not any(row.needs_room for row in waiting):
@@ -72,7 +72,7 @@ def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
 
 
 def _with_forecast(row: GangRow, interval: Interval | None, now: float) -> GangRow:
-    """Return the row with the interval of its start, from its reservation or else from the simulation."""
+    """Return the row with the interval of its start, taken from its reservation, or else from the simulation."""
     if row.expected_start:
         at = row.expected_start
         return structs.replace(row, earliest_start=at, latest_start=at, start_known_by="reservation")
@@ -116,7 +116,7 @@ def _key(row: GangRow) -> Key:
 
 
 def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[str, Job]) -> Waits | None:
-    """Return a gang that waits for free capacity.
+    """Return the simulation's input for a gang that waits for free capacity.
 
     Returns None if the gang waits for something else, or if its requests are unknown.
     """
@@ -128,10 +128,10 @@ def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapp
 
 
 def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int, Vector]]:
-    """Return number and requests of the pods that start together, from existing pods or else a Job's templates.
+    """Return the number and requests of the pods that start together, from existing pods or from a Job's templates.
 
-    Returns an empty list if there are more pods than a gang may have or unreadable quantities: the planner reports
-    both.
+    Returns an empty list if the gang has too many pods, or if a quantity is unreadable. The planner reports both
+    errors.
     """
     if minimum > PODS.value:
         return []

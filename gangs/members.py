@@ -12,7 +12,7 @@ from muster.workloads.table import slot_of
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _FIRST = ("launcher", "master", "chief", "leader", "head")
-"""Pod sets that contain rank 0, regardless of the order of names."""
+"""Pod sets that are listed first because they contain rank 0, whatever the alphabetical order."""
 _NEAR = 5
 
 
@@ -21,9 +21,9 @@ class UnknownGangError(ValueError):
 
 
 def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") -> GangRow:
-    """Return the gang of the workload `NAME` or `KIND/NAME`, as `-o name` prints it, preferably one that has not ended.
+    """Return the gang of the workload `NAME` or `KIND/NAME` (as `-o name` prints it).
 
-    Raises UnknownGangError, which lists the existing names.
+    Gangs that have not ended are preferred. Raises UnknownGangError, whose message lists the existing names.
     """
     before, slash, name = text.rpartition("/")
     asked = before.partition(".")[0].lower() if slash else kind.lower()
@@ -55,7 +55,7 @@ def members(objects: RowSources, row: GangRow) -> list[Pod]:
 
 
 def container_of(pod: Pod, wanted: str | None = None) -> str:
-    """Return the container whose log to show: the requested one, the one in the annotation, or the first one."""
+    """Return the container whose log to show: the requested, else the annotated default, else the first container."""
     there = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]
     if wanted is not None and wanted not in there:
         raise UnknownGangError(f"pod {pod.metadata.name} has no container {wanted}; it has {', '.join(there)}")
@@ -64,7 +64,7 @@ def container_of(pod: Pod, wanted: str | None = None) -> str:
 
 
 def begun(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that may have a log."""
+    """Return the pods that may have a log, because they have been started."""
     return [pod for pod in pods if pod.status.phase in {"Running", "Succeeded", "Failed"}]
 
 

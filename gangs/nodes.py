@@ -19,7 +19,7 @@ _MEMORY = "memory"
 
 
 class NodeRow(Struct, frozen=True, rename="camel", kw_only=True):
-    """One node, as data; numbers of GPUs may be fractions."""
+    """One node, as data. Numbers of GPUs may be fractional."""
 
     name: str
     rack: str
@@ -31,27 +31,27 @@ class NodeRow(Struct, frozen=True, rename="camel", kw_only=True):
     gpus: float
     free_gpus: float
     free_cpu: int
-    """Thousandths of a CPU."""
+    """Free CPU, in thousandths of a CPU."""
     free_memory: int
-    """Bytes."""
+    """Free memory, in bytes."""
     pods: int
 
 
 class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
-    """Nodes of one rack and model with the same state and number of free GPUs."""
+    """A group of nodes with the same rack, GPU model, state and number of free GPUs."""
 
     rack: str
     model: str
     state: str
     gpus: float
-    """GPUs of each node."""
+    """Number of GPUs of each node."""
     free_gpus: float
-    """Free GPUs of each node."""
+    """Number of free GPUs of each node."""
     nodes: list[str]
 
 
 def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], FaultRules]) -> list[NodeRow]:
-    """Return a row per node, ordered by rack, model and name; ended pods do not count.
+    """Return a row per node, ordered by rack, model and name. Completed pods do not use resources.
 
     `rules_in` returns the rules that make a node of a node pool suspect.
     """
@@ -66,7 +66,7 @@ def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[st
 def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
     """Return one row for all nodes of the same rack, model, state and free GPUs.
 
-    Rows with most free GPUs come first.
+    Rows with the most free GPUs come first.
     """
     groups: dict[tuple[str, str, str, float, float], list[str]] = defaultdict(list)
     for row in rows:
@@ -81,19 +81,19 @@ def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
 def rack_of(labels: Mapping[str, str]) -> str:
     """Return the rack of a node, otherwise its zone.
 
-    Clusters use different labels for racks; the keys end with `rack`.
+    Clusters use different labels for racks, but all of these keys end with `rack`.
     """
     keys = sorted(key for key in labels if key.lower().endswith(_RACK))
     return labels[keys[0]] if keys else labels.get(_ZONE, "")
 
 
 def gpus_in(amounts: Vector) -> float:
-    """Return the number of GPUs of all vendors, including fractions."""
+    """Return the number of GPUs of all vendors in a resource vector, including fractions."""
     return sum(amount / unit(name) for name, amount in amounts.items() if is_gpu(name) or name.endswith("/gpu"))
 
 
 def offered(node: Node) -> Vector:
-    """Return the node's allocatable resources; empty if they cannot be read."""
+    """Return the node's allocatable resources; empty if the quantities cannot be parsed."""
     try:
         return node_allocatable(node)
     except ValueError:
@@ -101,7 +101,7 @@ def offered(node: Node) -> Vector:
 
 
 def held(pod: Pod) -> Vector:
-    """Return the resources that a pod uses on its node; empty if they cannot be read, as in the planner."""
+    """Return the resources that a pod uses on its node; empty if its quantities cannot be parsed, as in the planner."""
     try:
         return counted(pod)
     except ValueError:

@@ -1,6 +1,7 @@
-"""Workloads without a gang: Jobs of Kubernetes (suspended, refused, not managed), and held ones of other kinds. Pure.
+"""Workloads without a gang: batch/v1 Jobs (suspended, rejected or not managed), and held workloads of other kinds.
 
-Such a workload has no pods that Muster places, and therefore no PodGroup: only the object and its Events show why.
+Such a workload has no pods that Muster places, and therefore no PodGroup. The reason is only in the object itself and
+its Events.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,17 +21,17 @@ from muster.workloads.table import KINDS, gang_rules
 from muster.workloads.verbs import is_held
 
 Refusals = Mapping[str, tuple[float, str]]
-"""Maps an owner's UID to the time and reason of the newest refusal of one of its pods."""
+"""Maps an owner's UID to the time and reason of the latest failure to create one of its pods."""
 _NOTES = frozenset({names.CREATED_BY, names.MOVED_TO, names.HELD_REPLICAS, names.MANAGED})
-"""Keys with which a user does not ask Muster to place the pods."""
+"""Label and annotation keys of Muster that do not mean that the user wants Muster to place the pods."""
 _FORBIDDEN = " is forbidden: "
-"""End of the name of a pod that the API server refuses, in front of the reason."""
+"""Text between the pod's name and the reason, when the API server rejects a pod."""
 HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind.resource is not INDEXED_JOBS)
 """Kinds whose held workloads have neither pods nor a Volcano Job."""
 
 
 def released_by(name: str) -> str:
-    """Return a message on how to start a suspended workload."""
+    """Return a message that explains how to start a suspended workload."""
     return f"`muster release {name}` starts it"
 
 
@@ -41,7 +42,7 @@ def is_held_by_user(kind: WorkloadKind, workload: JSON) -> bool:
 
 
 def held_queue(kind: WorkloadKind, workload: JSON, namespace: Namespace | None) -> str:
-    """Return the queue in which a held workload will wait; "" if Muster does not place its pods."""
+    """Return the queue in which a held workload will wait after its release; "" if Muster does not place its pods."""
     return _queue([metadata_of(each) for _, each in with_templates(workload, kind.templates)], namespace)
 
 
@@ -57,7 +58,7 @@ def queue_of(job: IndexedJob, namespace: Namespace | None) -> str:
 
 
 def _queue(given: Sequence[ObjectMeta], namespace: Namespace | None) -> str:
-    """Return the queue by the metadata of a workload and its templates."""
+    """Return the queue that the metadata of a workload and of its templates determine."""
     labels = {key: value for each in given for key, value in each.labels.items()}
     if labels.get(names.MANAGED) == "false":
         return ""
@@ -93,14 +94,14 @@ def wants_pods(job: IndexedJob) -> bool:
 
 
 def not_managed(job: IndexedJob) -> str:
-    """Return why Muster does not place the pods of a Job that has another key of Muster."""
+    """Return why Muster does not place the pods of a Job, although the Job has a label or annotation of Muster."""
     what = f"it has no label {names.QUEUE}, so Muster does not place its pods"
     wrong = f" (there is only an annotation {names.QUEUE}, and annotations have no effect on this)"
     return what + (wrong if names.QUEUE in {**job.metadata.annotations, **_template(job).annotations} else "")
 
 
 def refusals(events: Iterable[Event]) -> Refusals:
-    """Return the newest failure to create pods of each owner, by UID: its time, and the API server's refusal."""
+    """Return the latest failure to create pods for each owner, by the owner's UID: its time, and the error."""
     result: dict[str, tuple[float, str]] = {}
     for each in sorted(events, key=lambda event: event.last_timestamp or ""):
         at = readable_time(each.last_timestamp or each.metadata.creation_timestamp) or 0.0
@@ -111,7 +112,7 @@ def refusals(events: Iterable[Event]) -> Refusals:
 
 
 def refusal_of(group: PodGroup, pods: Sequence[Pod], refusals: Refusals) -> str:
-    """Return why the missing pods of a gang cannot be created; "" if a pod came later, or if none is missing."""
+    """Return why the missing pods of a gang cannot be created; "" if none is missing or a pod was created since."""
     above = group.metadata.controller
     at, why = refusals.get(above.uid, (0.0, "")) if above else (0.0, "")
     living = [pod for pod in pods if not (pod.finished or pod.metadata.deletion_timestamp)]
@@ -122,7 +123,7 @@ def refusal_of(group: PodGroup, pods: Sequence[Pod], refusals: Refusals) -> str:
 
 
 def owners(pods: Iterable[Pod]) -> set[str]:
-    """Return the UIDs of the controllers of pods."""
+    """Return the UIDs of the controllers of these pods."""
     return {above.uid for pod in pods if (above := pod.metadata.controller)}
 
 
@@ -140,7 +141,7 @@ def _template(job: IndexedJob) -> ObjectMeta:
 
 
 def pods_of(job: IndexedJob) -> int:
-    """Return the number of a Job's pods that run at once."""
+    """Return the number of a Job's pods that run at the same time."""
     at_once = _rules(job).at_once
     return at_once(job) if at_once else 1
 

@@ -1,7 +1,7 @@
 """One row per gang: workload, queue, state, size, nodes, and the reason for waiting. Pure.
 
-If a user may not read some objects, cells are empty or less exact: without pods, counts come from the PodGroup and
-nodes from the placement.
+If a user may not read some kinds of objects, cells are empty or less exact. For example, without access to pods, counts
+come from the PodGroup, and nodes from the placement.
 """
 
 from collections import Counter, defaultdict
@@ -41,7 +41,7 @@ from muster.workloads.table import gang_of, group_name, row_of
 
 @dataclass(slots=True)
 class RowSources:
-    """Sources of the rows; None for a kind that the user may not read."""
+    """The objects from which rows are built; None for a kind that the user may not read."""
 
     versions: dict[Resource[Any], str] = field(default_factory=dict)
     """Maps a listed kind of PodGroups to the resource version of the list, from which a watch continues."""
@@ -51,12 +51,13 @@ class RowSources:
     jobs: list[Job] | None = field(default_factory=list)
     train_jobs: list[TrainJob] | None = field(default_factory=list)
     plain_jobs: list[IndexedJob] = field(default_factory=list)
-    """Jobs of Kubernetes, if the user may read them; Jobs without pods have no PodGroup."""
+    """Jobs of batch/v1, if the user may read them. A Job without pods has no PodGroup, so its row is built from the
+    Job."""
     held: list[tuple[WorkloadKind, JSON]] = field(default_factory=list)
     """Held workloads of the kinds in `plainjobs.HELD_KINDS` that the user may read."""
     namespaces: list[Namespace] = field(default_factory=list)
     refusals: plainjobs.Refusals = field(default_factory=dict)
-    """Maps an owner's UID to the time and reason of the newest refusal of one of its pods
+    """Maps an owner's UID to the time and reason of the latest failure to create one of its pods
     (`gangs.plainjobs.refusals`)."""
 
 
@@ -71,7 +72,8 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     reference: str
     """The workload's name for kubectl, such as job.batch/longrun."""
     part: str = ""
-    """The gang's part of a workload with several gangs: a replicated job, a Job or a group; empty for the only gang."""
+    """Part of the workload to which this gang belongs: a replicated job, a Job or a group. Empty if the workload has
+    only one gang."""
     gang: str = ""
     """Name of the gang's PodGroup; empty if there is none at present."""
     queue: str
@@ -92,16 +94,16 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     message: str = ""
     """The reason as a full sentence."""
     needs_room: bool = False
-    """True if the gang waits only for capacity that other gangs use."""
+    """True if the gang only waits because other gangs use the capacity."""
     expected_start: str = ""
     """Expected start (RFC 3339); empty if it is unknown, or if the gang has started."""
     earliest_start: str = ""
-    """Beginning of the interval until `latest_start`, which contains the start in 80 of 100 cases (RFC 3339, only with
-    --start)."""
+    """Beginning of an interval that ends at `latest_start` and contains the actual start in 80 % of cases (RFC 3339,
+    only with --start)."""
     latest_start: str = ""
     """End of this interval; if empty while `earliest_start` is set, the end is unknown."""
     start_known_by: str = ""
-    """Source of the interval: reservation, declared run times or past run times."""
+    """Source of the interval: a reservation, declared run times, or past run times."""
     nodes: list[str] = []
 
     @property
@@ -172,7 +174,7 @@ def rows(objects: RowSources) -> list[GangRow]:
 
 
 def difference(before: Iterable[GangRow], now: Iterable[GangRow]) -> list[tuple[GangRow | None, GangRow]]:
-    """Return each changed gang with its old and new row; a deleted gang is `Gone`."""
+    """Return the old and new row of each gang that has changed; the new state of a deleted gang is `Gone`."""
     old, new = ({(row.namespace, row.kind, row.name, row.gang): row for row in each} for each in (before, now))
     changed = [(old.get(key), row) for key, row in new.items() if old.get(key) != row]
     names = {key[:3] for key in new}  # a gang that starts again has a new PodGroup
@@ -241,7 +243,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
 
 
 def _part(group: PodGroup, owner: OwnerReference) -> str:
-    """Return the name of the gang's part of a workload: its Job, or the end of the gang's own name."""
+    """Return the part of a workload to which a gang belongs: its Job's name, or the end of the gang's own name."""
     maker = group.metadata.controller
     if maker is not None and maker.name != owner.name:
         return maker.name.removeprefix(f"{owner.name}-")
@@ -271,7 +273,7 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
 
 
 def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainjobs.Refusals) -> Iterator[GangRow]:
-    """Yield the row of a Job of Kubernetes without a gang, if the Job concerns Muster."""
+    """Yield the row of a batch/v1 Job without a gang, if Muster manages the Job or the user expects it to."""
     queue = plainjobs.queue_of(job, namespace)
     if queue or plainjobs.means_muster(job):
         state = plainjobs.state(job, managed=bool(queue))
@@ -285,7 +287,7 @@ def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainj
 
 
 def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace]) -> GangRow:
-    """Return the row of a held workload, with as many pods as it had."""
+    """Return the row of a held workload, with the number of pods that it had before."""
     meta = plainjobs.metadata_of(workload)
     row = _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", plainjobs.released_by(meta.name))
     group_size = value_at(workload, ("spec", "leaderWorkerTemplate", "size")) or 1
@@ -295,7 +297,7 @@ def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace
 
 
 def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
-    """Return the row with the reason that its namespace is being deleted, if this prevents the pods' creation."""
+    """Return the row with the reason "the namespace is being deleted", if that prevents the creation of pods."""
     if row.state not in {*WAITING, "Suspended"} or not (namespace and namespace.metadata.deletion_timestamp):
         return row
     why = f"namespace {row.namespace} is being deleted"
@@ -303,7 +305,7 @@ def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:
 
 
 def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
-    """Return the row of a gang with nodes, with the eviction that it expects or waits for."""
+    """Return the row of a gang that has nodes, with the eviction that it faces or waits for."""
     if why is None or row.state in {*WAITING, *ENDED, "Suspended"}:
         return row
     also = "" if row.state == "Starting" or not row.message else f"; {row.message}"
@@ -311,14 +313,14 @@ def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
 
 
 def _as_refused(row: GangRow, why: str) -> GangRow:
-    """Return the row of a waiting gang, with the reason why its pods cannot be created, if there is one."""
+    """Return the row of a waiting gang, with the reason why its pods cannot be created, if any."""
     return (
         structs.replace(row, message=why, reason=brief(why), needs_room=False) if why and row.state in WAITING else row
     )
 
 
 def _with_train_job(row: GangRow, train_job: TrainJob | None, pods: Sequence[Pod]) -> GangRow:
-    """Return the row of a gang or Job, with the end of its TrainJob."""
+    """Return the row of a gang or Job; if its TrainJob has ended, with the TrainJob's state and reason."""
     result = _without_job(train_job, pods) if train_job else row
     return (
         structs.replace(row, state=result.state, reason=result.reason, message=result.message)
@@ -344,7 +346,7 @@ def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
 
 
 def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str, pods: Sequence[Pod] = ()) -> GangRow:
-    """Return a row without numbers; `pods` are the remaining pods, of which the first failed one is a reason."""
+    """Return a row without counts. If the workload failed, its first failed pod among `pods` gives the reason."""
     first = first_failure(pods) if state == "Failed" else None
     return GangRow(
         namespace=meta.namespace,

@@ -1,7 +1,7 @@
 """Run times of past gangs of a queue, and the expected remaining time of a running gang. Pure.
 
-The computation assumes no distribution. An interval is bounded by two past run times. The interval is therefore correct
-in 80 of 100 cases if the next gang is like the last ones.
+The computation assumes no particular distribution: each interval is bounded by two past run times. If the next gang is
+like the previous ones, its run time is in the interval in 80 % of cases.
 """
 
 from collections import defaultdict
@@ -14,9 +14,9 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
 
 OUT_OF = 10
-"""An interval excludes one of this many cases at each end, so it is correct in 80 of 100 cases."""
+"""An interval leaves out one in this many cases at each end, so it is correct in 80 % of cases."""
 LEAST = OUT_OF - 1
-"""Minimum number of past runs for an interval; fewer runs contain no two extreme enough values."""
+"""Minimum number of past runs for an interval. Fewer runs do not contain sufficiently extreme values."""
 LATEST = 200
 """Maximum number of recent runs per queue, because usage patterns change."""
 _ENDS = ("Completed", "Failed")
@@ -30,10 +30,10 @@ class Interval(NamedTuple):
 
 
 def past_runs(objects: RowSources) -> dict[str, list[float]]:
-    """Return the run times of ended gangs in seconds, by queue, latest last.
+    """Return the run times of completed gangs in seconds, by queue; the latest ones come last.
 
-    Volcano Jobs record when they started and ended; for other gangs, the pods do. Deleted owners and pods leave no
-    trace.
+    Volcano Jobs record when they started and ended; for other gangs, the times are read from the pods. Gangs whose Job
+    or pods have been deleted are not included.
     """
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for job in objects.jobs or ():

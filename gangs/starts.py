@@ -1,10 +1,10 @@
-"""Expected starts of waiting gangs, from many simulations of the cluster with different ends of running gangs. Pure.
+"""Expected starts of waiting gangs, from many simulations in which running gangs end at different times. Pure.
 
-A gang with a declared run time ends after it. For other gangs, each simulation draws one of the queue's past run times
-that is longer than the gang has run so far. Without past run times, the gang never ends. Whenever a gang ends, the
-waiting gangs are processed in order: gangs that fit use their capacity, and the others hold the capacity that is free
-for them. Queue shares, topology and affinity are not simulated, so the start of a gang that fits but still waits is
-unknown.
+A gang with a declared run time ends after this time. For each other gang, a simulation randomly selects one of the
+queue's past run times that exceed the time for which the gang has run. Without past run times, the gang never ends.
+Whenever a gang ends, the waiting gangs are processed in scheduling order. A gang that fits takes the capacity that it
+needs. A gang that does not fit reserves the free capacity that it could use. Queue shares, topology and affinity are
+not simulated, so the start of a gang that fits but still waits is unknown.
 """
 
 from bisect import bisect_right
@@ -24,9 +24,10 @@ from muster.resources.vector import Vector
 DRAWS = 200
 LEAST_DRAWS = 25
 _TRIALS = 200_000
-"""Total number of gangs to try in all simulations; with many gangs there are fewer simulations, down to a minimum."""
+"""Number of gangs to place in all simulations together. With more gangs there are fewer simulations, down to a
+minimum."""
 TRIED = 20
-"""Number of waiting gangs that are simulated, in scheduling order; nothing is reported for later ones."""
+"""Maximum number of waiting gangs to simulate, in scheduling order. Gangs beyond it get no expected start."""
 _SEED = 7
 Amounts = NDArray[np.int64]
 
@@ -50,7 +51,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A waiting gang: the number of pods that must start together and their requests."""
+    """A waiting gang: the number of pods that must start together, and their requests."""
 
     key: str
     life: Life
@@ -70,7 +71,7 @@ class Scene:
 class _Pods(NamedTuple):
     number: int
     rows: Amounts
-    """Rows of the resources that a pod requests."""
+    """Indexes of the matrix rows of the resources that a pod requests."""
     each: Amounts
 
 
@@ -103,7 +104,7 @@ _Waiting = tuple[Waits, list[_Pods | None]]
 
 
 class _Play:
-    """Simulated cluster as arrays with resources by nodes."""
+    """Simulated cluster, stored as matrices with a row per resource and a column per node."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -142,7 +143,7 @@ class _Play:
         return found
 
     def _end(self, life: Life, elapsed_s: float) -> float:
-        """Return the seconds until a gang ends: declared, drawn, or never."""
+        """Return the seconds until a gang ends: its declared time, a randomly selected past run time, or infinity."""
         if life.declared_s is not None:
             return life.declared_s - elapsed_s if life.declared_s > elapsed_s else inf
         past = self._past.get(life.queue, [])
@@ -161,7 +162,7 @@ class _Play:
         return found
 
     def _pods(self, count: int, each: Vector) -> _Pods | None:
-        """Return pods as rows; None if no node has a resource that they request."""
+        """Return the pods with the matrix rows of their resources; None if no node has a requested resource."""
         asked = {name: amount for name, amount in each.items() if amount > 0}
         if not asked.keys() <= self._row.keys():
             return None
@@ -172,7 +173,7 @@ class _Play:
 def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Waits, Amounts]]:
     """Yield the gangs that fit, with the capacity that they take from `free`.
 
-    Like a reservation, a gang that does not fit holds its free capacity against later gangs.
+    A gang that does not fit yet reserves the free capacity that it could use, so later gangs cannot take it.
     """
     kept = np.zeros_like(free)
     for waits, needs in waiting:
@@ -185,7 +186,7 @@ def _in_order(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Wait
 
 
 def _used_capacity(free: Amounts, needs: Sequence[_Pods | None]) -> tuple[bool, Amounts]:
-    """Return whether a gang fits, and the capacity that it takes, or as much of it as is free; fullest nodes first."""
+    """Return True if a gang fits, and the capacity that it takes from the fullest nodes, or as much as is free."""
     taken, whole = np.zeros_like(free), True
     for pods in needs:
         if pods is None:

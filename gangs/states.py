@@ -1,4 +1,4 @@
-"""Texts about the state of a gang: a full sentence and a ten-word version; and its nodes. Pure."""
+"""Texts about the state of a gang (a full sentence, and a version of at most ten words), and its nodes. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _NOT_REPLACED = "; there is no other pod in its place yet"
 
 
 def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Placement | None, state: State) -> list[str]:
-    """Return the nodes of the pods, or of the placement for a starting gang."""
+    """Return the nodes on which the pods run, or the planned nodes of a gang that is starting."""
     there = {pod.spec.node_name for pod in living if pod.spec.node_name}
     if placement is not None and (state == "Starting" or pods is None) and state not in WAITING:
         there |= {node for _, node in slots_of(placement)}
@@ -26,7 +26,7 @@ def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Place
 def message_of(
     group: PodGroup, state: State, placement: Placement | None, living: Sequence[Pod], pods: Sequence[Pod] = ()
 ) -> str:
-    """Return a sentence on why the gang waits or failed, or on its problem; empty if there is none."""
+    """Return a sentence that explains why the gang waits or failed, or which problem it has; empty otherwise."""
     if state == "Reserved" and placement is not None and placement.status.message:
         return placement.status.message
     if group.why_waiting:
@@ -48,14 +48,14 @@ def message_of(
 
 
 def _replaced(group: PodGroup, living: Sequence[Pod], pods: Sequence[Pod]) -> str:
-    """Return the first failure of a running gang with too few pods, which its owner has not replaced yet."""
+    """Return the first failure of a running gang that has too few pods, because its owner has not replaced one yet."""
     ended = sum(pod.status.phase == "Succeeded" for pod in pods)
     few = len(living) + ended < group.spec.min_member
     return f"{failed_text(pods, '')}{_NOT_REPLACED}" if few and first_failure(pods) else ""
 
 
 def failed_text(pods: Sequence[Pod], ending: str) -> str:
-    """Return why a gang failed: its first failed pod, and its owner's message unless this also names the pod."""
+    """Return why a gang failed: its first failed pod, then its owner's message unless that names the same pod."""
     first = first_failure(pods)
     if first is None or f"pod {first[0].metadata.name} " in ending:
         return ending
@@ -89,7 +89,7 @@ def _waits_for_room(group: PodGroup) -> PodGroupCondition | None:
 
 
 def _lacks(waits: PodGroupCondition) -> dict[str, Any]:
-    """Return the shortage that the planner found.
+    """Return the shortage that the planner has found, as data.
 
     Returns an empty shortage if the condition has only text, as written by an older version.
     """
@@ -97,7 +97,7 @@ def _lacks(waits: PodGroupCondition) -> dict[str, Any]:
 
 
 def _no_room(waits: PodGroupCondition) -> str:
-    """Return the missing capacity, as one pod requests it."""
+    """Return a text about the missing capacity: how many pods do not fit, and how much each of them requests."""
     match _lacks(waits):
         case {"kind": "ever"}:
             return "too large: even an empty cluster has too little room"

@@ -10,11 +10,11 @@ from muster.api.grammar import many
 MOST_WORDS = 10
 """Maximum number of words of a reason in a list; `muster ps -l` shows the whole reason."""
 _LEAST_WORDS = 3
-"""Minimum length of a clause with content; `worker:` alone has no content."""
+"""Minimum number of words in a useful clause; `worker:` alone, for example, says nothing."""
 _MOST_CHARS = 80
 _NODES_CHARS = 40
 _RANKS = 6
-"""Maximum number of ranges of ranks in one cell."""
+"""Maximum number of ranges of ranks in one table cell."""
 _UNITS = (("d", 86400, 2 * 86400), ("h", 3600, 3 * 3600), ("m", 60, 120), ("s", 1, 0))
 _CLAUSE = re.compile(r"(?<=[;:]) ")
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)")
@@ -26,9 +26,10 @@ def plain(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """Return the beginning of a reason.
+    """Return the beginning of a reason, for a list.
 
-    The beginning has as many complete clauses as fit into ten words, otherwise ten words and an ellipsis.
+    The result has as many complete clauses as fit into ten words. If not even one fits, it has ten words and an
+    ellipsis.
     """
     line = plain(text)
     words = line.split()
@@ -46,7 +47,7 @@ def brief(text: str) -> str:
 
 
 def ranges(names: Iterable[str]) -> list[str]:
-    """Return names with consecutive numbers as one name: `node-[0000-0003,0007]`."""
+    """Return names that differ only in a number as one text: `node-[0000-0003,0007]`."""
     numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
     plain = []
     for name in sorted(set(names), key=_natural):
@@ -58,7 +59,7 @@ def ranges(names: Iterable[str]) -> list[str]:
 
 
 def nodes_text(names: Iterable[str], most: int = _NODES_CHARS) -> str:
-    """Return the names of nodes that fit into this many characters, and the number of others; `-` if there are none."""
+    """Return the node names that fit into this many characters, and the number of other nodes; `-` for no nodes."""
     there = sorted(set(names), key=_natural)
     text = ",".join(ranges(there))
     if len(text) <= most:

@@ -5,6 +5,6 @@ folder itself has `base` (the Struct base, resource descriptors), `names` (label
 upper bound of every user-supplied number). The folder also has `fields` (errors with a field's path), `merge_diff` (the
 merge patch between two objects), `unchecked` (JSON of unknown shape) and `grammar` (numbers and lists in sentences).
 
-The package contains only data and pure functions of data: decoding drops unknown fields, and no function does I/O or
-reads a clock. The package imports no other part of Muster. Start reading with `base`, then `volcano/batch`.
+The package contains only data and pure functions: no function does I/O or reads a clock. Decoding drops unknown fields.
+The package imports no other part of Muster. Start reading with `base`, then `volcano/batch`.
 """

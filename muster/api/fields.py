@@ -1,4 +1,4 @@
-"""Errors of fields: path, invalid value, and valid values. A validation collects all errors."""
+"""Errors in fields, each with the path, the invalid value and the valid values. A validation collects all errors."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 Reason = Literal["Invalid", "Required", "Duplicate", "NotFound", "NotSupported", "Forbidden"]
-"""The kind of error, as named by the API server."""
+"""The type of error, as the API server names it."""
 
 _PHRASES: dict[Reason, str] = {
     "Invalid": "Invalid value",
@@ -26,7 +26,7 @@ def brief(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """Error of one refused field; `message` describes the valid values, as a sentence without a full stop.
+    """Error in one rejected field. `message` describes the valid values, as a sentence without a full stop.
 
     Raises ValueError without a message, because the user could not fix the field.
     """
@@ -53,7 +53,7 @@ class FieldError:
 
 
 class InvalidFieldError(Exception):
-    """A field error that ends a computation."""
+    """Exception for a field error that makes a computation impossible."""
 
     def __init__(self, error: FieldError) -> None:
         super().__init__(str(error))
@@ -62,7 +62,7 @@ class InvalidFieldError(Exception):
 
 @dataclass(slots=True)
 class Findings:
-    """The result of a validation: errors refuse the object, warnings are shown to its sender."""
+    """The result of a validation. With errors the object is rejected; warnings are shown to the user who sent it."""
 
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Findings:
         return Findings(list(errors.values()), list(dict.fromkeys(self.warnings)))
 
     def since(self, before: "Findings") -> "Findings":
-        """Return the new findings, because an update is only refused for errors that it adds."""
+        """Return the findings that are new, because an update is only rejected for errors that it introduces."""
         errors, warnings = set(map(str, before.errors)), set(before.warnings)
         return Findings(
             [error for error in self.errors if str(error) not in errors],

@@ -1,4 +1,4 @@
-"""Numbers and lists in sentences."""
+"""Functions that put numbers and lists into English sentences."""
 
 from collections.abc import Iterable, Sequence
 
@@ -44,7 +44,7 @@ def have(count: int) -> str:
 
 
 def and_more(sentence: str, count: int) -> str:
-    """Return the first of `count` sentences, with the number of the others."""
+    """Return the first sentence, followed by the number of other sentences among `count`."""
     return f"{sentence} (and {count - 1} more)" if count > 1 else sentence
 
 

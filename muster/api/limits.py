@@ -1,7 +1,8 @@
 """Upper bounds for every user-supplied number, in one table.
 
-Admission refuses values over the limit. If admission was bypassed, such values are ignored, or only the object is
-excluded. docs/admission.md describes this and the fields of each limit. The reason for each number is below it.
+Admission refuses values over the limit. If admission was bypassed, only the value or the object with the value is
+ignored. docs/admission.md lists the fields to which each limit applies. The comment below each limit explains its
+number.
 """
 
 from typing import Final, NamedTuple
@@ -10,7 +11,7 @@ from muster.api.fields import FieldError
 
 
 class Limit(NamedTuple):
-    """The upper bound of one value; errors contain its name."""
+    """The upper bound of one kind of value. Error messages contain the name of the limit."""
 
     name: str
     value: int
@@ -30,115 +31,129 @@ class Limit(NamedTuple):
 
 
 PODS: Final = Limit("pods per gang", 20_000, "pods")
-"""A Placement of this size is far below etcd's limit of 1.5 MB, and clusters have few gangs of this size."""
+"""A Placement for this number of pods is far smaller than etcd's limit of 1.5 MB, and few clusters run larger gangs."""
 SPARES: Final = Limit("spares of a gang", 64, "nodes")
-"""Large runs keep one spare node in a hundred; more spares help no gang, and cost their queue resources."""
+"""Large runs hold about one spare node per hundred nodes. More spares do not help a gang, and are charged to its
+queue."""
 RANK: Final = Limit("rank", PODS.value - 1, "highest rank")
 """Ranks count from 0, and there are no more ranks than pods."""
 GPU_DEVICES: Final = Limit("GPUs per node that pods share", 64, "devices")
-"""Four times the number of GPUs in usual servers."""
+"""This is four times the number of GPUs in a large server."""
 GPU_MEMORY: Final = Limit("GPU memory", 2**30, "MiB")
-"""A pebibyte is thousands of times the memory of a GPU, and thousandths of it still fit into 64 bits."""
+"""A pebibyte is thousands of times the memory of a GPU, and a thousand times this number still fits into 64 bits."""
 EPOCH: Final = Limit("epoch", 2**31 - 1, "placements")
-"""The field has 32 bits, like Kubernetes' counters; this allows one placement per second for 68 years."""
+"""The field has 32 bits, like Kubernetes' counters, which suffices for one placement per second for 68 years."""
 DIGITS: Final = Limit("digits", 18, "digits")
-"""Numbers of this length always fit into 64 bits; Python's parsing time grows with the square of the digits."""
+"""Numbers with this many digits always fit into 64 bits. Python's parsing time grows with the square of the number of
+digits."""
 TASKS: Final = Limit("tasks per Job", 128, "tasks")
-"""Each task is searched separately in every cycle; tasks are kinds of pods, not single pods."""
+"""The planner searches nodes for each task separately in every cycle. A task is a kind of pods, not a single pod, so
+Jobs have few tasks."""
 STEPS: Final = Limit("steps per JobFlow", 128, "steps")
-"""Each step is a Job with an entry in the status of the JobFlow."""
+"""Each step of a JobFlow becomes a Job, which has an entry in the status of the JobFlow."""
 STEP_NEEDS: Final = Limit("dependencies per JobFlow", 4_096, "targets and task phases")
-"""Each dependency is checked in every pass; with this limit, every step may wait for 32 others."""
+"""The controller checks each dependency in every pass. With this limit, each of the 128 steps may wait for 32
+others."""
 TEMPLATE_JOBS: Final = Limit("Jobs listed by a JobTemplate", 1_000, "Jobs")
-"""The list is for people, and is written completely for each additional Job."""
+"""The list in the status is only for people, and the controller writes the complete list again for each additional
+Job."""
 RESOURCES: Final = Limit("resource names per pod", 64, "resource names")
-"""Nodes offer about ten resources; each name costs a check of every node."""
+"""Nodes offer about ten resources. The planner checks every node for each resource name that a pod requests."""
 TOPOLOGY_CONSTRAINTS: Final = Limit("topology constraints per pod set", 64, "different constraints")
-"""Each different constraint is searched separately; the ReplicatedJobs of a JobSet are pods of one pod set."""
+"""The planner searches domains for each different constraint separately. All ReplicatedJobs of a JobSet are in one pod
+set, and each may have its own constraint."""
 SUB_GROUPS: Final = Limit("sub-groups by labels", 1_024, "sub-groups")
-"""A domain is searched for each sub-group; partitions of a Job's task are not counted, because they are equally
-large."""
+"""The planner searches a domain for each sub-group. Partitions of a Job's task do not count, because they all have the
+same size."""
 TEMPLATE_BYTES: Final = Limit("bytes of a template for planning", 65_536, "bytes")
-"""Labels, annotations, selectors, affinity and requests of usual pods have one or two thousand bytes."""
+"""The labels, annotations, selectors, affinity and requests of a usual pod have one or two thousand bytes."""
 SUB_GROUP_CHECKS: Final = Limit("checks of pods for sub-groups", 200_000, "checks")
-"""A pod is checked once for each condition and label key of each policy that may apply to it."""
+"""To find its sub-group, a pod is checked against each condition and label key of every policy that may apply to it."""
 TERMS: Final = Limit("affinity terms per pod", 64, "terms")
-"""Each term is compared with pods of other shapes; usual pods have one to three terms."""
+"""Each affinity term is compared with pods of all other shapes. A usual pod has one to three terms."""
 CONDITIONS: Final = Limit("conditions of affinity terms", 256, "conditions")
-"""Each condition may be checked for every compared pod."""
+"""Each condition in an affinity term may be checked for every pod with which the term is compared."""
 NODE_CONDITIONS: Final = Limit("conditions about nodes per pod", 256, "conditions about nodes")
-"""Each condition is evaluated for all nodes and each shape of waiting pods; usual pods have one to five."""
+"""Each condition is evaluated on all nodes for each shape of waiting pods. A usual pod has one to five conditions."""
 TOLERATIONS: Final = Limit("tolerations per pod", 64, "tolerations")
-"""Tolerations are compared with the taints of all nodes, for each shape of waiting pods; usual pods have two to ten."""
+"""Tolerations are compared with the taints of all nodes for each shape of waiting pods. A usual pod has two to ten
+tolerations."""
 OWN_QUERIES: Final = Limit("terms of a namespace about its own pods", 1_024, "different terms")
-"""Each pod of the namespace is compared with these terms, and its record lists the matching ones."""
+"""Each pod of the namespace is compared with these affinity terms, and the record of the pod lists the matching
+terms."""
 WIDE_QUERIES: Final = Limit("terms of a namespace about pods of others", 256, "different terms")
-"""Each pod of the cluster is compared with these terms of each namespace."""
+"""Each pod of the cluster is compared with the affinity terms that apply to other namespaces."""
 TOPOLOGY_KEYS: Final = Limit("topology keys of an anti-affinity", 8, "different keys")
-"""Number for equal terms in one namespace; networks have four or five levels, and pods are counted for each level on
-every node."""
+"""Maximum number of topology keys that equal anti-affinity terms of a namespace may have in total. Networks have four
+or five levels, and pods are counted for each level on every node."""
 POLICIES: Final = Limit("policies", 128, "policies")
-"""There are fewer events, and programs have few exit codes with a meaning."""
+"""There are fewer events than this to which a policy can react, and programs use few exit codes with a meaning."""
 VOLUMES: Final = Limit("volumes per Job", 128, "volumes")
-"""Every pod of the Job mounts all of them."""
+"""Every pod of a Job mounts all volumes of the Job."""
 PROCESSES: Final = Limit("processes per node", 4_096, "processes")
-"""More than the hardware threads of any machine."""
+"""This is more than the number of hardware threads of any machine."""
 RETRIES: Final = Limit("retries", 1_000_000, "restarts")
-"""Enough for one restart per minute for two years."""
+"""This number suffices for one restart per minute for two years."""
 SECONDS: Final = Limit("seconds", 315_360_000, "seconds")
-"""Ten years; dates to which this time is added stay within the calendar."""
+"""This is ten years. Dates to which this time is added stay within the calendar."""
 NOTICE: Final = Limit("eviction notice", 3_600, "seconds")
-"""Capacity for other gangs is delayed by this time; a checkpoint of a large run takes minutes."""
+"""Other gangs may have to wait this long for the capacity of the notified gang, whereas saving a checkpoint of a large
+run takes minutes."""
 CHECKPOINT_CHARS: Final = Limit("characters of a checkpoint", 128, "characters")
-"""A step and a time have about forty characters."""
+"""The annotation contains a step number and a time, about forty characters together."""
 RESTARTS: Final = Limit("restart budget", 100, "restarts")
 """Each restart is recorded in the status of the Job."""
 MEMBERS: Final = Limit("members per HyperNode", 10_000, "members")
-"""An object with this number of names just fits into etcd; one pattern or label selector can replace many names."""
+"""An object with this number of node names just fits into etcd. One pattern or label selector can replace many
+names."""
 PATTERNS: Final = Limit("patterns per HyperNode", 64, "patterns")
-"""Every pattern is compared with the name of every node; several can be joined into one."""
+"""Every pattern is compared with the name of every node. Several patterns can be joined into one."""
 ALL_PATTERNS: Final = Limit("patterns of all HyperNodes", 4_096, "different patterns")
 """Comparing 100,000 names with this number of patterns takes a few seconds, once."""
 PATTERN_CHARS: Final = Limit("characters of a pattern", 512, "characters")
-"""Names of nodes have 253 at most."""
+"""Names of nodes have at most 253 characters."""
 PATTERN_STEPS: Final = Limit("steps of a pattern", 1_000, "steps of its program in RE2")
-"""The time for one name is at most its length times this number; usual patterns have 10 to 100 steps."""
+"""The time to match a name grows at most with the length of the name times this number. Usual patterns have 10 to 100
+steps."""
 SELECTOR_TERMS: Final = Limit("conditions of a label selector", 64, "conditions")
 """Each condition is compared with the labels of every node that may match."""
 TIERS: Final = Limit("tiers", 16, "tiers")
-"""No network has more levels, and Kueue's topologies have the same maximum; each level costs a number per node."""
+"""No network has more levels, and Kueue's topologies have the same maximum. The planner stores one number per node for
+each level."""
 PLACES: Final = Limit("HyperNodes of a node", 64, "HyperNodes")
-"""A node needs one place per tier; the limit saves memory if patterns match too many nodes."""
+"""A node is usually in one HyperNode per tier. The limit saves memory if patterns match too many nodes."""
 LIMIT_WINDOWS: Final = Limit("time windows of a queue", 32, "windows")
-"""Each window is checked in every cycle; a week has fourteen days and nights."""
+"""Each window is checked in every cycle. A separate window for each day and each night of a week makes fourteen."""
 DEVICE_KINDS: Final = Limit("kinds of devices", 256, "kinds")
-"""Each kind is a row of the planner's arrays over all nodes; clusters have some tens of kinds."""
+"""Each kind of device is a row of the planner's matrices, which have a column per node. Clusters have a few dozen
+kinds."""
 OBJECT_BYTES: Final = Limit("bytes of an object in memory", 2 * 2**20, "bytes")
-"""The API server accepts objects of 1.5 MiB, which are texts in memory; usual objects of other kinds take a hundredth
-of the limit."""
+"""The API server accepts objects of 1.5 MiB, which fit if they are stored as text. Usual objects of kinds that are not
+stored as text use a hundredth of the limit."""
 NAMESPACE_BYTES: Final = Limit("bytes of a kind in a namespace", 64 * 2**20, "bytes")
-"""Ten thousand usual Jobs, or an eighth of a process's memory."""
+"""This suffices for ten thousand usual Jobs, and is an eighth of a process's memory."""
 METADATA_BYTES: Final = Limit("bytes of labels of an object", 65_536, "bytes")
-"""Enough for a thousand labels; real objects have some dozens. The limit also applies to owners and to finalizers."""
+"""This suffices for a thousand labels; real objects have a few dozen. The same limit applies to owner references, and
+to finalizers."""
 DEMAND_BYTES: Final = Limit("bytes of one demand of a pod", 32_768, "bytes")
-"""Enough for hundreds of volumes or tolerations; real pods have some dozens."""
+"""This suffices for hundreds of volumes or tolerations; real pods have a few dozen."""
 GANG_BYTES: Final = Limit("bytes of a PodGroup's spec", 65_536, "bytes")
-"""Enough for hundreds of tasks or sub-groups, which take about 2 ms on an event loop. The limit also applies to the
-status."""
+"""This suffices for hundreds of tasks or sub-groups, which an event loop processes in about 2 ms. The same limit
+applies to the status."""
 CONTAINERS: Final = Limit("containers per pod", 256, "containers")
-"""Several times the number that any pod has; each container is checked when the pod's requests are computed."""
+"""Real pods have far fewer containers. Each container is read when the pod's requests are computed."""
 CONTAINER_AMOUNTS: Final = Limit("amounts and ports of a pod's containers", 2_048, "amounts and ports")
-"""Each value is read when the pod's requests are computed; a container has three or four."""
+"""Each quantity and port is read when the pod's requests are computed. A usual container has three or four of them."""
 LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(each, Limit))
-"""All limits of this module, in their order."""
+"""All limits of this module, in the order of their definition."""
 
 
 class LimitError(ValueError):
-    """An object cannot be evaluated because a value exceeds its limit; the message is for the owner."""
+    """An object cannot be evaluated because a value exceeds a limit. The message is for the owner of the object."""
 
 
 def whole_number(text: str | None, most: int | None = None) -> int | None:
-    """Return the number in a label or annotation: decimal digits within the limit, and at most `most`.
+    """Return the whole number in a label or annotation: at most `most`, with at most as many digits as `DIGITS` allows.
 
     Returns None for any other text. Python itself refuses to parse numbers with very many digits.
     """

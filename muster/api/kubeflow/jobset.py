@@ -1,4 +1,4 @@
-"""jobset.x-k8s.io/v1alpha2: JobSet, as far as runtimes embed it and TrainJobs become JobSets."""
+"""jobset.x-k8s.io/v1alpha2: JobSet, with the fields that runtimes embed and that Muster creates for TrainJobs."""
 
 from typing import Annotated, Literal
 
@@ -18,9 +18,9 @@ class JobDependency(Wire):
     """A replicated job, and the state that it must reach before this one is created."""
 
     name: str
-    """An earlier replicated job."""
+    """Name of an earlier replicated job."""
     status: Literal["Ready", "Complete"]
-    """The state that it must reach."""
+    """The state that the earlier replicated job must reach: Ready or Complete."""
 
 
 class ReplicatedJob(Wire):
@@ -31,7 +31,7 @@ class ReplicatedJob(Wire):
     template: JobTemplate
     """The template of its Jobs; `parallelism` is the number of pods."""
     group_name: str = "default"
-    """The group of replicated jobs that it belongs to; `default` if left out."""
+    """The group of replicated jobs to which this one belongs; `default` if left out."""
     replicas: int = 1
     """Number of Jobs; 1 if left out."""
     depends_on: list[JobDependency] = field(default_factory=list)
@@ -42,46 +42,46 @@ class Network(Wire):
     """DNS names of the pods."""
 
     enable_dns_hostnames: bool | None = field(default=None, name="enableDNSHostnames")
-    """Give pods host names; true if left out."""
+    """If true, pods get host names, by which they can find each other; true if left out."""
     subdomain: str = ""
     """Name of the pods' headless Service; the workload's name if left out."""
     publish_not_ready_addresses: bool | None = None
-    """Resolve names of pods before they are ready; true if left out."""
+    """If true, names of pods can be resolved before the pods are ready; true if left out."""
 
 
 class SuccessPolicy(Wire):
-    """Condition on which the workload is complete."""
+    """Condition under which the workload is complete."""
 
     operator: Literal["All", "Any"]
-    """All: every target job must succeed; Any: one success suffices."""
+    """All: every target Job must succeed; Any: the success of one target Job suffices."""
     target_replicated_jobs: list[str] = field(default_factory=list)
-    """The replicated jobs that count; all if left out."""
+    """The replicated jobs whose success decides; all replicated jobs if left out."""
 
 
 class FailurePolicyRule(Wire):
-    """Action for Jobs of the set that fail in a certain way."""
+    """A rule for Jobs of the set that fail in a certain way."""
 
     name: str
     """The name of the rule."""
     action: FailurePolicyAction
-    """The action."""
+    """The action to take when the rule matches."""
     on_job_failure_reasons: list[str] = field(default_factory=list)
-    """Reasons of the Job's failure to which the rule applies; all if left out."""
+    """Failure reasons of Jobs to which the rule applies; all reasons if left out."""
     on_job_failure_message_patterns: list[str] = field(default_factory=list)
-    """Regular expressions for the Job's message; all if left out."""
+    """Regular expressions, one of which the Job's failure message must match; any message if left out."""
     target_replicated_jobs: list[str] = field(default_factory=list)
     """Replicated jobs to which the rule applies; all if left out."""
 
 
 class FailurePolicy(Wire):
-    """Restarts of the set after a failure, and their limit."""
+    """The number of restarts after failures, and rules for certain failures."""
 
     max_restarts: int = 0
-    """Number of restarts of the whole set before it has failed."""
+    """Maximum number of restarts of the whole set. The next failure fails the set."""
     restart_strategy: JobSetRestartStrategy = "Recreate"
-    """Way in which the set starts again."""
+    """How Jobs are replaced when the set restarts."""
     rules: list[FailurePolicyRule] = field(default_factory=list)
-    """The first matching rule decides; without a matching rule, the set is restarted."""
+    """Rules for failed Jobs; the first matching rule applies. If no rule matches, the set is restarted."""
 
 
 class StartupPolicy(Wire):
@@ -92,10 +92,10 @@ class StartupPolicy(Wire):
 
 
 class Coordinator(Wire):
-    """The coordinator, whose address all pods get as an annotation."""
+    """The pod that coordinates the others. Its address is written to an annotation of all pods."""
 
     replicated_job: str
-    """Replicated job of the coordinator."""
+    """Name of the replicated job that contains the coordinator."""
     job_index: int = 0
     """Index of the coordinator's Job."""
     pod_index: int = 0
@@ -103,68 +103,68 @@ class Coordinator(Wire):
 
 
 class ClaimTemplate(Wire):
-    """A claim to create for the set, named `<claim>-<set>`."""
+    """Template of a PersistentVolumeClaim that is created for the set, with the name `<claim>-<set>`."""
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
-    """Name of the claim, which containers mount, and its labels."""
+    """Labels of the claim, and its name, by which containers mount it."""
     spec: batch.ClaimSpec | None = None
-    """Spec of the claim."""
+    """Spec of the PersistentVolumeClaim."""
 
 
 class RetentionPolicy(Wire):
-    """Retention of claims."""
+    """Whether claims outlive the set."""
 
     when_deleted: Literal["Delete", "Retain"] = "Delete"
-    """Delete, or left out: claims are deleted with the set; Retain: claims stay."""
+    """Delete, or left out: claims are deleted together with the set. Retain: claims are kept."""
 
 
 class VolumeClaimPolicy(Wire):
-    """Claims that the pods of the set share."""
+    """PersistentVolumeClaims that the pods of the set share."""
 
     templates: Annotated[list[ClaimTemplate], Meta(max_length=50)] = field(default_factory=list)
-    """The claims."""
+    """Templates of the claims."""
     retention_policy: RetentionPolicy | None = None
-    """Retention of the claims."""
+    """Whether the claims outlive the set."""
 
 
 class JobSetSpec(Wire):
     """spec of a JobSet."""
 
     replicated_jobs: list[ReplicatedJob] = field(default_factory=list)
-    """The pod sets."""
+    """The replicated jobs of the set; each one is a pod set of the workload."""
     network: Network | None = None
     """DNS names of the pods."""
     success_policy: SuccessPolicy | None = None
-    """Condition on which the workload is complete."""
+    """Condition under which the workload is complete."""
     failure_policy: FailurePolicy | None = None
-    """Restarts of the set after a failure, and their limit."""
+    """The number of restarts after failures, and rules for certain failures."""
     startup_policy: StartupPolicy | None = None
     """Order in which replicated jobs start."""
     suspend: bool | None = None
-    """Delete the pods, and create them again when this is false."""
+    """If true, the pods are deleted; they are created again once the field is false."""
     coordinator: Coordinator | None = None
-    """The coordinator, whose address all pods get as an annotation."""
+    """The pod that coordinates the others. Its address is written to an annotation of all pods."""
     managed_by: str | None = None
-    """Controller of the set."""
+    """Name of the controller that manages the set."""
     ttl_seconds_after_finished: scheduling.NonNegative | None = None
-    """The set is deleted this many seconds after it finished; kept if unset."""
+    """Seconds after the end of the set until it is deleted; the set is kept if unset."""
     volume_claim_policies: Annotated[list[VolumeClaimPolicy], Meta(max_length=50)] = field(default_factory=list)
-    """Claims that the pods share."""
+    """PersistentVolumeClaims that the pods of the set share."""
 
 
 class ReplicatedJobStatus(Wire):
-    """Jobs of one replicated job, counted by state. Zeros are written too, because the schema requires them."""
+    """Numbers of Jobs of one replicated job, by state; zeros are written too, because the schema requires them."""
 
     name: Annotated[str, Meta(min_length=1, max_length=253)]
     """Name of the replicated job."""
     ready: scheduling.NonNegative
-    """Number of Jobs all of whose pods are ready or have succeeded."""
+    """Number of Jobs whose pods are all ready or have succeeded."""
     succeeded: scheduling.NonNegative
     """Number of Jobs that have succeeded."""
     failed: scheduling.NonNegative
     """Number of Jobs that have failed."""
     active: scheduling.NonNegative
-    """Number of Jobs with pods that are pending or running."""
+    """Number of Jobs that have pending or running pods."""
     suspended: scheduling.NonNegative
     """Number of Jobs that are suspended."""
 
@@ -181,7 +181,7 @@ class JobSetStatus(Wire):
 
 
 class JobSet(Object):
-    """A set of Jobs; Muster does not install its CRD."""
+    """A set of Jobs that run together. Muster does not install the CRD of this kind."""
 
     spec: JobSetSpec = field(default_factory=JobSetSpec)
     """Desired state."""

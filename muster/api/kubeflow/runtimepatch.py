@@ -1,4 +1,4 @@
-"""Changes by a TrainJob to its runtime's template, listed by manager; each is a small part of a JobSet."""
+"""Changes that a TrainJob makes to its runtime's template, grouped by the manager who requests them."""
 
 from typing import Annotated
 
@@ -15,17 +15,18 @@ class ContainerPatch(Wire):
     """Changes to one container."""
 
     name: Name
-    """A container that the runtime has."""
+    """Name of a container in the runtime's template."""
     env: Envs = field(default_factory=list)
-    """Variables to add or replace; `spec.trainer` and `spec.initializer` have fields for their own containers."""
+    """Variables to add or replace. For the trainer's and initializers' own containers, use `spec.trainer` and
+    `spec.initializer`."""
     volume_mounts: Annotated[list[meta.VolumeMount], Meta(max_length=128)] = field(default_factory=list)
-    """Mounts to add or replace, one for each volume."""
+    """Mounts to add or replace; at most one mount for each volume."""
     security_context: meta.SecurityContext | None = None
-    """Replaces members of the container's securityContext."""
+    """Fields that replace the same fields of the container's securityContext."""
 
 
 class PodSpecPatch(Wire):
-    """Changes to a pod's spec. Constraints on nodes may change while the job is suspended; other fields are fixed."""
+    """Changes to a pod's spec. Only constraints on nodes may change later, while the job is suspended."""
 
     service_account_name: Annotated[str, Meta(max_length=253)] | None = None
     """The service account of the pods."""
@@ -38,17 +39,17 @@ class PodSpecPatch(Wire):
     image_pull_secrets: Annotated[list[meta.LocalReference], Meta(max_length=64)] = field(default_factory=list)
     """Secrets to pull images with."""
     security_context: meta.PodSecurityContext | None = None
-    """Replaces fields of the pod's securityContext."""
+    """Fields that replace the same fields of the pod's securityContext."""
     termination_grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
-    """Seconds that a pod may take to end."""
+    """Seconds that a pod gets to terminate."""
     node_selector: dict[str, str] = field(default_factory=dict)
     """Node labels to add or replace."""
     affinity: meta.Affinity | None = None
-    """Replaces members of the pod's affinity."""
+    """Fields that replace the same fields of the pod's affinity."""
     tolerations: Annotated[list[meta.Toleration], Meta(max_length=128)] = field(default_factory=list)
-    """Replaces the pod's tolerations."""
+    """Tolerations that replace all tolerations of the pod."""
     scheduling_gates: Annotated[list[meta.SchedulingGate], Meta(max_length=16)] = field(default_factory=list)
-    """Gates to add."""
+    """Scheduling gates to add."""
 
 
 class PodTemplatePatch(Wire):
@@ -64,7 +65,7 @@ class JobSpecPatch(Wire):
     """Changes to a Job's spec."""
 
     template: PodTemplatePatch | None = None
-    """Changes to its pods."""
+    """Changes to the Job's pod template."""
 
 
 class JobTemplatePatch(Wire):
@@ -80,16 +81,16 @@ class ReplicatedJobPatch(Wire):
     """Changes to one replicated job."""
 
     name: Annotated[str, Meta(min_length=1, max_length=253, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-    """A replicated job that the runtime has."""
+    """Name of a replicated job in the runtime's template."""
     template: JobTemplatePatch | None = None
-    """Changes to its Jobs."""
+    """Changes to the Job template of the replicated job."""
 
 
 class JobSetSpecPatch(Wire):
     """Changes to a JobSet's spec."""
 
     replicated_jobs: Annotated[list[ReplicatedJobPatch], Meta(max_length=100)] = field(default_factory=list)
-    """Changes to replicated jobs, by name."""
+    """Changes to replicated jobs; each entry names one."""
 
 
 class JobSetTemplatePatch(Wire):
@@ -98,7 +99,7 @@ class JobSetTemplatePatch(Wire):
     metadata: meta.TemplateMeta | None = None
     """Labels and annotations to add or replace."""
     spec: JobSetSpecPatch | None = None
-    """Changes to the spec."""
+    """Changes to the spec of the JobSet."""
 
 
 class TrainingRuntimeSpecPatch(Wire):
@@ -109,12 +110,12 @@ class TrainingRuntimeSpecPatch(Wire):
 
 
 class RuntimePatch(Wire):
-    """All changes of one manager. Patches are applied in the order of the list."""
+    """All changes by one manager. Patches are applied in the order of the list."""
 
     manager: Name
-    """Author of these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
+    """The component or user who requests these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
     time: meta.Time | None = None
-    """Time of the last change; filled in by the webhook, but not for `kubectl apply` without `--server-side`."""
+    """Time of the last change. The webhook fills it in, except for `kubectl apply` without `--server-side`."""
     training_runtime_spec: TrainingRuntimeSpecPatch | None = None
     """The changes."""
 

@@ -1,4 +1,4 @@
-"""trainer.kubeflow.org/v1alpha1: TrainJob, and the labels of the runtimes to which it refers."""
+"""trainer.kubeflow.org/v1alpha1: TrainJob, and the labels of the runtimes to which TrainJobs refer."""
 
 from typing import Annotated
 
@@ -35,7 +35,7 @@ class RuntimeRef(Wire):
     """Reference to the runtime of a TrainJob."""
 
     name: Annotated[str, Meta(min_length=1, max_length=253)]
-    """The runtime; a TrainingRuntime must be in the TrainJob's namespace."""
+    """Name of the runtime. A TrainingRuntime must be in the namespace of the TrainJob."""
     api_group: Annotated[str, Meta(max_length=253)] = GROUP
     """The API group of the runtime."""
     kind: Annotated[str, Meta(max_length=253)] = "ClusterTrainingRuntime"
@@ -43,27 +43,27 @@ class RuntimeRef(Wire):
 
 
 class StepInitializer(Wire):
-    """Download of a dataset or model for the trainer."""
+    """Download of a dataset or model before the training."""
 
     storage_uri: Uri | None = None
-    """Source, e.g. `hf://…` or `s3://…`."""
+    """URI of the source, e.g. `hf://…` or `s3://…`."""
     env: runtimepatch.Envs = field(default_factory=list)
-    """Variables of the initializer's container."""
+    """Environment variables of the initializer's container."""
     secret_ref: LocalReference | None = None
-    """A Secret with credentials, whose keys become variables."""
+    """A Secret with credentials, whose keys become environment variables."""
 
 
 class Initializer(Wire):
     """Downloads before the training starts."""
 
     dataset: StepInitializer | None = None
-    """The dataset."""
+    """Download of the dataset."""
     model: StepInitializer | None = None
-    """The pre-trained model."""
+    """Download of the pre-trained model."""
 
 
 class Trainer(Wire):
-    """The TrainJob's own settings of the training; the runtime defines all others."""
+    """The training settings of this TrainJob; the runtime defines all other settings."""
 
     image: Annotated[str, Meta(max_length=500)] | None = None
     """Image of container `node`."""
@@ -74,11 +74,11 @@ class Trainer(Wire):
     env: runtimepatch.Envs = field(default_factory=list)
     """Variables of container `node`."""
     num_nodes: NonNegative | None = None
-    """Number of pods."""
+    """Number of nodes, each of which is one pod."""
     num_proc_per_node: IntOrString | None = None
-    """Processes in each pod: a number, or `auto`, `cpu` or `gpu` with Torch."""
+    """Number of processes in each pod; for Torch, `auto`, `cpu` or `gpu` is also valid."""
     resources_per_node: Resources | None = None
-    """Resources of container `node`, merged over the runtime's."""
+    """Resources of container `node`; they override the same resources of the runtime."""
 
 
 class TrainJobSpec(Wire):
@@ -89,15 +89,15 @@ class TrainJobSpec(Wire):
     initializer: Initializer | None = None
     """Downloads before the training starts."""
     trainer: Trainer | None = None
-    """Settings of the training that differ from the runtime's."""
+    """Training settings that override the runtime's."""
     runtime_patches: Annotated[list[runtimepatch.RuntimePatch], Meta(max_length=16)] = field(default_factory=list)
-    """Changes to the runtime's template, by manager."""
+    """Changes to the runtime's template, with one entry per manager."""
     suspend: bool = False
-    """Delete the pods, and create them again when this is false."""
+    """If true, the pods are deleted; they are created again once the field is false."""
     active_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
-    """Seconds from the start after which the job has failed."""
+    """Maximum duration of the job in seconds, counted from its start. After this time, the job fails."""
     managed_by: Annotated[str, Meta(max_length=253)] | None = None
-    """Controller of the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
+    """Name of the controller that manages the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
     pod_template_overrides: list[JSON] = field(default_factory=list)
     """Field of Trainer 2.1. It has no effect, and admission warns about it; use `runtimePatches`."""
     pod_spec_overrides: list[JSON] = field(default_factory=list)
@@ -109,7 +109,7 @@ class TrainJobSpec(Wire):
 
 
 class Metric(Wire):
-    """One value that the training reports."""
+    """The value of one metric that the training reports."""
 
     name: Annotated[str, Meta(min_length=1, max_length=64)]
     """Name of the metric."""
@@ -121,9 +121,9 @@ class TrainerStatus(Wire):
     """Progress that the training reports."""
 
     progress_percentage: Annotated[int, Meta(ge=0, le=100)] | None = None
-    """Completed percentage."""
+    """Percentage of the training that is complete."""
     estimated_remaining_seconds: NonNegative | None = None
-    """Estimated seconds until the end."""
+    """Estimated number of seconds until the training ends."""
     metrics: Annotated[list[Metric], Meta(max_length=256)] = field(default_factory=list)
     """Metrics of the model."""
     last_updated_time: Time | None = None
@@ -134,17 +134,18 @@ class TrainJobStatus(Wire):
     """status of a TrainJob."""
 
     conditions: Annotated[list[Condition], Meta(max_length=8)] = field(default_factory=list)
-    """Suspended, Complete, Failed, Waiting or Blocked; none while the job starts or runs."""
+    """Conditions of the type Suspended, Complete, Failed, Waiting or Blocked; none while the job starts or runs."""
     jobs_status: Annotated[list[jobset.ReplicatedJobStatus], Meta(max_length=100)] = field(default_factory=list)
     """Status of each replicated job."""
     trainer_status: TrainerStatus | None = None
     """Progress that the training reports."""
     runtime_digest: Annotated[str, Meta(max_length=128)] = ""
-    """Digest of the runtime with which the TrainJob runs, and which the ConfigMap `<name>-runtime-snapshot` stores."""
+    """Digest of the runtime version that this TrainJob uses; the ConfigMap `<name>-runtime-snapshot` contains that
+    version."""
 
 
 class TrainJob(Object, kw_only=True):
-    """A training job: a few fields that refer to a runtime."""
+    """A training job: a reference to a runtime, and the settings of this run."""
 
     spec: TrainJobSpec
     """Desired state."""
@@ -153,16 +154,16 @@ class TrainJob(Object, kw_only=True):
 
     @property
     def managed_here(self) -> bool:
-        """True if this cluster's controller runs the job."""
+        """True if the controller of this cluster manages the job."""
         return self.spec.managed_by in {None, "", CONTROLLER}
 
     @property
     def blocked(self) -> str:
-        """Reason why an object of the TrainJob cannot be created; "" if every object can."""
+        """Reason why an object of the TrainJob cannot be created; "" if there is no such problem."""
         held = (each for each in self.status.conditions if (each.type, each.status) == ("Blocked", "True"))
         return next((each.message for each in held), "")
 
 
 JOB_FAILURES = "jobset failed due to one or more job failures: "
-"""Beginning of the message of a TrainJob whose Job has failed, the same as for a JobSet."""
+"""Beginning of the message of a TrainJob whose Job has failed. The text is the same as if a JobSet had failed."""
 TRAIN_JOBS = Resource(GROUP, VERSION, "trainjobs", "TrainJob", TrainJob)

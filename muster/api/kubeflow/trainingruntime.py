@@ -11,68 +11,68 @@ from muster.api.volcano.scheduling import NonNegative
 
 
 class EnvTarget(Wire):
-    """Containers besides the trainer's that get the same variables."""
+    """Containers of a replicated job that get the same variables as the trainer's container."""
 
     job_name: Annotated[str, Meta(min_length=1, max_length=253)]
     """Name of the replicated job."""
     container_names: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=63)]], Meta(min_length=1, max_length=8)
     ]
-    """Names of its containers or init containers."""
+    """Names of containers or init containers of this replicated job."""
 
 
 class EnvInjection(Wire):
-    """Additional containers that get the trainer's variables."""
+    """Selects additional containers that get the trainer's variables."""
 
     targets: Annotated[list[EnvTarget], Meta(max_length=16)] = field(default_factory=list)
-    """The containers."""
+    """The additional containers, by replicated job."""
 
 
 class ElasticPolicy(Wire):
-    """Torch with a varying number of nodes: members may join and leave."""
+    """Elastic Torch training: the number of nodes may change while the training runs."""
 
     min_nodes: Annotated[int, Meta(ge=1)] | None = None
-    """Minimum number of nodes for the training."""
+    """Minimum number of nodes that the training needs."""
     max_nodes: Annotated[int, Meta(ge=1)] | None = None
     """Maximum number of nodes that the training can use."""
     max_restarts: NonNegative | None = None
-    """Number of restarts of the workers before the training has failed."""
+    """Number of times that the workers are restarted before the training fails."""
 
 
 class TorchPolicy(Wire):
-    """The training runs under torchrun."""
+    """Settings for training with torchrun."""
 
     num_proc_per_node: IntOrString | None = None
-    """Processes in each pod if the TrainJob does not set it: a number, `auto`, `cpu` or `gpu`."""
+    """Number of processes in each pod if the TrainJob does not set it: a number, `auto`, `cpu` or `gpu`."""
     elastic_policy: ElasticPolicy | None = None
-    """Bounds of a varying number of nodes."""
+    """Makes the training elastic, and bounds its number of nodes."""
     env_injection: EnvInjection | None = None
-    """Containers besides the trainer's that get the same variables."""
+    """Additional containers that get the same variables as the trainer's container."""
 
 
 class MPIPolicy(Wire):
-    """A launcher starts the processes on the nodes with mpirun."""
+    """Settings for training with MPI, where a launcher starts the processes on the nodes by mpirun."""
 
     num_proc_per_node: Annotated[int, Meta(ge=1)] = 1
-    """Slots of each node; with 1, the GPUs of a node are counted."""
+    """Number of MPI slots on each node. With 1, a node has one slot for each of its GPUs."""
     mpi_implementation: Literal["OpenMPI", "Intel", "MPICH", ""] = "OpenMPI"
-    """MPI implementation, which decides the syntax of the hostfile and the variables."""
+    """MPI implementation, which determines the syntax of the hostfile and the names of the variables."""
     ssh_auth_mount_path: str = "/root/.ssh"
-    """Mount path of the ssh keys."""
+    """Path at which the ssh keys are mounted."""
     run_launcher_as_node: bool = False
-    """Let the launcher compute as well."""
+    """If true, the launcher also runs training processes."""
 
 
 class JAXPolicy(Wire):
-    """The training runs under JAX's distributed runtime."""
+    """Settings for training with JAX's distributed runtime; there are none."""
 
 
 class XGBoostPolicy(Wire):
-    """The training runs under XGBoost's tracker."""
+    """Settings for training with XGBoost's tracker; there are none."""
 
 
 class FluxPolicy(Wire):
-    """The training runs under Flux; Muster stores this policy, but refuses to run it."""
+    """Settings for training with Flux. Muster stores this policy, but rejects TrainJobs that use it."""
 
     num_proc_per_node: Annotated[int, Meta(ge=1)] = 1
     """Processes on each node."""
@@ -84,26 +84,26 @@ class MLPolicy(Wire):
     num_nodes: int | None = None
     """Number of nodes if the TrainJob does not set it; 1 by default."""
     torch: TorchPolicy | None = None
-    """The training runs under torchrun."""
+    """Run the training with torchrun."""
     mpi: MPIPolicy | None = None
-    """A launcher starts the processes with mpirun."""
+    """Run the training with MPI: a launcher starts the processes by mpirun."""
     jax: JAXPolicy | None = None
-    """The training runs under JAX."""
+    """Run the training with JAX's distributed runtime."""
     xgboost: XGBoostPolicy | None = None
-    """The training runs under XGBoost."""
+    """Run the training with XGBoost's tracker."""
     flux: FluxPolicy | None = None
-    """Not supported by Muster."""
+    """Flux, which Muster does not support."""
 
 
 class CoschedulingPolicy(Wire):
-    """A PodGroup of the coscheduling plugin."""
+    """Requests a PodGroup of the coscheduling plugin."""
 
     schedule_timeout_seconds: int = 60
-    """Seconds that the gang may take to be placed."""
+    """Maximum time for scheduling the whole gang, in seconds."""
 
 
 class VolcanoTopology(Wire):
-    """Required proximity of the pods in the network."""
+    """How close to each other in the network the pods must be."""
 
     mode: Literal["hard", "soft"] = "hard"
     """hard: wait until the requirement can be met; soft: as close as possible."""
@@ -112,23 +112,23 @@ class VolcanoTopology(Wire):
 
 
 class VolcanoPolicy(Wire):
-    """A PodGroup of Volcano's API, which is also Muster's."""
+    """Requests a PodGroup of Volcano's API, which Muster also uses."""
 
     network_topology: VolcanoTopology | None = None
-    """Required proximity of the pods in the network."""
+    """How close to each other in the network the pods must be."""
 
 
 class PodGroupPolicy(Wire):
-    """The pods start together or not at all."""
+    """Makes the pods a gang, which starts together or not at all."""
 
     coscheduling: CoschedulingPolicy | None = None
-    """PodGroup of the coscheduling plugin."""
+    """Use a PodGroup of the coscheduling plugin."""
     volcano: VolcanoPolicy | None = None
-    """PodGroup of Volcano's API."""
+    """Use a PodGroup of Volcano's API."""
 
 
 class JobSetTemplate(Wire):
-    """The JobSet that a TrainJob becomes."""
+    """The template of the JobSet that a TrainJob describes."""
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
     """Labels and annotations of the JobSet."""
@@ -137,28 +137,28 @@ class JobSetTemplate(Wire):
 
 
 class TrainingRuntimeSpec(Wire):
-    """spec of both kinds of runtimes."""
+    """spec of TrainingRuntimes and ClusterTrainingRuntimes."""
 
     ml_policy: MLPolicy | None = None
     """Number of nodes, and the framework with its settings."""
     pod_group_policy: PodGroupPolicy | None = None
-    """Let the pods start together or not at all."""
+    """Makes the pods a gang, which starts together or not at all."""
     template: JobSetTemplate = field(default_factory=JobSetTemplate)
-    """Settings of the runtime's TrainJobs."""
+    """Template of the JobSet that a TrainJob with this runtime describes."""
 
 
 class TrainingRuntime(Object):
     """A runtime for the TrainJobs of its namespace."""
 
     spec: TrainingRuntimeSpec = field(default_factory=TrainingRuntimeSpec)
-    """Settings of the runtime's TrainJobs."""
+    """Settings for the TrainJobs that refer to this runtime."""
 
 
 class ClusterTrainingRuntime(Object):
-    """A runtime for all TrainJobs."""
+    """A runtime for the TrainJobs of all namespaces."""
 
     spec: TrainingRuntimeSpec = field(default_factory=TrainingRuntimeSpec)
-    """Settings of the runtime's TrainJobs."""
+    """Settings for the TrainJobs that refer to this runtime."""
 
 
 TRAINING_RUNTIMES = Resource(trainer.GROUP, trainer.VERSION, "trainingruntimes", "TrainingRuntime", TrainingRuntime)
