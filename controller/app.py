@@ -32,8 +32,9 @@ class Controller:
     """All controllers for one API server; `workers` threads share the Jobs.
 
     `at_once` limits the concurrent calls for pods, and `gather_s` delays passes after pod events. `shipped` are the
-    objects of the installation, and `authorities` are the certificates that trainers trust. With `network_policies`,
-    TrainJobs get a NetworkPolicy by default. With `native_groups`, gangs are also published as native PodGroups.
+    objects that the installation applies, and `authorities` are the CA certificates that trainers trust. With
+    `network_policies`, TrainJobs get a NetworkPolicy by default. With `native_groups`, gangs are also published as
+    native PodGroups.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Controller:
         self.queues.offers.reflector.start()
 
     def not_ready(self) -> str | None:
-        """Return a sentence while a kind was never read, or is no longer readable; otherwise None."""
+        """Return a message while a cache has not been filled yet or its kind can no longer be read; otherwise None."""
         unfilled = [] if self.train_jobs.watched.synced else ["kinds that plugins watch"]
         return not_ready(self.reflectors, *unfilled)
 
@@ -124,13 +125,13 @@ class Controller:
         return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Start the workers, initially for every object; `may_act` is called before each pass."""
+        """Start the workers, which first process every object; `may_act` is called before each pass."""
         self.take_over(may_act)
         for worker in self.workers:
             worker.start()
 
     def take_over(self, may_act: Callable[[], bool]) -> None:
-        """Fill the queues like `lead`, but without its threads."""
+        """Fill the work queues like `lead`, but start no threads."""
         for worker in self.workers:
             worker.may_act = may_act
         self._leading.set()

@@ -1,7 +1,8 @@
 """Caches that several controllers share, with their indexes, and the objects that this process wrote last.
 
-A pass right after a write must not use the state before the write. A complete pod takes about 10 KiB, and there may be
-50,000. From variables, commands, volumes and affinity, only the names of the Secret and the ConfigMap are read that
+The recent writes are recorded because a pass right after a write must not use the state before it. A complete pod takes
+about 10 KiB, and a cluster may have 50,000 of them. Cached pods therefore lack their environment variables, commands
+and affinity. Of their volumes, they only contain the names of the Secret and the ConfigMap that
 `controller.gangs.rendezvous` creates.
 """
 
@@ -39,7 +40,7 @@ from muster.workloads.table import gang_of, group_name
 T = TypeVar("T", bound=Object)
 V = TypeVar("V")
 _MOST_SHARED_BYTES = 4096
-"""Limit of the shared values: at most 16 MiB as text."""
+"""Maximum total size of the values that cached objects share: 16 MiB as text."""
 JOB_INDEX: Final = "job"
 """Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""
 GROUP_INDEX: Final = "group"
@@ -60,7 +61,7 @@ QUEUE_INDEX: Final = "queue"
 
 
 class SharedCaches:
-    """The shared caches of the controllers, which also have their own."""
+    """The caches that several controllers share; a controller may have further caches of its own."""
 
     def __init__(self, client: Client) -> None:
         self.jobs = packed(client, JOBS, {TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys})
@@ -88,7 +89,7 @@ class SharedCaches:
 
 
 def packed(client: Client, resource: Resource[T], indexes: Mapping[str, Indexer[T]] | None = None) -> Reflector[T]:
-    """Return a cache of objects with templates, which are stored as text, within a budget."""
+    """Return a cache for objects with pod templates; it stores them as text and limits their total size."""
     return Reflector(client, resource, store=ObjectStore(indexes, packed=resource.type), budget=MemoryLimit(resource))
 
 
@@ -215,7 +216,7 @@ def _version(obj: Object) -> int:
 
 
 def kept(pod: Pod) -> Pod:
-    """Return a pod without the fields that only its node uses."""
+    """Return the pod without the fields that no controller reads."""
     spec = structs.replace(
         pod.spec,
         containers=_shared([_kept(container) for container in pod.spec.containers], list[Container]),
@@ -232,7 +233,7 @@ def kept(pod: Pod) -> Pod:
 
 
 def _kept(container: Container) -> Container:
-    """Return the container with its name and resources only."""
+    """Return the container reduced to its name, resources and restart policy."""
     return Container(name=container.name, resources=container.resources, restart_policy=container.restart_policy)
 
 

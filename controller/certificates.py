@@ -75,7 +75,10 @@ class CertificateOptions:
 
 
 class Keeper(KeyController):
-    """A worker over one key. `namespace` is the Secret's; `wall_s` is by default the time of the API server."""
+    """A worker over one key. `namespace` is the namespace of the Secret.
+
+    `wall_s` returns the current time, by default that of the API server.
+    """
 
     def __init__(
         self,
@@ -122,7 +125,7 @@ class Keeper(KeyController):
                 log.info("the leader creates the first certificates", why=str(error))
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Start to write; `may_act` is called before each pass."""
+        """Start the worker, which writes; `may_act` is called before each pass."""
         self.worker.may_act = may_act
         self.worker.queue.add(_KEY)
         self.worker.start()
@@ -183,7 +186,7 @@ class Keeper(KeyController):
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
     def _see(self, content: Content | None, bundles: _Bundles) -> Situation:
-        """Record the current state; return for how long this process has observed this state."""
+        """Record the current certificates and caBundles; return the time for which this process has observed each."""
         now_s = self._kit.monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
@@ -287,7 +290,7 @@ def measure(content: Content | None) -> None:
 
 
 def event_of(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], str, str]:
-    """Return type, reason and message of the Event of a step; `after` is the content when all steps were taken."""
+    """Return type, reason and message of the Event of a step; `after` is the content of the Secret after all steps."""
     match step:
         case rotation.NewAuthority():
             newest = after.trusted[0]

@@ -52,7 +52,7 @@ class KeyController(ABC):
         """Run one pass over one key."""
 
     def replay(self) -> None:  # noqa: B027 - most have none
-        """Queue the keys for which no cached object causes a pass, when this process becomes the leader."""
+        """Queue additional keys when this process becomes the leader: keys that have no object in a cache."""
 
 
 class KindController(KeyController, Generic[T]):

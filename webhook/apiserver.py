@@ -43,7 +43,7 @@ def _spec_key(_: object, spec: reviews.SubjectAccessReviewSpec) -> bytes:
 
 
 class _Remembering:
-    """Queries whose results are kept for some seconds. Thread-safe."""
+    """Base class of queries whose results are kept for a few seconds. Thread-safe."""
 
     _kept_s = 5.0
 
@@ -120,7 +120,7 @@ def _entry_key(_: object, namespace: str, entry: core.PodResourceClaim) -> tuple
 
 
 class DeviceClaims(_Remembering):
-    """Device requests of pods' claims; the pods of a gang share a template."""
+    """Look-up of the device requests in pods' claims, with a cache, because the pods of a gang share a template."""
 
     def claims_in(self, namespace: str) -> Claims:
         """Return a function that looks up the requests of this namespace's claims.

@@ -45,7 +45,10 @@ def _any_annotation(keys: Iterable[str]) -> str:
 
 
 def in_a_group(groups: Sequence[ResourceGroup]) -> str:
-    """Return an expression that is true for pods of a group, unless a Volcano Job's template has set it."""
+    """Return an expression that is true for pods of a resource group, except pods of Volcano Jobs.
+
+    Admission of the Job has already recorded the settings of the group for them.
+    """
     namespaces = sorted({namespace for group in groups for namespace in group.namespaces})
     taken = [f"request.namespace in [{', '.join(map(quoted, namespaces))}]"] if namespaces else []
     pairs = dict.fromkeys(pair for group in groups for pair in group.annotations)
@@ -151,7 +154,7 @@ RELABELLED: Final = (
     ("asks-for-muster", _has_muster_label("object.metadata")),
     ("labels-change", f"request.operation == 'CREATE' || {_OTHER_LABELS}"),
 )
-"""A namespace whose Muster labels may be new."""
+"""Condition for namespaces whose Muster labels may be new."""
 
 
 def template_labelled(kind: WorkloadKind) -> str:
@@ -178,7 +181,7 @@ def validated(kind: WorkloadKind) -> Conditions:
 
 
 REQUESTS_A_GATE: Final = (("asks-for-muster", ANNOTATED_REQUEST),)
-"""A pod with the annotation for a gate, or for a part of a GPU."""
+"""Condition for pods that request a gate, or a part of a GPU, by an annotation."""
 _TOPOLOGY: Final = " || ".join(
     f"key.startsWith('{prefix}')"
     for prefix in (names.TOPOLOGY, names.KUEUE_REQUIRED.removesuffix("required-topology"), names.KAI_TOPOLOGY)
@@ -187,7 +190,7 @@ _HAS_TOPOLOGY: Final = f"(has({_ANNOTATIONS}) && {_ANNOTATIONS}.exists(key, {_TO
 
 
 def _many(container: str) -> str:
-    """Return an expression that is true if a container may make its pod exceed the limit of resource names."""
+    """Return an expression that is true if this container names so many resources that its pod may exceed the limit."""
     some = RESOURCES.value // 4
     amounts = (f"{container}.resources.{kind}" for kind in ("limits", "requests"))
     return (
@@ -212,8 +215,8 @@ NEEDS_A_CHECK: Final = (
         f"{_HAS_A_BUDGET} || {_HAS_TOPOLOGY} || {_OF_FAULTS} || {_SHARES_GPUS} || {_VOLCANO_GPUS} || {_NAMES_MANY}",
     ),
 )
-"""A pod of Muster's schedulers with a disruption budget, a topology, a rule for faults of nodes, a part of a GPU, or
-unusually many resources."""
+"""Conditions for pods of Muster's schedulers that need a check: with a disruption budget, a topology, a rule for
+node faults, a part of a GPU, or unusually many resources."""
 _QUEUE: Final = "(has({0}.spec) && has({0}.spec.queue) ? {0}.spec.queue : '')"
 _POOL: Final = (
     f"(has({{0}}.metadata.labels) && '{names.NODE_POOL}' in {{0}}.metadata.labels ? "
@@ -238,12 +241,13 @@ CHANGED: Final = (
         " || ".join(f"{each.format('object')} != {each.format('oldObject')}" for each in (_QUEUE, _CLASS)),
     ),
 )
-"""A PodGroup that is moved, or gets another class; admission notes the user."""
+"""Condition for PodGroups that get another queue or PriorityClass; admission then records the user who made the
+change."""
 
 _REPLICAS: Final = ("object.spec.replicas", "oldObject.spec.replicas")
 _SOME: Final = " && ".join(f"has({each}) && {each} > 0" for each in _REPLICAS)
 SCALED: Final = (("keeps-pods-and-not-as-many", f"{_SOME} && {' != '.join(_REPLICAS)}"),)
-"""A Scale that may change the size of a framework's workload; Scales have no labels by which they could be selected."""
+"""Condition for Scales that may change the size of a framework's workload; Scales have no labels for a selector."""
 
 
 def enters_a_queue(namespace: str) -> Conditions:
@@ -260,7 +264,6 @@ def enters_a_queue(namespace: str) -> Conditions:
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
-"""A PodGroup whose queue can be changed.
+"""Condition for PodGroups whose queue admission may set: all but those of Volcano Jobs.
 
-The PodGroup of a Volcano Job is created in the queue where the Job was admitted.
-"""
+The PodGroup of a Volcano Job is created in the queue where the Job was admitted."""

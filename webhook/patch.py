@@ -49,7 +49,7 @@ class Patch:
         self._made: set[tuple[Part, ...]] = set()
 
     def set(self, *path: Part, value: Any, why: Why = NO_REASON) -> None:
-        """Set a member, which may exist already."""
+        """Set the value of a field, which may already exist."""
         *parent, _ = path
         if parent and not self._exists(tuple(parent)):
             self.set(*parent, value={}, why=why)

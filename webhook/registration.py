@@ -102,8 +102,8 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Webhook]:
 def _signed(kind: WorkloadKind, silent: Conditions = ()) -> Iterator[_Webhook]:
     """Yield the entries of a kind that only gets its creator: an entry by its templates, and an entry by its namespace.
 
-    Its pods count for a queue, and so for a limit per user. A pod that belongs to a node gets no queue from its
-    namespace.
+    The creator is needed because the pods of such a workload are charged to a queue, which may have a limit per user.
+    Kinds with one pod per node (DaemonSets) have no entry by namespace, because their pods get no queue from it.
     """
     name, templates = _name(kind.resource), conditions.template_labelled(kind)
     by_user = (*silent, conditions.OF_NO_CONTROLLER)

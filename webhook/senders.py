@@ -18,11 +18,13 @@ from muster.api.kubernetes.admission import AdmissionRequest, shared_name
 from muster.kube.errors import TooManyRequests
 
 RATE: Final = 200.0
-"""Requests per second that a sender may cause at the API server; this rate keeps the webhook's threads busy."""
+"""Maximum rate of requests to the API server that one sender may cause, per second; this rate keeps the webhook's
+threads busy."""
 BURST: Final = 1000.0
 """Maximum burst of requests after an idle time, enough for a hundred Jobs with many templates."""
 RESERVE: Final = 500.0
-"""Burst of an address that is reserved for users with few requests, each of whom may use it; refills slowly."""
+"""Part of an address's burst that only users with few recent requests may use; the share of each user refills
+slowly."""
 USER_RATE: Final = 10.0
 """Requests per second up to which a user counts as one with few requests."""
 MOST_REMEMBERED: Final = 4096

@@ -20,7 +20,7 @@ BLOCKED_S = 30.0
 MARGIN_S = 0.1
 """Time that is added to the next scheduled pass, so that the clock has certainly reached the scheduled time."""
 LONGEST_S = 3600.0
-"""Maximum interval between passes, because the clock may be changed."""
+"""Maximum interval between passes, so that a pass soon notices a change of the system clock."""
 BELIEVED_S = 30.0
 """Time for which a created Job counts as existing while no cache contains it."""
 
@@ -71,7 +71,7 @@ class CronJobs(KindController[CronJob]):
         self.worker.queue.add_after(cron_job.metadata.key, min(LONGEST_S, next_s - now_s) + MARGIN_S)
 
     def _make(self, cron_job: CronJob, jobs: list[Job], time_s: float) -> bool:
-        """Create the Job of that time according to the policy; return False if this must be retried."""
+        """Create the Job for this scheduled time if the policy allows it; return False if a retry is needed."""
         policy = cron_job.spec.concurrency_policy
         local = datetime.fromtimestamp(time_s, zone_of(cron_job.spec.time_zone)).isoformat()
         manifest = job_manifest(cron_job, time_s, local)

@@ -59,7 +59,7 @@ def _oldest(jobs: list[Job], kept: int) -> list[Job]:
 
 
 def status_of(cron_job: CronJob, jobs: Sequence[Job], made_for_s: float | None = None) -> CronJobStatus:
-    """Return the status after the Job of that time was created."""
+    """Return the CronJob's status after the Job for this scheduled time was created."""
     ends = [job.status.state.last_transition_time for job in jobs if job.status.state.phase == "Completed"]
     known = cron_job.status.last_successful_time
     latest = max((end for end in (known, *ends) if end), key=lambda end: readable_time(end) or 0.0, default=None)

@@ -40,8 +40,7 @@ FIRST_S = 2.0
 """Age from which a JobFlow without Jobs gets a status.
 
 A client may still update its new object, and an earlier write, even of the status, would cause a conflict. Creation
-times have whole seconds.
-"""
+timestamps have a resolution of one second."""
 JOBS_S = 0.1
 """Delay of the pass after a change of a Job, so that one pass handles the changes of all Jobs of a JobFlow."""
 LISTS_S = 1.0
@@ -51,7 +50,7 @@ STEP_INDEX = "step"
 
 
 def _steps(job_flow: JobFlow) -> list[str]:
-    """Index a JobFlow by its JobTemplates, unless it exceeds the limit, because its names are not in the budget."""
+    """Index a JobFlow by its JobTemplates; index none with too many steps, as no memory is reserved for its keys."""
     flows = job_flow.spec.flows
     return list({f"{job_flow.metadata.namespace}/{flow.name}" for flow in flows}) if len(flows) <= STEPS.value else []
 
@@ -141,7 +140,7 @@ class JobFlows(KindController[JobFlow]):
                     self.worker.queue.add(job_flow.metadata.key)
 
     def _relevant_fields(self, obj: JobFlow) -> tuple[object, ...]:
-        """Include the phase, which decides the deletion of Jobs at the end."""
+        """Return the fields that affect a pass, including the phase: Jobs may be deleted once the JobFlow has ended."""
         return *super()._relevant_fields(obj), obj.status.state.phase
 
     def process(self, key: str) -> None:
@@ -208,7 +207,10 @@ class JobFlows(KindController[JobFlow]):
         return written
 
     def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> Sequence[str]:
-        """Create Jobs; return the first reasons for failures. JobFlows of different namespaces alternate."""
+        """Create the Jobs of these steps; return the reasons of the first few failures.
+
+        If a JobFlow of another namespace waits, stop early and continue in a later pass.
+        """
         key, refusals, made = job_flow.metadata.key, list[str](), False
         for flow in flows:
             if made and self.worker.queue.others_wait(key):

@@ -1,7 +1,7 @@
 """Decisions about a JobFlow: the due Jobs, their creation from JobTemplates, and the status. No I/O, no clock.
 
-An ended Job also counts after its deletion, because the status of the JobFlow records it; otherwise a Job with a short
-time to live would run repeatedly. A Job that was deleted before its end is created again.
+A Job that has ended still counts after its deletion, because the status of the JobFlow records it; otherwise a Job with
+a short time to live would run repeatedly. A Job that was deleted before its end is created again.
 
 A step's patch is merged like a strategic merge patch: tasks by name, volumes by mount path, and keyed lists in pod
 templates by their key. Omitted fields stay unchanged.
@@ -38,7 +38,7 @@ from muster.volcano.tasks import minimum
 from muster.workloads.adapter import Owner
 
 Jobs = Mapping[str, Job]
-"""The Jobs of a JobFlow by step: existing ones, and deleted ones whose end was seen."""
+"""The Jobs of a JobFlow by step: existing ones, and deleted ones that had ended before."""
 _LOST = frozenset({"Failed", "Terminated"})
 _BEGUN = frozenset({"Running", "Restarting", "Completing", "Completed", "Terminating"})
 _ONE_IS_ENOUGH = frozenset({"Failed", "Unknown"})
@@ -159,7 +159,7 @@ def status_of(job_flow: JobFlow, jobs: Jobs, present: frozenset[str], now: str) 
 
 
 def _message(job_flow: JobFlow, phase: FlowPhase) -> str:
-    """Return the reason why a Job could not be created, until the next attempt; "" after the end."""
+    """Return the previous message, which explains why a Job could not be created; "" once the JobFlow has ended."""
     return "" if phase in {"Succeed", "Failed"} else job_flow.status.state.message
 
 
@@ -215,7 +215,7 @@ def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
 
 
 def patched(base: JobSpec, patch: JobPatch | None) -> JSON:
-    """Return the spec of the Job."""
+    """Return the spec of a step's Job: the JobTemplate's spec with the step's patch applied."""
     spec: JSON = to_builtins(base)
     changes: JSON = to_builtins(patch) if patch else {}
     if "tasks" in changes:
@@ -235,7 +235,7 @@ def _task(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 
 
 def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    """Return a part of a pod template after applying a patch of the same structure."""
+    """Return one section of a pod template (such as `metadata`) with a patch of the same structure applied."""
     result = dict(base)
     for key, value in patch.items():
         there = result.get(key)

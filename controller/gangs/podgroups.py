@@ -50,9 +50,8 @@ class PodGroups(KeyController):
         self._pods, self._groups = caches.pods.store, caches.groups.store
         self._fits: dict[str, Fit] = {}
         self._lowered: dict[str, set[str]] = {}
-        """Maps a PodGroup to UIDs of Jobs whose completions were lowered: only once, because an owner may raise them
-        again.
-        """
+        """Maps a PodGroup to the UIDs of Jobs whose completions were lowered. They are lowered only once, because a
+        user may raise them again."""
         self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
@@ -190,7 +189,7 @@ class PodGroups(KeyController):
         self.worker.queue.add_after(key, REFUSED_S)
 
     def _end(self, key: str) -> None:
-        """For a gang without pods, complete its PodGroup with the owner, or delete it while the owner wants no pods."""
+        """Complete the PodGroup of a gang without pods if its owner has ended; delete it if the owner needs no pods."""
         group = self._groups.get(key)
         self._fits.pop(key, None)
         if group is None:
@@ -241,13 +240,13 @@ class PodGroups(KeyController):
         self._recorder.event(job, "Normal", WORLD_ENDED, f"completions and parallelism lowered to {size}: {why}")
 
     def _suspend(self, group: PodGroup) -> None:
-        """Delete the PodGroup of an owner that wants no pods; its last condition has the reason, for the history."""
+        """Delete the PodGroup of an owner that needs no pods; a last condition records the reason for the history."""
         reason = {"type": "Unschedulable", "status": "True", "reason": SUSPENDED, "message": _WANTS_NONE}
         patch_object(self._client, POD_GROUPS, group.metadata, {"status": {"conditions": [reason]}})
         delete(self._client, POD_GROUPS, group.metadata)
 
     def _complete(self, group: PodGroup, ending: str) -> None:
-        """Write the end of a gang, for all programs that report it; `ending` is the reason for its failure."""
+        """Record in the PodGroup that the gang has ended; `ending` is the reason for a failure, or empty."""
         if (group.status.phase, group.status.ending) != ("Completed", ending):
             patch_object(
                 self._client, POD_GROUPS, group.metadata, {"status": {"phase": "Completed", "ending": ending or None}}
@@ -268,7 +267,7 @@ class PodGroups(KeyController):
             self._recorder.event(structs.replace(pod, api_version="v1", kind="Pod"), "Warning", "PodGroupMissing", why)
 
     def _of_group(self, group: PodGroup) -> tuple[Object | None, GangRules | None]:
-        """Return the owner of a PodGroup, and the rules of its kind about the end of such a gang."""
+        """Return the owner of a PodGroup, and the rules by which a gang of an owner of this kind ends."""
         ref = group.metadata.controller
         kind = row_of(ref)
         if kind is None or kind.world is None:
@@ -287,9 +286,10 @@ class PodGroups(KeyController):
         return inherited(owner, self._owner(owner.metadata)) if owner else None
 
     def _of_leader(self, owner: Object) -> Object:
-        """Return the StatefulSet of a LeaderWorkerSet's workers, whose controller is the leader's pod, as the set's.
+        """Return the StatefulSet of a LeaderWorkerSet's workers as if the set itself controlled it, not the leader pod.
 
-        It gets the set's queue. A leader that no workload controls changes nothing.
+        It also gets the annotation with the queue to which the LeaderWorkerSet was moved. Return it unchanged if no
+        workload controls the leader pod.
         """
         leader = controller_of(self._client, owner.metadata, PODS)
         above = self._owner(leader.metadata) if leader else None

@@ -71,7 +71,7 @@ class Rendezvous(KeyController):
         self._done[_claim(pod)] = None
 
     def _serve(self, pod: Pod) -> None:
-        """Create the Service of a workload, unless its owner's controller does (a Job of a JobSet)."""
+        """Create the Service of a workload, unless another controller creates it (as JobSet's does for its Jobs)."""
         rules, workload = gang_rules(pod.metadata.controller), self._controller(pod)
         if rules is None or rules.service is None or workload is None:
             return

@@ -182,7 +182,7 @@ class Actions:
     def _entered(
         self, job: Job, cell: PolicyCell, action: str, request: JobEvent, target: RestartTarget, snapshot: JobSnapshot
     ) -> JobStatus:
-        """Return the status that must be written before any pod is deleted, according to the cell of the table."""
+        """Return the status to write before any pod is deleted; `cell` is the entry of `policies.TABLE`."""
         status, now_s = job.status, self._context.wall_s()
         ran_s = now_s - (parse_time(status.state.last_transition_time) or now_s)
         if cell.enter:
@@ -202,7 +202,7 @@ class Actions:
         return status
 
     def _write_job_status(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
-        """Write the status with the counters for the time when its pods are being deleted; return the Job."""
+        """Write the status, with counters that already count the pods to delete as terminating; return the Job."""
         if statuses.only_counters(job.status, status):
             return job
         to_delete = policies.pods_to_delete(structs.replace(job, status=status), snapshot.pods)
@@ -285,7 +285,7 @@ class CommandHandler:
 
     @contextmanager
     def deleted_at_the_end(self, job: Job, batch: Batch) -> Iterator[None]:
-        """Delete the Commands that this pass has executed, after its work, even if that raises."""
+        """Delete the Commands that this pass has executed when the `with` block ends, even by an exception."""
         try:
             yield
         finally:

@@ -23,10 +23,10 @@ from muster.volcano.tasks import reference
 class Context:
     """The caches, the calls about pods, and the clock of a pass.
 
-    `job` returns the current Job of a key, or None. `requeue_after` requests another pass after some seconds.
-    `others_wait` is true while other namespaces wait. `needed` is true while the creator of a Job has not recorded its
-    end. `joins_native` is true if the pods of a gang must name its published native PodGroup. `limited`
-    is true for a queue with a capability, its own or that of a queue above it.
+    `job` returns the current Job of a key, or None. `requeue_after` requests another pass after a delay in seconds.
+    `others_wait` is true while Jobs of other namespaces wait for a pass. `needed` is true while the creator of a Job
+    has not recorded that the Job has ended. `joins_native` is true if the pods of a gang must name its published native
+    PodGroup. `limited` is true if the queue or one of its ancestors has a capability.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Creation and deletion of many pods at a time. A failing pod does not delay the others.
 
-Jobs do not delay each other, because their calls alternate. All failures of a pass become one event. If a quota has
-refused a few pods, it would refuse all pods with the same amounts. Therefore, these pods are skipped for a growing
-time. Refusals then cost the API server only one or two calls per minute.
+Jobs do not delay each other, because their calls alternate. All failures of a pass become one event. Once a quota has
+rejected a few pods, it would reject all others that request the same amounts. Therefore, such pods are skipped for a
+while, and longer after each new rejection. Rejections then cost the API server only one or two calls per minute.
 """
 
 import threading
@@ -37,11 +37,11 @@ from_zero(PODS_CREATED, ("gated", "pinned"))
 from_zero(PODS_DELETED, ("HalfDeleted", "Surplus", "Restart", "Completing", "Terminating", "Aborting", "Failed"))
 from_zero(POD_FAILURES, ("create", "delete"))
 AT_ONCE = 16
-"""Concurrent calls for all Jobs together; more concurrency does not increase the rate."""
+"""Number of concurrent calls for all Jobs together; a higher number would not increase the throughput."""
 OVER_QUOTA_AT_MOST = 3
-"""Number of refusals after which pods with the same amounts are skipped, in all tasks."""
+"""Number of rejections by a quota after which all pods that request the same amounts are skipped, in every task."""
 FIRST_S, MAX_S = 1.0, 30.0
-"""The pause after these refusals, in seconds; doubled each time."""
+"""First and longest pause after such rejections, in seconds; each pause is twice as long as the previous one."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -107,7 +107,7 @@ class Refusals:
 
 
 def _amounts(manifest: Manifest) -> bytes:
-    """Return the fields by which quotas count or select a pod, as one comparable text."""
+    """Return the fields by which quotas count or select a pod, as one string for comparisons."""
     spec = manifest["spec"]
     started = [spec.get(kind) or [] for kind in ("initContainers", "containers")]
     counted = [[one.get("resources") for one in containers] for containers in started]
@@ -118,7 +118,7 @@ def _amounts(manifest: Manifest) -> bytes:
 
 
 class PodEffects:
-    """Calls that create and delete pods, `at_once` at a time, with a sentence for each failure."""
+    """Creates and deletes pods with up to `at_once` concurrent calls, and returns a message for each failure."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class PodEffects:
         return [act(item) for item in items] if alone else self._pool.each(items, act)
 
     def _report(self, job: Job, verb: str, failures: Iterable[str | None]) -> list[str]:
-        """Report the failures as one event with the first failure and the number of others; return their sentences."""
+        """Report the failures as one event with the first failure and the number of others; return all messages."""
         sentences = [failure for failure in failures if failure]
         if sentences:
             POD_FAILURES.labels(verb).inc(len(sentences))

@@ -1,6 +1,6 @@
 """Writes of this process that its caches do not contain yet.
 
-Without these records, a pass would create pods twice, or use a deleted PodGroup. Deletions are remembered for some
+Without these records, a pass would create pods twice, or use a deleted PodGroup. Deletions are remembered for a few
 minutes, because the event of a pod's end may be late and must not count as an eviction.
 """
 

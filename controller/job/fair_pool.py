@@ -1,8 +1,8 @@
 """A small thread pool for the calls of many Jobs: nearly complete batches come first, and no batch starves.
 
 A gang starts when its last pod exists. If three gangs are created one after the other, the first gang starts after a
-third of the time, and the last gang no later than with alternating calls. Therefore, three of four calls are for the
-batch with the fewest remaining items, and the fourth is for the batch that has waited longest.
+third of the time, and the last gang no later than with alternating calls. Therefore, three out of four calls go to the
+batch with the fewest remaining items, and the fourth goes to the batch that has waited longest.
 """
 
 import threading
@@ -20,7 +20,7 @@ _LONGEST_WAITING_EVERY = 4
 
 
 class FairPool:
-    """`threads` threads that work at several batches at once."""
+    """A pool of `threads` threads that work on several batches at once."""
 
     def __init__(self, threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)

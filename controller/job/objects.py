@@ -146,7 +146,7 @@ class Groups:
         return group
 
     def delete(self, job: Job) -> None:
-        """Delete the Job's PodGroup, because the pods after a kill form another gang."""
+        """Delete the Job's PodGroup, because pods that are created after a kill form a new gang."""
         found = self.find(job)
         self._fits.pop(group_key(job), None)
         if found is None:
@@ -160,7 +160,7 @@ class Groups:
         return group is not None and keeps_nodes(self.placement(group), group.metadata)
 
     def placement(self, group: PodGroup) -> Placement | None:
-        """Return the gang's placement, from its PodGroup or read live, if pods can be created pinned by it."""
+        """Return the gang's placement, from its PodGroup or read live, if new pods can be pinned to its nodes."""
         note = noted(group)
         if usable(note, group.metadata.uid):
             return note

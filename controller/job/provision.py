@@ -30,7 +30,7 @@ def _is_placed(placement: Placement | None, slot: PodSlot) -> bool:
 
 
 class Prepared(NamedTuple):
-    """The plugins and the PodGroup of a Job; with a failure no pod is created."""
+    """The plugins and the PodGroup of a Job; if there is a failure, no pod is created."""
 
     plugins: Sequence[JobPlugin]
     group: PodGroup | None

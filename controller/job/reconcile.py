@@ -56,8 +56,8 @@ class Reconciler:
         """Run one pass over the Job. Unhandled events stay pending, even if the pass raises.
 
         The order matters. The pods are read before their events are taken, so the events of pods deleted by then have
-        arrived. Actions write a phase before its work begins, and Commands are deleted last, so another process can
-        continue.
+        arrived. Actions write a phase before its work begins, and Commands are deleted last, so that another process
+        can continue after a crash.
         """
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)

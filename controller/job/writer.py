@@ -1,4 +1,4 @@
-"""Writes of a Job's status: only changed fields, and counters when they are stable or after some seconds."""
+"""Writes of a Job's status: only changed fields; counters once stable, or at the latest after a few seconds."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

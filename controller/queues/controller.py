@@ -182,7 +182,7 @@ class QueueController(KindController[Queue]):
         return queue
 
     def _write(self, queue: Queue, wanted: rules.WantedState, load: rules.Load) -> Queue:
-        """Write annotation and status if they differ; a reopening queue keeps its mark until it is open."""
+        """Write annotation and status if they differ; a queue that reopens keeps its annotation until it is open."""
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)
         queue = self.patched(queue, difference(queue.status, rules.status_of(queue, wanted.state, load)))

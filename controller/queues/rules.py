@@ -112,7 +112,10 @@ class Counted(NamedTuple):
 
 
 class RequestsByQueue:
-    """Requests by queue; `group` finds a PodGroup by key, `offers` a node's offered amounts. Thread safe."""
+    """Requests by queue; `group` finds a PodGroup by key, and `offers` returns the amounts that a node offers.
+
+    Thread safe.
+    """
 
     def __init__(
         self, group: Callable[[str], PodGroup | None], offers: Callable[[str], Vector | None] = lambda _: None

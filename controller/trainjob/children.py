@@ -136,11 +136,11 @@ class ChildSteps:
         log.info("deleted", job=meta.key, why=why)
 
     def refusal(self, makers: Mapping[str, str], namespace: str, since_s: float) -> str:
-        """Return why pods or Jobs cannot be created, by the newest Event of their makers since then.
+        """Return the reason why pods or Jobs cannot be created, from the newest Event since then about their creators.
 
-        Return "" if there is none.
+        Return "" if there is no such Event, or if a pod was created later.
 
-        `makers` are kinds and names; the message begins with them. A later pod ends a refusal.
+        `makers` are the kinds and names of the creators, with which the message begins.
         """
         found: list[tuple[float, str]] = []
         for kind, name in makers.items():
@@ -214,7 +214,7 @@ class ChildSteps:
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
         """Return the TrainJob's object of this name.
 
-        Unless `likely`, the object is read only if the cached maps have it.
+        Unless `likely`, the object is only read if the cache of ConfigMaps has one of this name.
         """
         if not likely and self.maps.store.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None

@@ -8,7 +8,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster is in the way
     """Error that is reported in the TrainJob's status and in an event, and retried.
 
-    A `passing` obstacle is not reported.
+    An obstacle that is `passing` (soon gone by itself) is not reported.
     """
 
     def __init__(self, message: str, *, passing: bool = False) -> None:

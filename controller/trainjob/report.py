@@ -58,7 +58,7 @@ class Reports:
         self._client = client
 
     def answer(self, path: str, authorization: str, body: bytes) -> tuple[HTTPStatus, JSON]:
-        """Take a report; return its status and content for HTTP."""
+        """Handle a report; return the HTTP status code and the body of the response."""
         try:
             return HTTPStatus.OK, self.accept_report(path, authorization, body)
         except reports.RefusedError as refused:
@@ -193,7 +193,7 @@ class Authorities:
         self._file = file
 
     def pem(self) -> str:
-        """Return the present certificates. Raises Obstacle if the file cannot be read yet."""
+        """Return the current certificates. Raises Obstacle if the file cannot be read yet."""
         try:
             return self._file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -211,7 +211,7 @@ class TrainerReports:
         self._ca_pem = ca_pem
 
     def enforce_pod_spec(self, info: Info) -> None:
-        """Add variables and volume to the pods that train."""
+        """Add the environment variables and the volume to the training pods."""
         if info.train_job is None:
             return
         base = f"{GROUP}/{VERSION}/namespaces/{info.owner.namespace}/trainjobs/{info.owner.name}/status"

@@ -58,7 +58,7 @@ class UnknownKindObject(Object):
 
 
 class Watched:
-    """Caches of the objects of such kinds that TrainJobs control, while the CRDs are installed."""
+    """Caches of the watched objects that TrainJobs control; a kind is cached while its CRD is installed."""
 
     def __init__(self, client: Client, framework: Framework, *, job_sets: bool = False) -> None:
         own = set(Framework(registry.plugins()).watched())

@@ -1,7 +1,8 @@
 """Defaults of a Volcano Job that Volcano's clients read: queue, scheduler, minimum and implied plugins.
 
 Nothing is filled in within the list of tasks, and no value of a client is replaced, because clients that apply the
-manifest again would find a difference. Readers apply these defaults, also where a client has written 0.
+manifest again would find a difference. Readers of a Job apply the same defaults themselves, even where a client has
+written 0.
 """
 
 from collections.abc import Sequence
@@ -34,9 +35,9 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Handler:
     """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, queue of the namespace, scheduler of the pool.
 
-    An UPDATE only gets back the values that creation had added and `kubectl apply` or `replace` omitted; settings of
-    pods stay as recorded. A malformed object passes unchanged, because the API server's schema check names every wrong
-    field afterwards.
+    An UPDATE only gets back the values that creation had added and `kubectl apply` or `replace` omitted; the settings
+    of its pods that were recorded at creation do not change. A malformed object passes unchanged, because the API
+    server's schema check names every wrong field afterwards.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:

@@ -37,7 +37,7 @@ from webhook.review import Handler, ReviewVerdict, generic
 from webhook.senders import may_be_controller
 
 _REFUSED_WITH = "evictionResponders"
-"""A field that the API server does not allow in members of a group."""
+"""Field of a pod that the API server rejects if the pod names a native PodGroup."""
 
 
 def reviewer(
@@ -99,8 +99,8 @@ def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups, *, believe
     """Refuse a queue that does not exist, or is not for the namespace.
 
     A queue that was closed or restricted after a workload's admission still accepts the workload's pods; the planner
-    decides about them. A pod whose user names a workload as its owner cannot be distinguished, so its queue must be
-    open.
+    decides about them. A user can also create a pod that names a workload as its owner. If the sender may be such a
+    user, the queue must be open.
     """
     queues, owned = lookups.queues_for(review.namespace), review.meta.controller is not None
     if owned and not believed:

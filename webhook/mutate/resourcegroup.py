@@ -58,7 +58,7 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch) -> None:
 
 
 def record(job: Job, document: Mapping[str, Any], groups: Groups, namespace: str, patch: Patch, *, marks: bool) -> None:
-    """Record the settings of a new Job's pods: of their groups, and markers if Muster schedules them."""
+    """Record the settings of a new Job's pods: those of their resource groups, and markers if Muster schedules them."""
     found: list[PodSettings] = []
     for task in job.spec.tasks:
         settings = _settings(job, task, groups, namespace, marks=marks)
@@ -93,6 +93,6 @@ def _settings(job: Job, task: TaskSpec, groups: Groups, namespace: str, *, marks
 
 
 def _without_nulls(part: Any) -> dict[str, Any]:
-    """Return the members of a part of a template; ValidationError if it is not a map."""
+    """Return the fields of one section of a pod template, without nulls; ValidationError if it is not a map."""
     members = msgspec.convert(part or {}, dict[str, Any])
     return {name: value for name, value in members.items() if value is not None}

@@ -32,7 +32,10 @@ GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTIO
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
-    """Add queue, scheduler, gang and gate; another scheduler is kept, and most plain pods have no gang."""
+    """Add scheduler, queue, gang and gate to a pod. If the pod names another scheduler, only warn.
+
+    A pod without a controller only joins a gang that it names itself.
+    """
     scheduler, meta, patch = review.scheduler, review.meta, review.patch
     source = opt_in.path if opt_in.inherited else f"label {names.QUEUE}"
     if not is_musters(scheduler):

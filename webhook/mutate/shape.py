@@ -1,8 +1,8 @@
 """Shaping: writing the plan of a pod's workload into the pod.
 
 `muster.runtime` computes the plan from the owner and the pod's resources, with the same formulas that validate the
-workload and size its gang. Existing members of the pod are kept; a member that contradicts the plan is an error and is
-not overwritten.
+workload and size its gang. Fields that the pod already has are kept; a field that contradicts the plan is an error and
+is not overwritten.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ FRAMEWORK_PATH = f"metadata.labels[{names.FRAMEWORK}]"
 
 
 class _DNSConfig(Wire):
-    """dnsConfig of a pod, reduced to the member that shaping adds to."""
+    """dnsConfig of a pod, reduced to the field that shaping extends."""
 
     searches: list[str] | None = None
 
@@ -80,7 +80,7 @@ def _owner_errors(adapter: Adapter) -> list[FieldError]:
 
 
 def write(plan: Plan, review: PodReview) -> None:
-    """Add the plan's metadata, volumes, subdomain and containers; existing members are kept and must agree."""
+    """Add the plan's metadata, volumes, subdomain and containers; existing fields are kept and must agree."""
     pod_set = plan.pod_set(DEFAULT_POD_SET)
     if pod_set is None:
         return

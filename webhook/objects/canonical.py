@@ -22,9 +22,8 @@ _DIVISOR = "divisor"
 _QUANTITIES = frozenset({"sizeLimit", _DIVISOR})
 _DURATIONS = frozenset({"timeout", "runningEstimate"})
 _MEAN_NOTHING_EMPTY = TEXTS | AMOUNTS | {PLUGINS, "resources", "metadata", "spec", "template"}
-"""Members whose `{}` has no meaning. In other members it has: `emptyDir: {}` is a volume, and `namespaceSelector: {}`
-means all namespaces.
-"""
+"""Fields in which `{}` means the same as a missing field. In other fields it has a meaning: `emptyDir: {}` is a
+volume, and `namespaceSelector: {}` selects all namespaces."""
 _MEAN_SOMETHING_ZERO = frozenset(
     {
         # By default they are true, or inherit the pod's value:
@@ -39,8 +38,7 @@ _MEAN_SOMETHING_ZERO = frozenset(
         "storageClassName", "volumeAttributesClassName", "hostnameOverride",
     }
 )  # fmt: skip
-"""Members for which false, 0 and "" differ from a missing value; they are pointers in Go, which clients always
-write."""
+"""Fields for which false, 0 and "" differ from a missing value; they are pointers in Go, which clients always write."""
 _FILLED_IN: Mapping[str, Mapping[str, str]] = {
     "ports": {"protocol": "TCP"},
     "networkTopology": {"mode": "hard"},
@@ -68,7 +66,7 @@ def _members(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _canonical(name: str, value: Any) -> Any:
-    """Return the canonical form of a member; elements of lists have no name."""
+    """Return the canonical form of a field's value; `name` is empty for elements of lists."""
     if isinstance(value, dict):
         return _map(name, {**_FILLED_IN.get(name, {}), **value})
     if isinstance(value, list):
@@ -90,7 +88,7 @@ def _map(name: str, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_empty(name: str, value: Any) -> bool:
-    """Return True if a member means the same as a missing one, e.g. a divisor of 0."""
+    """Return True if a field with this value means the same as a missing one, e.g. a divisor of 0."""
     if value is None or value == [] or (name == _DIVISOR and value == _amount(0)):
         return True
     if value == {}:

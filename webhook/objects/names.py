@@ -63,7 +63,7 @@ def is_label(name: str) -> bool:
 
 
 def too_long_label(path: str, name: str) -> Iterator[FieldError]:
-    """Refuse a name that pods could not have as a label."""
+    """Reject a name that is too long to be the value of a pod label."""
     if len(name) > MAX_LABEL:
         message = f"must have at most {MAX_LABEL} characters (it has {len(name)}): pods have it as a label"
         yield FieldError(path, message, name)

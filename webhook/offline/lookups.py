@@ -96,7 +96,7 @@ class _Queues(_Source):
         )
 
     live = get
-    """No object is deleted while documents are checked."""
+    """The same as `get`, because no object is deleted while documents are checked."""
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cluster; queues in the documents count as leaves."""

@@ -50,7 +50,7 @@ class _Loader(yaml.CSafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's
-        """Return the members with string keys, because 1 and True would be the same key in Python."""
+        """Return the map with string keys only, because 1 and True would be the same key in Python."""
         if not isinstance(node, yaml.MappingNode):
             raise yaml.constructor.ConstructorError(None, None, "expected a mapping of keys to values", node.start_mark)
         self.flatten_mapping(node)

@@ -52,7 +52,7 @@ _FIELDS: Final = {
         *("successfulJobsHistoryLimit", "failedJobsHistoryLimit"),
     ),
 }  # fmt: skip
-"""Fields of the spec for kinds whose templates alone have committed schemas."""
+"""Known fields of the spec, for kinds of which only the pod template has a committed schema."""
 _NUMBERS: Final = frozenset({"replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"})
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "integer": (int,),

@@ -39,9 +39,10 @@ UID = "simulated"
 class Submission:
     """Submitted manifests: `items` are the resulting objects, `ignored` the objects that are not placed.
 
-    `now` is seconds since the epoch. The namespaces may opt in to Muster. The queues name their node pools. `groups`
+    `now` is seconds since the epoch. `namespaces` may opt in to Muster, and `queues` name their node pools. `groups`
     are the webhook's resource groups, and `user` submits the manifests. TrainJobs can use the runtimes in addition to
-    Muster's own. `most_pods` limits the pods of all workloads but Volcano Jobs, each of which admission reviews.
+    Muster's own. `most_pods` limits the total number of pods outside Volcano Jobs, because each of these pods is
+    reviewed individually.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ from webhook.validate.trainjobpods import REFERENCE, check_jobs, check_pods
 from webhook.validate.trials import may_create_pods
 
 Against = Callable[[trainer.TrainJob, Runtime], Findings]
-"""The check of a TrainJob with its runtime by the plugins."""
+"""Function by which the runtime plugins check a TrainJob against its runtime."""
 _KINDS = (trainingruntime.CLUSTER_TRAINING_RUNTIMES.kind, trainingruntime.TRAINING_RUNTIMES.kind)
 _PODS = "a manager, and trainingRuntimeSpec.template.spec.replicatedJobs with the pods' template of each job to change"
 _OBJECTS = "a manager, and trainingRuntimeSpec.template.metadata for the objects that run the TrainJob"

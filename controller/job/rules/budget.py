@@ -30,11 +30,12 @@ from muster.volcano.tasks import max_retry
 
 Fault = Literal["infrastructure", "user", "unknown"]
 INFRASTRUCTURE_EVENTS = frozenset({POD_EVICTED, POD_PENDING, UNKNOWN})
-"""A pod was evicted or lost its node, did not start in time, or the gang lost members."""
+"""Events that the infrastructure causes: a pod was evicted, lost its node or did not start in time, or the gang lost
+members."""
 INFRASTRUCTURE_REASONS = frozenset({"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"})
-"""Reasons of a pod that the kubelet or the node controller has ended or refused."""
+"""Status reasons of a pod that the kubelet or the node controller has terminated or rejected."""
 USER_REASONS = frozenset({"ContainerCannotRun", "DeadlineExceeded", "Error", "OOMKilled", "StartError"})
-"""Reasons of a pod or its container that show a fault of the user program; for `Error`, the exit code decides."""
+"""Status reasons of a pod or container that show a fault of the user program; for `Error`, the exit code decides."""
 LAST_OF_USERS = 127
 """Highest exit code that a program or its shell chooses; higher codes are signals (128 plus the signal)."""
 FOLLOWS_S = 600.0

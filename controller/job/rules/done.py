@@ -1,7 +1,7 @@
 """The members of a Job that have succeeded and whose pods are gone. Such members count as if their pods still existed.
 
 An existing pod determines the state of its own slot. The write that begins a restart removes the records of all slots
-whose pods the restart deletes. The success of a member is recorded after some seconds; if the pod is deleted before
+whose pods the restart deletes. The success of a member is recorded a few seconds later; if the pod is deleted before
 that, the member is created again.
 """
 
@@ -26,7 +26,7 @@ class GonePod(Pod):
 
 
 def existing(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that exist."""
+    """Return the existing pods, without the placeholders for deleted ones."""
     return [pod for pod in pods if not isinstance(pod, GonePod)]
 
 

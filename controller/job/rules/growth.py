@@ -1,8 +1,8 @@
 """Members above the minimum of a Job whose queue has a capability; they are created in steps.
 
-A ResourceQuota counts pods that wait, too, so no more are created than the queue may soon hold: one at first, then as
-many as have got nodes already. A running gang that waits for something else than its queue gets all its pods, because
-autoscalers see only pods that exist.
+A ResourceQuota also counts pods that wait for a node. Therefore, few waiting pods exist at a time: one at first, then
+at most as many as already have nodes. A running gang that waits for anything other than its queue gets all its pods,
+because autoscalers only see existing pods.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from muster.volcano.tasks import PodSlot, job_minimum, minimum, slots, total_min
 def next_members(
     job: Job, pods: Sequence[Pod], missing: Sequence[PodSlot], group: PodGroup, placed: Callable[[PodSlot], bool]
 ) -> list[PodSlot]:
-    """Return those of the missing slots whose pods are created now; `placed` is true for slots with a node."""
+    """Return the missing slots whose pods are created now; `placed` is true for slots with a node."""
     waits = group.status.true_condition("Unschedulable")
     if group.status.phase == "Running" and waits and waits.reason != OVER_CAPABILITY:
         return list(missing)
@@ -36,7 +36,10 @@ def next_members(
 
 
 def _needed(job: Job) -> frozenset[str]:
-    """Return the names of the pods of the minimum; of all pods if any of them may be in it, or start with others."""
+    """Return the names of the pods that count towards the minimum.
+
+    These are all pods if any pod may count, or if partitions must start as a whole.
+    """
     every, least = slots(job), job_minimum(job.spec)
     if any(task.partition_policy for task in job.spec.tasks):
         return frozenset(slot.name for slot in every)

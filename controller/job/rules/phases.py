@@ -16,7 +16,7 @@ from muster.volcano.tasks import job_minimum, max_retry, minimum, total_minimum,
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
 """Phases in which the Job's pods are created; in all other phases pods are deleted."""
 STOPPED_PHASES = FINISHED | {"Aborted"}
-"""Phases in which no pods run; only Aborted can be left, by ResumeJob."""
+"""Phases in which no pods run; Aborted is the only one that a Job can leave (by ResumeJob)."""
 DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Terminated", "Aborting": "Aborted"}
 """Phases in which pods are stopped, and the phase that follows."""
 MAX_RETRY = "MaxRetryReached"
@@ -136,7 +136,11 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
 
 
 def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
-    """Return the end of an elastic Job whose members have succeeded, because pods without a node would start alone."""
+    """Return the next phase of an elastic Job.
+
+    Once every pod with a node has succeeded, and the minimum is met, the Job completes without the other pods, because
+    these would start alone.
+    """
     others = counts.running + counts.failed + counts.unknown + counts.terminating + counts.pending - unplaced
     if others or counts.succeeded < max(job_minimum(spec), 1) or counts.succeeded == total_replicas(spec):
         return _completion(spec, counts)

@@ -89,7 +89,7 @@ def match(job: Job, request: JobEvent) -> Match:
 
 
 def _fits(policy: LifecyclePolicy, request: JobEvent) -> bool:
-    """Return True if the policy matches this event. A pending pod only counts after a timeout."""
+    """Return True if the policy matches this event. PodPending only matches a policy with a timeout."""
     wanted = policy.all_events
     named = request.event in wanted or (ANY in wanted and request.event != "")
     if named and (request.event != events.POD_PENDING or policy.timeout):
@@ -156,7 +156,7 @@ def step(phase: Phase, action: str) -> PolicyCell:
 
 WHOLE = "job"
 UNFINISHED = "unfinished"
-"""The target that is the whole Job except its finished pods: a resumed Job does not run finished pods again."""
+"""Restart target: the whole Job except its finished pods, because a resumed Job does not run these again."""
 
 
 class RestartTarget(NamedTuple):

@@ -51,8 +51,8 @@ class Failure(NamedTuple):
 class Work(NamedTuple):
     """Result of the work for a phase: the Job's `pods`, and a `status` with the created objects.
 
-    `waiting` is why a pending Job waits (reason, message), and `obstacle` is the kind of obstacle to its gang's
-    placement. `surplus` are pods that are not wanted.
+    `waiting` is the reason and the message of a Pending Job that waits. `obstacle` is the kind of obstacle to the
+    placement of its gang. `surplus` are pods that are not wanted.
     """
 
     status: JobStatus

@@ -25,7 +25,7 @@ from muster.api.volcano.batch import TTL_SPARES_ABORTED, Job, JobStatus, compat
 from muster.resources.delays import doubled_s
 
 CLOCKS_S = 60.0
-"""Difference between clocks, in seconds, up to which a clock does not count as set back."""
+"""Tolerated clock skew in seconds: an event further in the future means that a clock was set back."""
 MAX_NOTED = 100
 """Maximum number of recorded timers per Job, earliest first: restarts for a hundred evicted pods also cover further
 pods.
@@ -47,7 +47,11 @@ class Timer:
         return self.request.event, self.request.task, self.request.pod, self.request.pod_uid
 
     def to_check(self, now_s: float) -> bool:
-        """Return True if the timer is due, or its event may end before the timer is due or is in the future."""
+        """Return True if the timer must be checked now.
+
+        It is due, its event has no timestamp (so the event may end before the timer is due), or the event is in the
+        future.
+        """
         since_s = self.request.since_s
         return self.due_s <= now_s or since_s is None or since_s > now_s + CLOCKS_S
 
@@ -119,7 +123,7 @@ MAX_S = 300.0
 
 
 class BackOff(NamedTuple):
-    """Number of successive delayed restarts, time of the next pods (seconds since the epoch), and last refused pod."""
+    """Delay of new pods: number of successive delayed restarts, end (seconds since the epoch), last rejected pod."""
 
     restarts: int
     until_s: float
@@ -135,7 +139,7 @@ class BackOff(NamedTuple):
 
     @property
     def words(self) -> tuple[str, str]:
-        """Reason and message of a Job that waits for its end."""
+        """Reason and message of a Job that waits until the delay is over."""
         return "BackOff", f"{self.refusal}; new pods are created at {format_time(self.until_s)}"
 
 

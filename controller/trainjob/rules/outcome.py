@@ -111,8 +111,8 @@ def _end_of(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -
 def resumed_at(train_job: TrainJob, children: Children) -> str:
     """Return the time when the TrainJob was last resumed; "" if it was never suspended.
 
-    The condition has it until the pods run. Then an annotation has it, because Kubeflow's SDK takes any condition for
-    "not running".
+    The time is in the condition until the pods run, and then in an annotation, because Kubeflow's SDK takes any
+    condition for "not running".
     """
     for each in train_job.status.conditions:
         if each.type == "Suspended" and each.status == "False":
@@ -133,7 +133,7 @@ def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | Non
 
 
 def overdue(train_job: TrainJob) -> bool:
-    """Return True if the TrainJob has failed by its deadline: then its pods are deleted."""
+    """Return True if the TrainJob has failed because it exceeded its deadline; its pods are then deleted."""
     return any(each.type == "Failed" and each.reason == DEADLINE.reason for each in train_job.status.conditions)
 
 

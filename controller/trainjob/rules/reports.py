@@ -1,4 +1,4 @@
-"""Reports of trainers about their progress: authorization and content, on the wire of Kubeflow Trainer's server."""
+"""Reports of trainers about their progress: authorization and content, in the protocol of Kubeflow's status server."""
 
 import re
 from http import HTTPStatus
@@ -105,7 +105,7 @@ def checkpoint(status: TrainerStatus) -> str:
 
 
 def answer(refused: RefusedError) -> dict[str, Any]:
-    """Return a refusal as the API server writes one (meta/v1 Status)."""
+    """Return a rejection in the format of the API server (meta/v1 Status)."""
     reason = _REASONS.get(refused.status, refused.status.phrase.replace(" ", ""))
     body = {"status": "Failure", "message": str(refused), "reason": reason, "code": int(refused.status)}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **body}

@@ -1,8 +1,8 @@
 """The next steps of a TrainJob, in their order, from its spec and the existing objects.
 
-Initializers complete before the gang is created, so its minimum counts only pods that can exist. While a TrainJob is
-suspended no pods are created and its objects stay: a Job is aborted and resumed, not deleted. Only pods that were made
-for other runtime patches are deleted.
+Initializers complete before the gang is created, so the gang's minimum counts only pods that can exist. While a
+TrainJob is suspended no pods are created and its objects stay: a Job is aborted and resumed, not deleted. Only pods
+that were made for other runtime patches are deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
