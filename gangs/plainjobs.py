@@ -18,7 +18,7 @@ from muster.api.volcano.scheduling import EVICTED, PodGroup
 from muster.workloads.kind import GangRules, WorkloadKind, with_templates
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS, gang_rules
-from muster.workloads.verbs import is_held
+from muster.workloads.verbs import is_held, released_by
 
 Refusals = Mapping[str, tuple[float, str]]
 """Maps an owner's UID to the time and reason of the latest failure to create one of its pods."""
@@ -28,11 +28,6 @@ _FORBIDDEN = " is forbidden: "
 """Text between the pod's name and the reason, when the API server rejects a pod."""
 HELD_KINDS = tuple(kind for kind in KINDS if kind.labelled and kind.verbs and kind.resource is not INDEXED_JOBS)
 """Kinds whose held workloads have neither pods nor a Volcano Job."""
-
-
-def released_by(name: str) -> str:
-    """Return a message that explains how to start a suspended workload."""
-    return f"`muster release {name}` starts it"
 
 
 def is_held_by_user(kind: WorkloadKind, workload: JSON) -> bool:

@@ -37,6 +37,7 @@ from muster.workloads.kind import WorkloadKind
 from muster.workloads.owners import as_kubectl_takes, job_workload, workload_of
 from muster.workloads.sample import JSON
 from muster.workloads.table import gang_of, group_name, row_of
+from muster.workloads.verbs import released_by
 
 
 @dataclass(slots=True)
@@ -262,7 +263,7 @@ def _without_gang(job: Job, pods: Sequence[Pod]) -> GangRow:
     owner = job_workload(job)
     why = state.message or ("its gang does not exist yet" if called == "Waiting" else "")
     if called == "Suspended":
-        why = plainjobs.released_by(owner.name)
+        why = released_by(owner.name)
     return structs.replace(
         _bare(owner, job.metadata, called, "" if called == "Completed" else why, pods),
         queue=spec.queue or DEFAULT_QUEUE,
@@ -289,7 +290,7 @@ def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainj
 def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace]) -> GangRow:
     """Return the row of a held workload, with the number of pods that it had before."""
     meta = plainjobs.metadata_of(workload)
-    row = _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", plainjobs.released_by(meta.name))
+    row = _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name))
     group_size = value_at(workload, ("spec", "leaderWorkerTemplate", "size")) or 1
     replicas = whole_number(meta.annotations.get(HELD_REPLICAS)) or 0
     queue = plainjobs.held_queue(kind, workload, namespaces.get(meta.namespace))
@@ -338,7 +339,7 @@ def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
         if kind in held:
             return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message, pods)
     if train_job.spec.suspend:
-        return _bare(owner, meta, "Suspended", plainjobs.released_by(meta.name))
+        return _bare(owner, meta, "Suspended", released_by(meta.name))
     for each in train_job.status.jobs_status:
         if each.name.endswith("initializer") and not each.succeeded:
             return _bare(owner, meta, "Waiting", f"it waits for its {each.name}")

@@ -187,7 +187,7 @@ def _carry_out(acting: Acting, target: Target, request: VerbRequest) -> None:
 def _warn_without_place(
     acting: Acting, target: Target, condition: Condition, request: VerbRequest, groups: Sequence[PodGroup]
 ) -> None:
-    """Warn on standard error if Queues that the user may list show that not all pods of the new size can run."""
+    """Warn on standard error if Queues that the user may list show that not all pods of a larger size can run."""
     kind, workload = target.kind, target.workload
     queue = groups[0].spec.queue if groups else held_queue(kind, workload, None)
     queues = {each.metadata.name: each for each in (queue and may_list(acting.client, QUEUES)) or ()}
@@ -196,8 +196,10 @@ def _warn_without_place(
         return changed(workload, outcome(kind, workload, condition, request._replace(size=size)).steps)
 
     with suppress(ValueError):  # admission has better words for what cannot be read
-        own = requests_of(kind, workload) if condition == "running" else {}
-        if queues and (why := without_place(requests_at(kind, request.size, of_size), own, queue, queues.get)):
+        before, wanted = requests_of(kind, workload), requests_at(kind, request.size, of_size)
+        grows = any(amount > before.get(name, 0) for name, amount in wanted.items())
+        own = before if condition == "running" else {}
+        if queues and grows and (why := without_place(wanted, own, queue, queues.get)):
             click.echo(f"Warning: {target.title}: {why}", err=True)
 
 

@@ -33,6 +33,8 @@ JSON = dict[str, Any]
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MORE = re.compile(r"and \d+ more errors$")
 """End of a webhook response that does not list all errors."""
+_THIRD_PARTY = ".x-k8s.io"
+"""End of the API groups of kinds that Muster does not install, such as JobSets."""
 _OWN = Path.home() / ".kube" / "config"
 _OURS = {
     (kind.api_version, kind.kind): kind
@@ -137,8 +139,10 @@ def known(client: Client, resource: Resource[Any]) -> Iterator[None]:
     except NotFound as error:
         if (error.details or {}).get("name"):
             raise
+        foreign = resource.group.endswith(_THIRD_PARTY)
+        why = f"the controller of {resource.kind}s is not installed" if foreign else "is Muster installed there?"
         raise click.ClickException(
-            f"the cluster at {client.server} does not know {resource.full_name}: is Muster installed there?"
+            f"the cluster at {client.server} does not know {resource.full_name}: {why}"
         ) from error
 
 

@@ -30,6 +30,7 @@ from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import job_minimum, queue_of, restarts
 from muster.workloads.owners import job_workload, owner_names
+from muster.workloads.verbs import held_text
 
 NEAR = 5
 CUTOFF = 0.5
@@ -95,6 +96,7 @@ def _without_group(job: Job) -> GangReport:
     called = without_gang(state.phase, job.metadata)
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     why = ": ".join(word for word in (state.reason, state.message) if word)
+    held = held_text(owner.name) if called == "Suspended" else ""
     comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message has the time or the reason
     return GangReport(
         gang="",
@@ -106,7 +108,7 @@ def _without_group(job: Job) -> GangReport:
         reason=state.reason,
         summary=reasons.gangs.failed(0, "", state.message or state.reason)
         if called == "Failed"
-        else reasons.gangs.without_group(state.phase, why, comes=comes),
+        else held or reasons.gangs.without_group(state.phase, why, comes=comes),
         since=state.last_transition_time or job.metadata.creation_timestamp or "",
         min_member=job_minimum(job.spec),
         members=0,

@@ -97,6 +97,16 @@ def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condit
     return "suspended" if is_held(kind, workload) else gangs
 
 
+def released_by(name: str) -> str:
+    """Return a message that explains how to start a suspended workload."""
+    return f"`muster release {name}` starts it"
+
+
+def held_text(name: str) -> str:
+    """Return the sentence about a suspended workload without pods."""
+    return f"it is suspended (held): {released_by(name)}"
+
+
 def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
     """Return True if the workload wants no pods at present."""
     verbs = kind.verbs or Verbs()

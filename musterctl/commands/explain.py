@@ -15,12 +15,12 @@ from extender.explain.find import explain as explain_in
 from extender.explain.find import gang_named
 from extender.explain.own import places
 from extender.explain.pools import in_pool, pool_of_object
-from extender.explain.report import GangReport, UnknownNameError
+from extender.explain.report import GangQueueReport, GangReport, UnknownNameError
 from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
-from gangs.plainjobs import Refusals, refusal_of, refusals, released_by
-from gangs.rows import RowSources, rows
+from gangs.plainjobs import Refusals, is_held_by_user, refusal_of, refusals
+from gangs.rows import GangRow, RowSources, rows
 from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, meta
@@ -29,7 +29,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, NotFound, Unauthorized
 from muster.workloads.kind import WorkloadKind, with_templates
 from muster.workloads.table import KINDS, gang_of
-from muster.workloads.verbs import is_held
+from muster.workloads.verbs import held_text, is_held, released_by
 from musterctl import completion
 from musterctl.allowed import dump_for
 from musterctl.cluster import may_list, whole
@@ -73,6 +73,9 @@ def explain(
     except UnknownNameError as error:
         client = read.client() if kind == "job" else None
         unplaced = why_unplaced(client, object_name, space) if client else ""
+        if isinstance(unplaced, GangReport):
+            print_report(unplaced, lines_of(unplaced, dump.taken_at), output)
+            return
         gone = f"; if it was deleted, `muster history {object_name} -n {space}` shows its events"
         raise click.ClickException(unplaced or f"{error}{gone if kind == 'job' else ''}") from error
     except ValueError as error:
@@ -203,8 +206,8 @@ def topo(
     print_report(reports, lines[1:] or NONE_LINES, output)
 
 
-def why_unplaced(client: Client, name: str, namespace: str) -> str:
-    """Return sentences about workloads with this name, which have no gang; empty if there are none.
+def why_unplaced(client: Client, name: str, namespace: str) -> GangReport | str:
+    """Return the report of a held workload with this name, or sentences about workloads that have no gang.
 
     Kinds that the user may not read, or that the cluster does not have, are left out.
     """
@@ -212,17 +215,42 @@ def why_unplaced(client: Client, name: str, namespace: str) -> str:
     of_namespace = core.Namespace()
     with suppress(NotFound, Forbidden):
         of_namespace = client.get(core.NAMESPACES, namespace)
+    sources = RowSources(namespaces=[of_namespace])
     for kind in (kind for kind in KINDS if kind.labelled):
         with suppress(NotFound, Forbidden):
             workload = client.get(whole(kind.resource), name, namespace)
+            sources.held += [(kind, workload)] if is_held_by_user(kind, workload) else []
             refused = _refusals(client, namespace).get(workload["metadata"].get("uid", ""), (0.0, ""))[1]
             found += dict.fromkeys(_sentences(kind, workload, of_namespace, refused))
     with suppress(NotFound, Forbidden):
-        train_job = client.get(TRAIN_JOBS, name, namespace)
-        [row] = rows(RowSources(train_jobs=[train_job], namespaces=[of_namespace]))
-        blocked = f"{row.title} is blocked: {train_job.blocked}" if train_job.blocked else ""
-        found.append(blocked or f"{row.title} is {row.state}: {row.message or 'the workload currently has no gang'}")
+        sources.train_jobs = [client.get(TRAIN_JOBS, name, namespace)]
+    there = rows(sources)
+    if held := next((row for row in there if row.reason == released_by(name)), None):
+        return _held(held)
+    for row in (row for row in there if row.kind == TRAIN_JOBS.kind):
+        is_blocked = any(each.blocked for each in sources.train_jobs or ())
+        state = "blocked" if is_blocked else row.state
+        found.append(f"{row.title} is {state}: {row.message or 'the workload currently has no gang'}")
     return "\n".join(found)
+
+
+def _held(row: GangRow) -> GangReport:
+    """Return the report of a held workload, which has no gang."""
+    return GangReport(
+        gang="",
+        workload=f"{row.kind} {row.namespace}/{row.name}",
+        state=row.state,
+        phase="",
+        job_phase="",
+        cause="no-pod-group",
+        reason="",
+        summary=held_text(row.name),
+        since=row.created,
+        min_member=row.minimum,
+        members=0,
+        queue=GangQueueReport(row.queue, "", 0, 0, 0, 0, ()),
+        pod_sets=[],
+    )
 
 
 def _refusals(client: Client, namespace: str) -> Refusals:
@@ -260,5 +288,5 @@ def _without_pods(kind: WorkloadKind, workload: dict[str, Any], of_namespace: co
     if of_namespace.metadata.deletion_timestamp:
         return f"gets no pods: namespace {of_namespace.metadata.name} is being deleted"
     if is_held(kind, workload):
-        return f"is suspended: {released_by(workload['metadata']['name'])}"
+        return "is suspended, or scaled to 0"
     return f"has no pods, as they cannot be created: {refused}" if refused else "has no pods yet, so it has no gang"

@@ -99,7 +99,11 @@ def show_events(source: Source, namespace: str, name: str, output: str, since: f
         return
     if not events:
         when = f" since {clock(since)}" if since else ""
-        raise click.ClickException(f"the history has no record of a workload {name!r} in namespace {namespace}{when}")
+        there = sorted({each.namespace for each in source.gangs(GangQuery(name=name)).gangs} - {namespace})
+        hint = f"; there is one in namespace {', '.join(there)} (-n)" if there else ": `muster history -A` lists others"
+        raise click.ClickException(
+            f"the history has no record of a workload {name!r} in namespace {namespace}{when}{hint}"
+        )
     tables: dict[str, list[GangEvent]] = {}
     for each in events:
         tables.setdefault(_workload_uid(each.gang), []).append(each)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from gangs.members import UnknownGangError, begun, container_of, members, named
-from gangs.rows import GangRow, rows
+from gangs.rows import GangRow, RowSources, rows
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.states import WAITING
 from muster.kube.client import Client
@@ -70,7 +70,7 @@ def show_logs(
             f"you may not list pods in namespace {namespace}: ask for the role muster-view there"
         )
     try:
-        row = named(rows(objects), name, namespace, kind)
+        row = _row_named(objects, name, namespace, kind)
         pods = members(objects, row)
         chosen = _chosen(row, pods, rank, every=every)
         sources = [(pod.metadata.name, container_of(pod, container)) for pod in chosen]
@@ -100,6 +100,17 @@ def show_logs(
         Failed(why).show()
     if failed:
         sys.exit(1)
+
+
+def _row_named(objects: RowSources, name: str, namespace: str, kind: str) -> GangRow:
+    """Return the gang of this name; the error also names the command that shows the events of deleted gangs."""
+    try:
+        return named(rows(objects), name, namespace, kind)
+    except UnknownGangError as error:
+        command = f"`muster history {name.rpartition('/')[2]} -n {namespace}`"
+        raise UnknownGangError(
+            f"{error}; if it was deleted, its logs are gone, and {command} shows its events"
+        ) from error
 
 
 def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> list[Pod]:

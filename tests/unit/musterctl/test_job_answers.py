@@ -32,6 +32,13 @@ def test_a_cluster_without_asked(asked: Any, command: list[str]) -> None:
     assert not re.search(r"\b404\b", result.stderr)  # a port may hold these digits
 
 
+def test_a_kind_of_another_project_is_not_served(asked: Any) -> None:
+    """Muster does not install it."""
+    told = asked("priority", "jobset/x", "--class=high").stderr
+    assert "does not know jobsets.jobset.x-k8s.io: the controller of JobSets is not installed" in told
+    assert "is Muster installed" not in told
+
+
 def test_a_kind_that_is_not_served(asked: Any, server: Server) -> None:
     """It is named; the Job beside it is created all the same."""
     server.answers[f"POST {JOBS}"] = (201, {"metadata": {"name": "a"}}, [])

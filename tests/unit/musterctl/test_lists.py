@@ -170,7 +170,9 @@ def test_a_story_is_listed(muster: Any, store: str) -> None:
         assert rows(muster("history", name, store).stdout)[1][1:] == ["-", "submitted", "-", "to queue research"]
     assert yaml.safe_load(muster("history", "train", "-o", "yaml", store).stdout)["story"][0]["what"] == "submitted"
     told = muster("history", "none", store, code=1).stderr
-    assert "the history has no record of a workload 'none' in namespace default" in told
+    assert "the history has no record of a workload 'none' in namespace default: `muster history -A` lists" in told
+    told = muster("history", "train", "-n", "other", store, code=1).stderr
+    assert "in namespace other; there is one in namespace default (-n)" in told
     assert "NAME and -A do not go together" in muster("history", "train", "-A", store, code=2).stderr
 
 

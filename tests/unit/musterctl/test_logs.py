@@ -43,6 +43,7 @@ def test_the_pods_that_are_meant_are_printed(muster: Any, options: tuple[str, ..
     (("train", "--rank=3"), "Job train has 3 pods: --rank is from 0 to 2"),
     (("train", "-c", "none"), "pod train-0 has no container none; it has main, side"),
     (("trian",), "there is no gang trian in namespace default; there is train"),
+    (("gone",), "its logs are gone, and `muster history gone -n default` shows its events"),
 ])  # fmt: skip
 def test_why_there_is_no_log(muster: Any, options: tuple[str, ...], words: str) -> None:
     """In a sentence."""

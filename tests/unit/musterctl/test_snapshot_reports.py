@@ -218,12 +218,11 @@ def test_why_a_workload_is_not_placed(cluster: Any, server: Server, *, plain: bo
 
 
 @pytest.mark.parametrize(("job", "events", "words"), [
-    ({"spec": {"suspend": True}}, [], "is suspended: `muster release lone` starts it"),
     ({}, ["exceeded quota: q"], "has no pods, as they cannot be created: exceeded quota: q"),
     ({}, [], "has no pods yet, so it has no gang"),
     ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, [],
      "has ended, and its gang no longer exists"),
-], ids=["suspended", "refused", "new", "ended"])  # fmt: skip
+], ids=["refused", "new", "ended"])  # fmt: skip
 def test_why_a_workload_has_no_gang(cluster: Any, server: Server, job: Any, events: list[str], words: str) -> None:
     """What is known of it; the words about its pods are the Job controller's."""
     meta = {"name": "lone", "namespace": "ns", "uid": "u", "labels": {"muster.dev/queue": "q"}}
@@ -243,10 +242,27 @@ def test_why_a_train_job_has_no_job(cluster: Any, server: Server) -> None:
     asked = cluster("explain", "job", "fit", "-n", "ns")
     assert asked.exit_code == 1
     assert asked.stderr.splitlines()[-1] == "Error: TrainJob fit is blocked: Job fit-0: no"
-    held: Any = found | {"spec": {**spec, "suspend": True}, "status": {}}
-    server.answers["GET /apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/fit"] = (200, held, [])
-    words = "Error: TrainJob fit is Suspended: `muster release fit` starts it"
-    assert cluster("explain", "job", "fit", "-n", "ns").stderr.splitlines()[-1] == words
+
+
+REF = {"name": "r"}
+
+
+@pytest.mark.parametrize(("path", "kind", "spec"), [
+    ("batch/v1/namespaces/ns/jobs", "Job", {"suspend": True}),
+    ("trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs", "TrainJob", {"suspend": True, "runtimeRef": REF}),
+    ("apps/v1/namespaces/ns/statefulsets", "StatefulSet", {"replicas": 0}),
+])  # fmt: skip
+def test_a_held_workload_without_a_gang(cluster: Any, server: Server, path: str, kind: str, spec: Any) -> None:
+    """A report like that of a held Volcano Job, with the command that releases it."""
+    meta = {"name": "lone", "namespace": "ns", "uid": "u", "labels": {"muster.dev/queue": "q"}}
+    item = {"metadata": {**meta, "annotations": {"muster.dev/held-replicas": "2"}}, "spec": spec}
+    server.answers[f"GET /apis/{path}/lone"] = (200, item, [])
+    told = cluster("explain", "job", "lone", "-n", "ns")
+    assert told.exit_code == 0
+    assert told.stdout.splitlines()[:2] == [
+        f"{kind} ns/lone",
+        "it is suspended (held): `muster release lone` starts it",
+    ]
 
 
 def test_labels_that_mean_nothing_are_told(snapshot: Path, tmp_path: Path) -> None:

@@ -110,6 +110,24 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     assert "muster release statefulset.apps/w returns it to its queue" in told
 
 
+@pytest.mark.parametrize(("size", "warns"), [(3, False), (5, True)])
+def test_only_a_larger_size_may_have_no_place(asked: Any, server: Server, size: int, *, warns: bool) -> None:
+    """A smaller one frees nodes, even where nothing is free."""
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"replicas": 4, "template": {"spec": {"containers": [container]}}}
+    waiting = group()
+    waiting["spec"]["queue"] = "root"
+    queue = {"metadata": {"name": "root"}, "spec": {}, "status": {"fairShare": {"cpu": "8"}, "allocated": {"cpu": "8"}}}
+    server.answers = {
+        f"GET {SETS}/w": (200, workload(spec=spec), []),
+        f"PATCH {SETS}/w": (200, workload(spec=spec), []),
+        f"GET {GROUPS}": listed(waiting),
+        "GET /apis/scheduling.volcano.sh/v1beta1/queues": listed(queue),
+    }
+    told = asked("resize", "statefulset/w", f"--size={size}", "--dry-run").stderr
+    assert ("and only 0 cpu is free at present" in told) == warns
+
+
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
 TASKS = [{"name": "master", "replicas": 1}, {"name": "worker", "replicas": 2}]
 

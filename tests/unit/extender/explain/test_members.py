@@ -209,6 +209,16 @@ def test_a_job_whose_pods_were_refused_waits_without_a_gang() -> None:
     assert world.explain("a", "job").summary == "it has no gang: the Job is Pending (BackOff: refused)"
 
 
+def test_a_held_job_names_the_command_that_releases_it() -> None:
+    """Its gang is gone, and nothing is wrong."""
+    world = ExplainWorld().nodes(1)
+    world.gang("a", {"worker": (1, GPU8)})
+    world.state.on_pod_group(world.state.groups["ns/a"], None)
+    [job] = world.state.jobs.values()
+    job.status.state.phase, job.status.state.reason = "Aborted", "PodsStopped"
+    assert world.explain("a", "job").summary == "it is suspended (held): `muster release a` starts it"
+
+
 def test_a_gang_whose_pods_are_refused() -> None:
     """The Job has the words of the API server; without a gang, the controller is not to blame."""
     world = ExplainWorld().nodes(1)
