@@ -166,8 +166,10 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
         if (what := _EVENT_OF_END.get(end.reason)) is not None:
             news = _of_member(what, holding, end)
             entries.happens(run, news)
-            if what is What.FAILED_MEMBER and not run.seen.failure:
-                run.seen.failure = clean(news.text, TEXT_CHARS)
+            known = run.seen.failure  # a deletion may have been by the owner, which wanted fewer pods
+            deleted = known.endswith(pods.DELETED) and what is What.FAILED_MEMBER
+            if deleted or (not known and what in {What.FAILED_MEMBER, What.DELETED_MEMBER}):
+                run.seen.failure = clean(news.text.replace(_FIRST, ""), TEXT_CHARS)
                 entries.touch(entries.gangs[run.gang], run)
         if run.uid.startswith(PODS_ONLY) and not entries.bound[run.uid]:
             gangruns.group_gone(entries, run.uid, ObservationTime(end.at, live=True))
@@ -211,11 +213,12 @@ _EVENT_OF_END = {
     MemberEnd.DELETED: What.DELETED_MEMBER,
 }
 """Kind of the event that a member's end causes; no event for other ends."""
+_FIRST: Final = ", the first of its placement"
 
 
 def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:
     """Return the event of a member's end; one event for members that were evicted or deleted together."""
     together = what in {What.EVICTED_MEMBER, What.DELETED_MEMBER}
-    words = f"{holding.name} on {holding.node}{', the first of its placement' if together else ''}"
+    words = f"{holding.name} on {holding.node}{_FIRST if together else ''}"
     text = f"{words}: {end.text}" if end.text else words
     return groups.NewGangEvent(what, end.at, holding.epoch, text, "" if together else holding.name, [holding.node])

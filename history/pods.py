@@ -27,6 +27,8 @@ from muster.workloads.table import gang_of, group_name
 
 _GENERIC = "Eviction API: evicting"
 """The API server's message for every eviction."""
+DELETED = "its pod was deleted"
+"""Reason of a member's end that a deletion caused."""
 _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
 
 
@@ -220,7 +222,7 @@ def why(pod: RecordedPod) -> str:
     if pod.status.message:
         return pod.status.message
     if _killed(pod):
-        return "its pod was deleted"
+        return DELETED
     for status in pod.status.container_statuses:
         last = status.state.terminated
         if last is not None and last.exit_code:

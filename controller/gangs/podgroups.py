@@ -16,11 +16,13 @@ from muster.api import names
 from muster.api.grammar import many
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.pod_problems import being_evicted
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS, SUSPENDED, WORLD_ENDED, PodGroup
 from muster.kube.errors import APIError, NotFound, Refused
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of, job_of_pod
+from muster.workloads.batch_job import too_many_failed
 from muster.workloads.kind import GangRules
 from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
 from muster.workloads.table import PLAIN_PREFIX, gang_of, gang_rules, group_name, row_of, world_of
@@ -52,6 +54,8 @@ class PodGroups(KeyController):
         self._lowered: dict[str, set[str]] = {}
         """Maps a PodGroup to the UIDs of Jobs whose completions were lowered. They are lowered only once, because a
         user may raise them again."""
+        self._deleted: dict[str, str] = {}
+        """Maps a PodGroup to its first pod that was deleted and neither evicted nor replaced."""
         self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
@@ -63,10 +67,19 @@ class PodGroups(KeyController):
             for named in named_keys(new):
                 self.worker.queue.add_after(named, MISSING_S)
         key = f"{pod.metadata.namespace}/{group_name(pod.metadata)}"
+        self._note_deletion(key, old, pod)
         if new and group_to_make(new) and (key not in self._fits or gang_of(new) is None):
             self.worker.queue.add(key)
         elif old is None or new is None or old.finished != new.finished:
             self.worker.queue.add_after(key, AGAIN_S)
+
+    def _note_deletion(self, key: str, old: Pod | None, pod: Pod) -> None:
+        """Record a deletion, which a Job counts as a failure, before the pod is gone."""
+        deleted, ended = pod.metadata.deletion_timestamp, (old or pod).finished
+        if old is None and not deleted:
+            self._deleted.pop(key, None)
+        elif deleted and not ended and not being_evicted(pod) and self._groups.get(key):
+            self._deleted.setdefault(key, pod.metadata.name)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Queue a changed PodGroup; a PodGroup that was deleted while its pods exist is re-created."""
@@ -77,6 +90,7 @@ class PodGroups(KeyController):
             key = old.metadata.key
             self._fits.pop(key, None)
             self._lowered.pop(key, None)
+            self._deleted.pop(key, None)
             if self._pods.by_index(GROUP_INDEX, key):
                 self.worker.queue.add(key)
         elif old is None and new and _is_of_plain_pods(new.metadata):
@@ -206,7 +220,11 @@ class PodGroups(KeyController):
         if owner is None or rules is None:
             return  # gone, and the group is deleted with it
         if rules.is_over and rules.is_over(owner):
-            self._complete(group, rules.failure(owner) if rules.failure else "")
+            ending, deleted = rules.failure(owner) if rules.failure else "", self._deleted.get(key)
+            failed = self._pods.by_index(ENDED_INDEX, f"{key} Failed")
+            if deleted and too_many_failed(ending) and all(pod.metadata.deletion_timestamp for pod in failed):
+                ending += f": pod {deleted} was deleted"
+            self._complete(group, ending)
         elif rules.wants_none and rules.wants_none(owner):
             self._suspend(group)
         elif rules.is_over:

@@ -22,6 +22,7 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import Placement, victims_reason
 from muster.api.muster.reason import NOTHING, Reason, stored
 from muster.api.muster.states import Facts, facts_of, state_of
+from muster.workloads.batch_job import too_many_failed
 
 SHOWN = 4
 """Maximum number of nodes that are named."""
@@ -85,8 +86,9 @@ def _by_cycle(what_if: WhatIf, session: Session, gang: GangView, reader: Viewer)
 
 
 def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
-    evicted = reasons.placements.eviction(_for_whom(what_if, gang, reader.reason(gang.group.evicted), reader))
     status = gang.group.status
+    why = NOTHING if too_many_failed(status.ending) else reader.reason(gang.group.evicted)
+    evicted = reasons.placements.eviction(_for_whom(what_if, gang, why, reader))
     if facts_of(gang.group).failed:
         ending = failed_text(what_if.pods_of(gang.key), status.ending)
         return Verdict("failed", reasons.gangs.failed(status.failed, evicted, ending))

@@ -315,7 +315,7 @@ def test_what_users_and_others_do_to_a_job_is_told(recorded: Plane, wait_for: Wa
     [first, *_] = [each.metadata for each in client.list(PODS, NAMESPACE) if each.metadata.name.startswith("plain")]
     client.delete(PODS, first.name, NAMESPACE)
     tells(f"member deleted: {first.name} on ")
-    tells("ended: failed: more of its pods failed than its backoffLimit 0 allows")
+    tells(f"ended: failed: more of its pods failed than its backoffLimit 0 allows: pod {first.name} was deleted")
     muster(recorded, "cancel", "job.batch/plain")
     wait_for(lambda: not client.list(BATCH_JOBS, NAMESPACE), 60, "its end")
     client.create(BATCH_JOBS, plain("plain", {"run-seconds": "1", "exit-code": "3"}), NAMESPACE)

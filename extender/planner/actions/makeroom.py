@@ -208,7 +208,8 @@ def _notify_owners(session: Session, room: decisions.MakeRoom) -> None:
 def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, pods: int) -> decisions.Unschedulable:
     """Return the reason for which a gang waits after the eviction of all its remaining pods."""
     owner, row = victim.group.metadata.controller, row_of(victim.group.metadata.controller)
-    until = [format_time(session.now + row.remade_s)] if row and row.remade_s else []
+    failed = any(pod.phase == "Failed" for pod in victim.pods)  # evicted pods cause no back-off
+    until = [format_time(session.now + row.remade_s)] if row and row.remade_s and failed else []
     words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "", *until)
     return decisions.Unschedulable(victim, reasons.placements.EVICTED, words)
 

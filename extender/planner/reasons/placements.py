@@ -80,7 +80,7 @@ def preempted(priority: int, queue: str, who: str = "a gang") -> str:
 
 
 @worded(_FOR_ANOTHER[1])
-def reclaimed(queue: str, who: str = "a gang of its own") -> str:
+def reclaimed(queue: str, who: str = "a gang of that queue") -> str:
     """Another queue gets the resources that it deserves."""
     return f"reclaimed by queue {queue} for {who}"
 
@@ -187,7 +187,8 @@ AWAITS_OWNER = "eviction-awaits-owner"
 def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
     """A whole gang was evicted, and its owner of this kind (empty: no owner) has not created new pods yet.
 
-    The controller of batch Jobs waits longer after each failed pod; `until` (RFC 3339) is the end of its longest wait.
+    The controller of batch Jobs waits longer after each failed pod; `until` (RFC 3339) is the end of its longest wait,
+    and empty if none has failed.
     """
     makes = f"the {kind} creates" if kind else "there are"
     text = f"its {evicted(pods, reason)}; the gang waits until {makes} new pods"

@@ -15,7 +15,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod, PodStatus
-from muster.api.kubernetes.meta import OwnerReference
+from muster.api.kubernetes.meta import OwnerReference, ReportedCondition
 from muster.api.muster.gang import workload_above
 from muster.api.volcano.scheduling import POD_GROUPS, WORLD_ENDED, PodGroupStatus
 from muster.kube.errors import Forbidden, Invalid
@@ -334,6 +334,31 @@ def test_the_group_of_a_failed_job_says_why(world: World, reason: str, message: 
     group = world.group(owner)
     assert group is not None
     assert (group.status.phase, group.status.ending) == ("Completed", ending)
+
+
+@pytest.mark.parametrize("evicted", [True, False])
+def test_the_group_of_a_failed_job_names_the_deleted_pod(world: World, *, evicted: bool) -> None:
+    """The first one, which is gone by the end; the Job itself deletes others, and evicted ones do not count."""
+    owner = world.owner(INDEXED_JOBS)
+    pod = world.pod(owner, "muster")
+    assert world.group(owner)
+    disrupted = [ReportedCondition(type="DisruptionTarget", status="True")] if evicted else []
+    going = structs.replace(
+        pod,
+        metadata=structs.replace(pod.metadata, deletion_timestamp="2027-01-15T08:00:30Z"),
+        status=structs.replace(pod.status, conditions=disrupted),
+    )
+    [pod_seen, *_] = [handler for _, handler in world.pod_groups.handlers]
+    pod_seen(None, pod)
+    pod_seen(pod, going)
+    world.pods.discard(pod.metadata.key)
+    pod_seen(going, None)
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    world.api.merge_patch(INDEXED_JOBS, "train", {"spec": {"backoffLimit": 0}, "status": {"conditions": [failed]}}, "n")
+    group = world.group(owner)
+    why = "more of its pods failed than its backoffLimit 0 allows"
+    assert group is not None
+    assert group.status.ending == (why if evicted else f"{why}: pod {pod.metadata.name} was deleted")
 
 
 def in_group(world: World, job: OwnerReference, name: str, labels: JSON | None = None, **spec: Any) -> str:

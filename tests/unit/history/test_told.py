@@ -85,8 +85,7 @@ def test_a_deleted_pod_has_not_failed(deleted: int, what: str) -> None:
     assert [each for each, _ in told] == ["submitted", what, "ended"]
     why = {"member failed": "container main ended with exit code 1", "member deleted": "its pod was deleted"}[what]
     assert told[1][1].endswith(why)
-    first = f"{told[1][1]}; " if what == "member failed" else ""
-    assert told[2][1] == f"failed: {first}as its owner says"
+    assert told[2][1] == f"failed: train-worker-0 on node-1: {why}; as its owner says"
 
 
 def test_a_failure_replaces_an_end_without_pods() -> None:

@@ -67,17 +67,20 @@ def test_no_pod_is_evicted_for_a_while_after_a_failed_eviction(ahead_s: float, *
     assert bool(victims(world.cycle())) is goes
 
 
-@pytest.mark.parametrize(("kind", "ends"), [
-    ("batch/v1", ", which it does by itself, by 2027-01-15T08:10:00Z at the latest (its usual back-off)"),
-    ("x/v1", ""),
+@pytest.mark.parametrize(("kind", "failed", "ends"), [
+    ("batch/v1", True, ", which it does by itself, by 2027-01-15T08:10:00Z at the latest (its usual back-off)"),
+    ("batch/v1", False, ""),
+    ("x/v1", True, ""),
 ])  # fmt: skip
-def test_the_longest_delay_of_new_pods_is_named(kind: str, ends: str) -> None:
-    """The controller of batch Jobs makes evicted pods again after a back-off."""
+def test_the_longest_delay_of_new_pods_is_named(kind: str, ends: str, *, failed: bool) -> None:
+    """The controller of batch Jobs has a back-off after failed pods, for which evicted ones do not count."""
     world = Cluster()
     victim = world.runs("low", 2)
     world.asks("high", 2)
     owner = OwnerReference(api_version=kind, kind="Job", name="low", uid="uid-low", controller=True)
     world.change(world.state.groups[victim], owner_references=[owner])
+    if failed:
+        world.pod(victim, "worker", 2, {"nvidia.com/gpu": 8}, node="node-0", phase="Failed")
     [why] = [each.message for each in of(world.cycle(), Unschedulable) if each.gang.key == victim]
     assert why.endswith(f"; the gang waits until the Job creates new pods{ends}")
 
