@@ -57,6 +57,17 @@ def evictions(
     return found
 
 
+def displacers(groups: Sequence[PodGroup], placements: Sequence[Placement]) -> dict[str, str]:
+    """Return the workload for which each gang was evicted, by the evicted gang's key, while that workload exists."""
+    owners = {group.metadata.key: workload_of(group) for group in groups}
+    return {
+        victim: f"{owners[key].kind} {placement.metadata.namespace}/{owners[key].name}"
+        for placement in placements
+        for victim in placement.status.made_room
+        if (key := placement.metadata.key) in owners and victim != key
+    }
+
+
 def _of_members(pods: Mapping[tuple[str, str], Sequence[Pod]]) -> Iterator[tuple[str, EvictionText]]:
     """Yield the texts of gangs whose pods have an eviction notice in their annotations."""
     for (namespace, name), members in pods.items():

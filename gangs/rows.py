@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from gangs import plainjobs
-from gangs.evictions import EvictionText, evictions
+from gangs.evictions import EvictionText, displacers, evictions
 from gangs.states import failed_text, message_of, needs_room, nodes_of, reason_of
 from gangs.words import brief
 from muster.api.base import Resource
@@ -129,7 +129,9 @@ def rows(objects: RowSources) -> list[GangRow]:
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
     trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
+    plains = {job.metadata.uid: job for job in objects.plain_jobs}
     namespaces = {each.metadata.name: each for each in objects.namespaces}
+    displaced = displacers(objects.groups, objects.placements or ())
     leaving = evictions(objects.groups, objects.placements or (), pods)
     found: list[GangRow] = []
     ganged: set[str] = set()
@@ -143,9 +145,11 @@ def rows(objects: RowSources) -> list[GangRow]:
         ganged |= {workload_of(group).uid, above.uid if above else "", *plainjobs.owners(members or ())}
         row = _row(group, members, current(group, placements.get(meta.key)), job)
         row = _as_leaving(row, leaving.get(meta.key))
+        row = _as_evicted(row, displaced.get(meta.key, ""))
         training = trainings.get(workload_of(group).uid)
         why = (job.status.state.refusal if job else "") or (training.blocked if training else "")
         row = _as_refused(row, why or plainjobs.refusal_of(group, members or (), objects.refusals))
+        row = _with_plain_job(row, plains.get(above.uid) if above else None, members or ())
         found.append(_with_train_job(row, training, members or ()))
     for job in objects.jobs or ():
         if job.metadata.uid not in ganged:
@@ -313,10 +317,32 @@ def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
     return structs.replace(row, reason=why.reason, message=why.message + also)
 
 
+def _as_evicted(row: GangRow, whom: str) -> GangRow:
+    """Return the row of a gang that waits after its eviction, with the gang that got its nodes in the sentence."""
+    known = row.state not in WAITING or not whom or "evicted" in row.message
+    return row if known else structs.replace(row, message=f"its pods were evicted for {whom}; {row.message}")
+
+
 def _as_refused(row: GangRow, why: str) -> GangRow:
     """Return the row of a waiting gang, with the reason why its pods cannot be created, if any."""
     return (
         structs.replace(row, message=why, reason=brief(why), needs_room=False) if why and row.state in WAITING else row
+    )
+
+
+def _with_plain_job(row: GangRow, job: IndexedJob | None, pods: Sequence[Pod]) -> GangRow:
+    """Return the row of a gang, with the end of its Job of Kubernetes, which the PodGroup shows a little later."""
+    state = plainjobs.state(job, managed=True) if job and row.state not in ENDED else row.state
+    if job is None or state == row.state or state not in ENDED:
+        return row
+    message, first = plainjobs.reason(job, state, {}, managed=True), first_failure(pods)
+    return structs.replace(
+        row,
+        state=state,
+        message=failed_text(pods, message) if state == "Failed" else message,
+        reason=brief(first[1] if first and state == "Failed" else message),
+        needs_room=False,
+        nodes=[],
     )
 
 

@@ -1,5 +1,6 @@
 """Recorded gangs and their events, for callers who may see them. Times are seconds since the epoch."""
 
+import re
 from collections import Counter
 from itertools import pairwise
 from typing import Any
@@ -183,17 +184,18 @@ def events_of_gang(
     )
     chosen = chosen if uid is None else chosen.where(GANGS.c.id == uid)
     with store.failing(), store.engine.connect() as connection:
-        events = [
-            GangEvent(
-                at=row.at / MS,
-                epoch=row.epoch,
-                what=row.what,
-                text=_for_whom(scope, row) if row.what == What.MAKES_ROOM else row.text,
-                nodes=_NODES.decode(row.nodes),
-                gang=row.gang,
-            )
-            for row in connection.execute(chosen)
-        ]
+        rows, whom = [*connection.execute(chosen)], dict[str, str]()
+    events = [
+        GangEvent(
+            at=row.at / MS,
+            epoch=row.epoch,
+            what=row.what,
+            text=_text(scope, row, whom),
+            nodes=_NODES.decode(row.nodes),
+            gang=row.gang,
+        )
+        for row in rows
+    ]
     # A gang without pods counts as completed until its owner reports a failure.
     replaced = {number for number, (one, later) in enumerate(pairwise(events)) if _same_end(one, later)}
     return [each for number, each in enumerate(events) if number not in replaced]
@@ -203,10 +205,17 @@ def _same_end(one: GangEvent, later: GangEvent) -> bool:
     return one.gang == later.gang and one.what == later.what == What.ENDED
 
 
-def _for_whom(scope: Scope, row: Any) -> str:
-    """Return the workload for which a gang makes room, if the caller may see it."""
-    where, _, who = row.subject.partition("/")
-    return f"for {who} in namespace {where}" if scope.has(where, row.at) else "for a job of another namespace"
+def _text(scope: Scope, row: Any, whom: dict[str, str]) -> str:
+    """Return an event's text with the workload for which a gang makes room or was evicted, if the caller may see it.
+
+    The argument `whom` collects the last workload for which each gang makes room.
+    """
+    if row.what == What.MAKES_ROOM:
+        where, _, who = row.subject.partition("/")
+        whom[row.gang] = f"{who} in namespace {where}" if scope.has(where, row.at) else ""
+        return f"for {whom[row.gang] or 'a job of another namespace'}"
+    known = whom.pop(row.gang, "") if row.what == What.EVICTED else ""
+    return re.sub(r"\ba gang( of that queue)?\b", lambda _: known, row.text, count=1) if known else str(row.text)
 
 
 def gaps(store: HistoryStore, since: float | None = None) -> list[Outage]:

@@ -18,11 +18,11 @@ from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.kubernetes.pod_problems import being_evicted
 from muster.api.muster.pools import is_musters
+from muster.api.muster.states import TOO_MANY_FAILED
 from muster.api.volcano.scheduling import POD_GROUPS, SUSPENDED, WORLD_ENDED, PodGroup
 from muster.kube.errors import APIError, NotFound, Refused
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of, job_of_pod
-from muster.workloads.batch_job import too_many_failed
 from muster.workloads.kind import GangRules
 from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
 from muster.workloads.table import PLAIN_PREFIX, gang_of, gang_rules, group_name, row_of, world_of
@@ -222,7 +222,11 @@ class PodGroups(KeyController):
         if rules.is_over and rules.is_over(owner):
             ending, deleted = rules.failure(owner) if rules.failure else "", self._deleted.get(key)
             failed = self._pods.by_index(ENDED_INDEX, f"{key} Failed")
-            if deleted and too_many_failed(ending) and all(pod.metadata.deletion_timestamp for pod in failed):
+            if (
+                deleted
+                and ending.startswith(TOO_MANY_FAILED)
+                and all(pod.metadata.deletion_timestamp for pod in failed)
+            ):
                 ending += f": pod {deleted} was deleted"
             self._complete(group, ending)
         elif rules.wants_none and rules.wants_none(owner):

@@ -7,7 +7,7 @@ from extender.explain.reader import ALL, Viewer
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangQueueReport, GangReport, PlacementReport
 from extender.explain.topology import hyper_node_problems
-from extender.explain.verdict import RUNNING, displacer, message_of, verdict_of
+from extender.explain.verdict import RUNNING, Verdict, displacer, message_of, verdict_of
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from extender.planner.actions.repair import fault_report
@@ -21,6 +21,7 @@ from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.queuepositions import place_text
 from muster.api.muster.states import facts_of, state_of, stopped
 from muster.api.volcano.scheduling import Queue
+from muster.workloads.owners import workload_of
 
 AHEAD = 3
 
@@ -70,7 +71,7 @@ class GangExplainer:
             whole=self._whole,
             details=[
                 *verdict.details,
-                *(self._evicted_for(gang, verdict.summary) if planned else []),
+                *(self._evicted_for(gang, verdict) if planned or verdict.cause in RUNNING else []),
                 *found.details,
                 *filter(None, [fault_report(self._session, gang)]),
                 *(hyper_node_problems(self._session, gang) if planned else []),
@@ -120,11 +121,16 @@ class GangExplainer:
             expected_at=expected,
         )
 
-    def _evicted_for(self, gang: GangView, known: str) -> list[str]:
-        """Return the gang for which this one was evicted; None if it is this gang itself or the text names it."""
+    def _evicted_for(self, gang: GangView, verdict: Verdict) -> list[str]:
+        """Return the gang for which this one was evicted; empty if it is this gang itself or the text names it."""
         by = displacer(self._what_if, gang)
         who = self._reader.gang(by) if by and by.key != gang.key else ""
-        return [reasons.placements.evicted_for(displacer=who)] if who and who not in known else []
+        if not who or who in verdict.summary:
+            return []
+        started = gang.placement.status.started_at if gang.placement and verdict.cause in RUNNING else ""
+        name = workload_of(gang.group).name
+        evicted = reasons.placements.evicted_for(displacer=who)
+        return [reasons.placements.runs_again(evicted=evicted, at=started, name=name) if started else evicted]
 
     def _spares(self, gang: GangView) -> list[str]:
         """Return the spare slots that the gang holds, and those that it borrows from other gangs."""

@@ -21,8 +21,7 @@ from muster.api.grammar import also, listed
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import Placement, victims_reason
 from muster.api.muster.reason import NOTHING, Reason, stored
-from muster.api.muster.states import Facts, facts_of, state_of
-from muster.workloads.batch_job import too_many_failed
+from muster.api.muster.states import TOO_MANY_FAILED, Facts, facts_of, state_of
 
 SHOWN = 4
 """Maximum number of nodes that are named."""
@@ -87,7 +86,7 @@ def _by_cycle(what_if: WhatIf, session: Session, gang: GangView, reader: Viewer)
 
 def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
     status = gang.group.status
-    why = NOTHING if too_many_failed(status.ending) else reader.reason(gang.group.evicted)
+    why = NOTHING if status.ending.startswith(TOO_MANY_FAILED) else reader.reason(gang.group.evicted)
     evicted = reasons.placements.eviction(_for_whom(what_if, gang, why, reader))
     if facts_of(gang.group).failed:
         ending = failed_text(what_if.pods_of(gang.key), status.ending)

@@ -12,6 +12,7 @@ from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.api.muster.gang import gated
+from muster.api.muster.states import TOO_MANY_FAILED
 from muster.api.ranges import numbers, ranges
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
@@ -21,7 +22,6 @@ from muster.workloads.kind import Admission, GangRules, Ranks, Verbs, WorkloadKi
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
 _BACKOFF = "BackoffLimitExceeded"
-_TOO_MANY_FAILED = "more of its pods failed than its backoffLimit "
 _MAX_CHARS = 300
 _ENDS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
 
@@ -114,13 +114,8 @@ def _failure(job: IndexedJob) -> str:
     if failed is None:
         return ""
     if failed.get("reason") == _BACKOFF and job.spec.backoff_limit is not None:
-        return f"{_TOO_MANY_FAILED}{job.spec.backoff_limit} allows"
+        return f"{TOO_MANY_FAILED}{job.spec.backoff_limit} allows"
     return str(failed.get("message") or failed.get("reason") or "the Job has no message")[:_MAX_CHARS]
-
-
-def too_many_failed(ending: str) -> bool:
-    """Return True if a Job failed by its backoffLimit, towards which evictions never count."""
-    return ending.startswith(_TOO_MANY_FAILED)
 
 
 def _service(job: IndexedJob) -> JSON:

@@ -30,6 +30,8 @@ ENDED = frozenset({"Completed", "Failed", "Terminated", "Deleted", "Gone"})
 """States of gangs that no longer need nodes."""
 PLANNED: frozenset[PlacementPhase | Literal[""]] = frozenset({"Planned", "Binding", "Bound"})
 """Phases of a placement in which the gang has or gets its nodes."""
+TOO_MANY_FAILED = "more of its pods failed than its backoffLimit "
+"""Beginning of the message of a Job that failed by its backoffLimit, towards which evictions never count."""
 STOPPED: Mapping[Phase, State] = {
     "Completed": "Completed", "Failed": "Failed", "Terminated": "Terminated", "Aborted": "Suspended",
 }  # fmt: skip

@@ -10,7 +10,7 @@ from builders import pod as a_pod
 from gangs.rows import GangRow, RowSources, rows
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.placement import Placement
+from muster.api.muster.placement import Placement, PlacementStatus
 from muster.api.muster.reason import Reason
 from muster.api.volcano.scheduling import PodGroup
 
@@ -85,3 +85,11 @@ def test_a_gang_that_waits_for_nobody_else(victims: tuple[str, ...]) -> None:
         groups=GROUPS, pods=[pod("low"), pod("urgent", "Pending", "")], placements=[placed(victims=victims)]
     )
     assert "leaves" not in found["low"].reason + found["urgent"].reason
+
+
+def test_a_gang_that_waits_after_its_eviction_names_who_displaced_it() -> None:
+    """In the sentence, unless it names the eviction already; not once it runs again."""
+    by = msgspec.structs.replace(placed(victims=()), status=PlacementStatus(made_room=["ns/low"]))
+    found = by_name(groups=[group("low", "Inqueue"), GROUPS[1]], pods=[], placements=[by])
+    assert found["low"].message == "its pods were evicted for Job ns/urgent; the planner has not processed it yet"
+    assert "evicted" not in by_name(groups=GROUPS, pods=[pod("low")], placements=[by])["low"].message

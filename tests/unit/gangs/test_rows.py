@@ -448,3 +448,14 @@ def test_two_gangs_of_a_job_set_are_told_apart() -> None:
         "JobSet s (driver)", "JobSet s (worker)", "Deployment d (1)", "Deployment d (2)", "JobSet alone",
         "JobSet plain (a-0)", "JobSet plain (a-1)", "LeaderWorkerSet lws",
     }  # fmt: skip
+
+
+def test_a_gang_ends_with_its_job() -> None:
+    """Whose end its PodGroup has a little later."""
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    meta, status = {"name": "longrun", "namespace": "ns", "uid": "longrun"}, {"conditions": [failed]}
+    job = msgspec.convert({"metadata": meta, "spec": {"backoffLimit": 0}, "status": status}, IndexedJob)
+    row = only(groups=[group(phase="Running")], pods=[], plain_jobs=[job])
+    assert (row.state, row.message) == ("Failed", "more of its pods failed than its backoffLimit 0 allows")
+    job = msgspec.structs.replace(job, status={})
+    assert only(groups=[group(phase="Running")], pods=[], plain_jobs=[job]).state == "Starting"

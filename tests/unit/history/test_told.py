@@ -116,6 +116,7 @@ def test_the_end_of_a_volcano_job_has_the_first_failure() -> None:
 ])  # fmt: skip
 def test_a_displacing_job_is_named_to_those_who_may_see_it(scope: Scope, who: str) -> None:
     """That is, who may see its namespace, and not only a later one of the same name."""
+    by = who if who.startswith("Job") else "a gang"
     w, asks = Lives(), placement(1, "Planned", whose=BOB)
     asks["spec"]["victims"] = [{"name": "train-worker-0", "namespace": "team", "gang": "gang"}]
     w.look("podgroups", EVE.group, 0.2, group())
@@ -124,7 +125,7 @@ def test_a_displacing_job_is_named_to_those_who_may_see_it(scope: Scope, who: st
     w.look("podgroups", EVE.group, 12.0, group("Pending", waits("Evicted", "preempted by a gang", 12)))
     asks["status"]["message"] = "seen again"
     w.look("placements", "b-placement", 13.0, asks, BOB)
-    assert story(w, scope)[1:] == [("makes room", f"for {who}"), ("evicted", "preempted by a gang")]
+    assert story(w, scope)[1:] == [("makes room", f"for {who}"), ("evicted", f"preempted by {by}")]
 
 
 def test_waiting_after_an_eviction_is_not_running() -> None:

@@ -127,6 +127,23 @@ def test_evictions_never_cause_a_failure_by_backoff_limit() -> None:
     assert world.gang_report("a").summary == f"it failed: {ending}"
 
 
+def test_a_gang_that_runs_again_names_who_displaced_it() -> None:
+    """With the time of its start, and where to read the rest."""
+    world = ExplainWorld().nodes(3)
+    _, placement = placed(world, name="b", members=1)
+    world.change(placement, status={"made_room": ["ns/a"]})
+    key, own = placed(world, members=1)
+    for pod in list(world.state.pod_objects.values()):
+        if pod.metadata.name.startswith("a-"):
+            world.state.on_pod(pod, None)
+    world.pod(key, "worker", 0, GPU8, node="node-1", phase="Running")
+    at = "2027-01-15T08:00:24Z"
+    world.change(own, status={"phase": "Bound", "started": True, "started_at": at})
+    assert world.gang_report("a").details == [
+        f"its pods were evicted for Job ns/b; its last start was at {at}; `muster history a` shows all of its events"
+    ]
+
+
 @CASES("failed", words=("it failed: 2 of its pods failed",))
 def without_success(world: ExplainWorld) -> None:
     """All there is are failed pods."""
