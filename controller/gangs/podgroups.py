@@ -221,11 +221,11 @@ class PodGroups(KeyController):
             return  # gone, and the group is deleted with it
         if rules.is_over and rules.is_over(owner):
             ending, deleted = rules.failure(owner) if rules.failure else "", self._deleted.get(key)
-            failed = self._pods.by_index(ENDED_INDEX, f"{key} Failed")
+            stay = self._pods.by_index(ENDED_INDEX, f"{key} Failed")
             if (
                 deleted
                 and ending.startswith(TOO_MANY_FAILED)
-                and all(pod.metadata.deletion_timestamp for pod in failed)
+                and all(pod.metadata.deletion_timestamp for pod in stay)
             ):
                 ending += f": pod {deleted} was deleted"
             self._complete(group, ending)
