@@ -220,19 +220,20 @@ class PodGroups(KeyController):
         if owner is None or rules is None:
             return  # gone, and the group is deleted with it
         if rules.is_over and rules.is_over(owner):
-            ending, deleted = rules.failure(owner) if rules.failure else "", self._deleted.get(key)
-            stay = self._pods.by_index(ENDED_INDEX, f"{key} Failed")
-            if (
-                deleted
-                and ending.startswith(TOO_MANY_FAILED)
-                and all(pod.metadata.deletion_timestamp for pod in stay)
-            ):
-                ending += f": pod {deleted} was deleted"
-            self._complete(group, ending)
+            self._complete(group, self._with_deleted(key, rules.failure(owner) if rules.failure else ""))
         elif rules.wants_none and rules.wants_none(owner):
             self._suspend(group)
         elif rules.is_over:
             self.worker.queue.add_after(key, END_S)
+
+    def _with_deleted(self, key: str, ending: str) -> str:
+        """Return the failure of a Job by its backoffLimit with the deleted pod, unless a failed pod shows the cause."""
+        deleted, failed = self._deleted.get(key), self._pods.by_index(ENDED_INDEX, f"{key} Failed")
+        if not (
+            deleted and ending.startswith(TOO_MANY_FAILED) and all(pod.metadata.deletion_timestamp for pod in failed)
+        ):
+            return ending
+        return f"{ending}: pod {deleted} was deleted"
 
     def _end_world(self, key: str, pods: list[Pod]) -> None:
         """Lower the completions of Jobs whose elastic world has ended, so that pods that never started are deleted."""

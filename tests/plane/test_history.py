@@ -309,7 +309,7 @@ def test_what_users_and_others_do_to_a_job_is_told(recorded: Plane, wait_for: Wa
     muster(recorded, "move", "job.batch/plain", "--queue", "moved-to")
     tells("moved: from queue default to moved-to, by muster-admin")
     muster(recorded, "hold", "job.batch/plain")
-    tells("suspended: its workload wants no pods")
+    tells("suspended: the workload needs no pods")
     muster(recorded, "release", "job.batch/plain")
     tells("started", 3)
     [first, *_] = [each.metadata for each in client.list(PODS, NAMESPACE) if each.metadata.name.startswith("plain")]
