@@ -34,7 +34,7 @@ WEB: Final = "web"
 class Content:
     """The readable part of the Secret; broken parts count as missing, and `faults` lists them.
 
-    `ours` is False for a Secret of another issuer, which is never written; `request` comes from a user.
+    `ours` is False for a Secret of another issuer, which is never written. `request` is a user's request for a renewal.
     """
 
     issuer: Pair | None = None

@@ -62,14 +62,14 @@ class Situation:
 
 @dataclass(frozen=True)
 class NewAuthority:
-    """Create an authority, which does not sign yet."""
+    """Step that creates an authority, which does not sign certificates yet."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Issue:
-    """Issue these certificates with the issuer, or with the next authority, which then becomes the issuer."""
+    """Step that issues these certificates, by the current authority or by the next one, which then becomes current."""
 
     why: str
     wanted: tuple[WantedCertificate, ...]
@@ -78,14 +78,14 @@ class Issue:
 
 @dataclass(frozen=True)
 class Drop:
-    """Stop trusting these authorities, because no replica presents a certificate signed by them."""
+    """Step that removes these trusted authorities, because no replica presents a certificate signed by them."""
 
     authorities: tuple[Certificate, ...]
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """Remove a user's request that is not in REQUESTS."""
+    """Step that removes a user's request that is not in REQUESTS."""
 
     why: str
 

@@ -5,7 +5,7 @@ One process records the state of the API; the web page and the command line read
 
 `recorder` watches and commits. Each observation of an object (`observations`) changes the `entries`: `gangruns` handles
 whole gangs, `members` pods; `groups` and `pods` read the objects. `model` has the rows, `schema` and `migrations/` the
-tables, `store` SQLite and PostgreSQL, `retain` drops days. `integral` computes usage over time from the data of
-`spans`. `read` and `usage` answer queries, each for a `Scope`. `answers` defines the queries of the web page and the
-commands. `tally` and `publish` publish the usage of queues. Start with `model`, then `entries`.
+tables, `store` SQLite and PostgreSQL, `retain` drops the details of old days. `integral` computes usage over time from
+the data of `spans`. `read` and `usage` answer queries, each for a `Scope`. `answers` defines the queries of the web
+page and the commands. `tally` and `publish` publish the usage of queues. Start with `model`, then `entries`.
 """

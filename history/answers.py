@@ -59,7 +59,7 @@ class Gangs(msgspec.Struct, frozen=True):
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """End of the recorded history."""
+    """The time until which the history is recorded."""
 
     looked: float
     """Time of the recorder's last pass, in seconds since the epoch; 0 if there was no pass."""

@@ -31,14 +31,14 @@ from muster.api.muster.checkpoint import checkpoint_of
 from muster.resources.vector import Vector
 
 REMEMBERED: Final = 200_000
-"""Number of ended pods and PodGroups to remember, for late observations."""
+"""Number of ended pods and PodGroups to remember, so that late observations do not open them again."""
 _USER_CHARS: Final = 512
 UID_CHARS: Final = 63
 """Maximum number of characters of a UID in the store."""
 
 
 class Entries:
-    """Open gangs, runs and holdings by key, and all changes since the last collection."""
+    """Gangs, runs and holdings that have not ended, by key, and all changes since `take_changes` was last called."""
 
     def __init__(self, offers: Callable[[str], Vector | None] = lambda _: None) -> None:
         self.changes = RowChanges()
@@ -119,7 +119,7 @@ class Entries:
         return run
 
     def move(self, gang: RecordedGang, run: GangRun, queue: str, at: int) -> None:
-        """Charge another queue for a run and its members, starting at a given time."""
+        """Charge a run and its members to another queue from the given time on."""
         gang.queue = queue
         if run.move(queue, at, run.submitted):
             for each in self.holdings.values():
@@ -127,7 +127,7 @@ class Entries:
                     self.changed(each)
 
     def opened(self, holding: Holding) -> None:
-        """Record that a member got its node; a holding without a node represents the spare slots of its run."""
+        """Record that a member got its node; a holding without a node stands for the spare slots of its run."""
         self.holdings[holding.pod] = holding
         self._has_begun(holding)
         self.hourly.add_rows(self.gangs[holding.gang].namespace, 1)
@@ -205,7 +205,7 @@ class Entries:
             self.closed.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:
-        """Record the end of a run or holding; drop the gang with its last run or holding."""
+        """Record that a run or holding has ended. If the gang has no other, and has ended, drop it."""
         self._alive[gang] -= 1
         if known := self.gangs.get(gang):
             self.forget(known)

@@ -224,5 +224,5 @@ def job_gone(entries: Entries, key: str, moment: ObservationTime) -> None:
 
 
 def _alone(gang: RecordedGang, uid: str) -> GangRun:
-    """Return a placeholder for the run of a Job, for the events of the Job itself."""
+    """Return a placeholder run for events of a Job that belong to no PodGroup."""
     return GangRun(uid=uid, gang=gang.id, submitted=gang.submitted)

@@ -1,9 +1,9 @@
 """Limits of the rows that are stored per namespace in an hour, and of the events per gang.
 
-One row contains the number of further events. Gangs, runs and members beyond the limit only count in the usage of the
-day, once they are deleted (`history.folding`).
+One further row contains the number of events that were not stored. Gangs, runs and members beyond the limit are
+aggregated into the usage of their day once they are deleted (`history.folding`).
 
-Tenants can cause any number of events, which would fill the store that all users share.
+Without these limits, a tenant could cause so many events that they fill the store that all users share.
 """
 
 from collections import Counter
@@ -16,11 +16,12 @@ HOUR_MS: Final = 3_600_000
 OF_GANG: Final = 200
 """Maximum number of events per gang in an hour; the end of each member may be an event."""
 OF_NAMESPACE: Final = 10_000
-"""Maximum number of one namespace's events in an hour: enough for a thousand gangs, and some 10 MB."""
+"""Maximum number of one namespace's events in an hour: enough for a thousand gangs, and about 10 MB."""
 ROWS_OF_NAMESPACE: Final = 50_000
-"""Hourly limit of a namespace's rows; beyond the limit, rows of deleted objects are aggregated. Some 25 MB."""
+"""Hourly limit of a namespace's rows, about 25 MB; beyond the limit, rows of deleted objects are aggregated."""
 COUNTED: Final = 200
-"""Gangs of one namespace whose events beyond the limits are counted in an hour, so that a tenant fills no memory."""
+"""Maximum number of gangs per namespace and hour whose unstored events are counted, so that no tenant fills the
+memory."""
 _KEPT_LONGER: Final = frozenset({What.STARTED, What.ENDED})
 """Kinds of events that are stored up to twice the limit, because they are needed to understand a gang."""
 

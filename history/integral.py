@@ -19,7 +19,7 @@ FOREVER: Final = 2**62
 
 
 class Amounts(msgspec.Struct):
-    """Amounts of one resource over time; or durations for which equal amounts were requested and held."""
+    """Requested, held, used and lost amounts of one resource, integrated over time; for equal amounts, durations."""
 
     asked: int = 0
     held: int = 0
@@ -44,10 +44,11 @@ class TimeSpan(NamedTuple, Generic[K]):
     end: int | None
     """End of the span; None if the span has not ended."""
     held: bool = False
-    """True if held; otherwise requested."""
+    """True if the amounts were held; False if they were requested."""
     used_from: int | None = None
     lost_from: int | None = None
-    """Start of the used, and of the lost, part of the held time; None if there is no such part."""
+    """`used_from` and `lost_from` are the starts of the used and of the lost part of the held time; None without
+    such a part."""
 
 
 Totals = defaultdict[tuple[K, str], Amounts]

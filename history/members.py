@@ -184,7 +184,7 @@ def _count_members(entries: Entries, run: str, counter: Counter[str], more: int)
 
 
 def _asks(entries: Entries, run: GangRun, pod: RecordedPod) -> None:
-    """Count a pod in the request of its gang, unless it has ended."""
+    """Add a pod to the request of its gang, unless the pod has ended or is already counted."""
     uid = pod.metadata.uid
     if uid in entries.members or pod.finished or pod.metadata.deletion_timestamp:
         return

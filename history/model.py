@@ -37,7 +37,7 @@ NO_MOVES: Final = "[]"
 _MOVES: Final = msgspec.json.Decoder(tuple[tuple[int, str], ...])
 _VECTOR: Final = msgspec.json.Decoder(Vector)
 _SHAPES: Final = 4096
-"""Number of cached amounts; members of the same shape share them."""
+"""Maximum number of cached amounts, which members with equal requests share."""
 
 
 @lru_cache(_SHAPES)
@@ -66,7 +66,7 @@ class What(StrEnum):
     STARTED = "started"
     ABANDONED = "abandoned"
     MAKES_ROOM = "makes room"
-    """Its members are to be evicted for another gang."""
+    """The gang's members are to be evicted for another gang."""
     EVICTED = "evicted"
     EVICTED_MEMBER = "member evicted"
     FAILED_MEMBER = "member failed"
@@ -80,7 +80,7 @@ class What(StrEnum):
     PRIORITY = "priority"
     ENDED = "ended"
     MORE = "more"
-    """The number of events of an hour that were not stored."""
+    """Summary of an hour: the number of events that were not stored one by one."""
 
 
 class MemberEnd(StrEnum):
@@ -155,7 +155,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     spares: tuple[tuple[str, int], ...] = ()
     """Spare slots of the placement: pod set and number."""
     kept_spares: int = 0
-    """Number of changes of the run's spare slots so far."""
+    """Number of times that the number of the run's spare slots has changed."""
 
 
 class Charge(msgspec.Struct, kw_only=True):

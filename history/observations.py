@@ -32,9 +32,8 @@ KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS
 
 
 WAIT_S: Final = 10.0
-"""Time to wait for the list of nodes, which only limit charges: the role of an earlier chart has no right to list
-nodes.
-"""
+"""Maximum time to wait for the list of nodes. The recorder can do without it (nodes only limit charges), because the
+role in earlier charts has no right to list nodes."""
 
 
 class Observation(NamedTuple):

@@ -1,4 +1,4 @@
-"""Published usage: the ConfigMap `muster-usage` for budgets, whose queues are watched, and counters for Prometheus."""
+"""Publication of usage: the ConfigMap `muster-usage` for budgets of queues, and counters for Prometheus."""
 
 import threading
 import time
@@ -43,7 +43,7 @@ _TIMEOUT_S = 5.0
 class Publisher:
     """Writes the ConfigMap if a holding has begun or ended since the last write; readers add current holdings.
 
-    Maximum interval between writes, because the ConfigMap may have been deleted or overwritten.
+    It also writes from time to time without a change, because the ConfigMap may have been deleted or overwritten.
     """
 
     def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:

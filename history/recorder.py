@@ -58,7 +58,7 @@ DURABLE: Final = Gauge("muster_history_durable", "1 if the store outlives the po
 
 
 class HistoryRecorder:
-    """The recorder, active while it leads: call `run` from the thread that holds the lease; it returns after `stop`."""
+    """The recorder. Call `run` from the thread that holds the lease; it records until `stop` is called."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class HistoryRecorder:
                 found.append(observation)
 
     def _watch_sight(self) -> None:
-        """Record since when a kind has been unreadable, and the gap once it can be read again."""
+        """Track whether all kinds can be read; after a time in which they could not, record the gap."""
         now = self._now()
         if not self.feed.following:
             self._blind_since = self._blind_since or now

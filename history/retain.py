@@ -24,10 +24,11 @@ from history.usage import FOLDED
 
 log = structlog.get_logger(__name__)
 SLICE_MS: Final = 600_000
-"""Length of the parts in which data of today is aggregated; a flood of events need not stay for an hour."""
+"""Length of the parts in which data of today is aggregated; short, so that a flood of events can be aggregated soon."""
 _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
-"""Folding leaves usage rows, so the freed size is only known afterwards."""
+"""Maximum number of attempts to fold enough data: folding leaves rows with usage, so the freed size is only known
+afterwards."""
 _ROW: Final = 200
 """Bytes of a row in addition to its texts, including index entries."""
 
@@ -35,9 +36,8 @@ _ROW: Final = 200
 _TIDY_S: Final = 3600.0
 _SIZE_S: Final = 60.0
 _GROWN: Final = 1.01
-"""Growth since data was last folded, after which data is folded again. PostgreSQL gives back no disk space of deleted
-rows.
-"""
+"""Growth factor of the store since data was last folded, after which data is folded again. The absolute size is not
+enough, because PostgreSQL does not return the disk space of deleted rows."""
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
 
@@ -178,7 +178,7 @@ def weigh(store: HistoryStore, now: int) -> tuple[list[FoldablePart], Counter[st
     """Return the foldable parts, and the bytes of each namespace that cannot be folded.
 
     The past is divided into days, and today into slices. The last slice is never folded, because some of its data may
-    not be written yet. The workload names in folded days are the oldest part.
+    not be written yet. The workload names in folded days count as the oldest part.
     """
     parts, fixed = list[FoldablePart](), Counter[str]()
     today = now // DAY_MS * DAY_MS

@@ -15,7 +15,7 @@ from history.store import HistoryStore
 
 AMOUNTS: Final = Amounts.__struct_fields__
 _OTHERWISE: Final = sorted({*map(str, MemberEnd)} - {MemberEnd.COMPLETED, MemberEnd.EVICTED})
-"""Kinds of ends after which work is lost if the gang starts again."""
+"""Reasons for the end of a member after which its work is lost if the gang starts again."""
 
 
 class Key(NamedTuple):
@@ -109,7 +109,7 @@ class _Charged:
         self._keys: dict[tuple[Key, str, str], Key] = {}
 
     def spans(self, span: TimeSpan[Key], queue: str, user: str, moves: str) -> Iterator[TimeSpan[Key]]:
-        """Yield the parts of a row's time, each with its key."""
+        """Yield the time of a row, divided by charged queue: each part with its key."""
         if not self._fields:
             yield span
             return

@@ -186,7 +186,9 @@ class HistoryStore:
         unended: bool = False,
         keep: tuple[str, ...] = (),
     ) -> None:
-        """Insert rows. An existing row is replaced, unless it is written `once`, or has ended with `unended`.
+        """Insert rows. An existing row is replaced.
+
+        With `once`, it stays unchanged; with `unended`, it stays unchanged once it has ended.
 
         Columns in `keep` are not changed if they have a value.
         """
@@ -195,7 +197,7 @@ class HistoryStore:
             connection.execute(statement, rows[first : first + _AT_ONCE])
 
     def open_rows(self) -> tuple[list[RecordedGang], list[GangRun], list[Holding]]:
-        """Return the unfinished rows, with which the recorder continues."""
+        """Return the gangs, runs and holdings that have not ended, with which a recorder continues."""
         with self.failing(), self.engine.connect() as connection:
             holdings = [
                 Holding(**{**row, "amounts": vector_of(row["amounts"]), "moves": moves_of(row["moves"])})

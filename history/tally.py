@@ -89,7 +89,7 @@ class Tally:
 
 
 class Tallies:
-    """The tallies of the current month, week and day; `closed` returns the usage that has ended since a time."""
+    """The tallies of the current month, week and day; `closed` returns the usage of members that ended after a time."""
 
     def __init__(
         self, now: int, closed: Callable[[int], Totals[str]], budgeted: Callable[[], Budgeted | None] = not_known

@@ -103,7 +103,7 @@ def _held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
 
 
 def usage_before(store: HistoryStore, published: PublishedUsage, began: int, now: int) -> dict[int, Totals[str]]:
-    """Return the published usage that the store lacks, by start of each current period that is older than the store.
+    """Return the published usage from before the store was created, by start of each current period that is older.
 
     Without a volume, the store is lost with the recorder's pod, and only the ConfigMap `muster-usage` has the usage: a
     new store must not reset budgets. `began` is the start of the store; times are milliseconds. Data from the future is

@@ -107,7 +107,7 @@ def read_openapi(source: Path) -> dict[str, Any]:
 
 
 def _bring_about(path: Path, text: str | None) -> None:
-    """Write the file, or remove it if it must not exist."""
+    """Write a generated file, or remove it if it must not exist."""
     if text is None:
         path.unlink()
         return

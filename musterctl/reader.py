@@ -116,9 +116,9 @@ def take_dump(client: Client, scheduler_config: str = "") -> ClusterDump:
 
 
 def served(client: Client, resource: Resource[T]) -> Resource[T] | None:
-    """Return a foreign kind in a version that the cluster serves.
+    """Return a third-party kind with the version that the cluster serves.
 
-    None if it serves no version, or the user may not read the versions.
+    Return None if the cluster does not serve the kind, or if the user may not read its versions.
     """
     try:
         version = client.get(extensions.DEFINITIONS, resource.full_name).served(resource.version)

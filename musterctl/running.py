@@ -42,8 +42,8 @@ def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedCon
 def config_of(published: PublishedConfig | Forbidden | None, pool: str) -> str:
     """Return the text of a node pool's current configuration, from the published data.
 
-    "" means the default configuration, which is also used if none can be read. Raises ClickException if this
-    installation cannot use the configuration.
+    "" means the default configuration, which is also used if the published configuration cannot be read. Raises
+    ClickException if this installation cannot use the configuration.
     """
     if isinstance(published, Forbidden):
         click.echo(

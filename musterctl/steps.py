@@ -25,7 +25,7 @@ STOP_S = 120.0
 _POLL_S = 1.2
 """Interval between checks of the pods; longer than admission caches the size of a workload (`webhook.lookup`)."""
 _FIXED = "FieldValueForbidden"
-"""The reason of a refusal to change the size of a world that has pods."""
+"""Reason in the API server's rejection if the size of a workload cannot change while it has pods."""
 
 
 class Target(NamedTuple):

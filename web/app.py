@@ -73,7 +73,7 @@ ROUTES: Final = (
 
 
 def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
-    """Return the app of a site; with `on_loopback`, it only accepts host names of this machine."""
+    """Return the ASGI app of a site; with `on_loopback`, it only accepts requests to host names of this machine."""
     site.add_globals(pages=[page for page in ROUTES if page.title])
     threads = Threads()
     routes: list[BaseRoute] = [

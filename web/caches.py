@@ -38,7 +38,8 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
     *(POD_GROUPS, PODS, PLACEMENTS, JOBS, TRAIN_JOBS),
     *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
 )
-"""Kinds that rows are computed from; a change of such an object rebuilds the rows of its namespace."""
+"""Kinds from which the rows of the list of gangs are computed; a change of such an object rebuilds the rows of its
+namespace."""
 _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (JOBS, TRAIN_JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 """Kinds whose objects tenants can make large, with the same memory limits per namespace as in the extender."""
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
@@ -53,7 +54,7 @@ class ListableScope(NamedTuple):
 
 
 class _NamespaceRows(NamedTuple):
-    """The rows of a namespace, and the number of changes at the time of their creation."""
+    """The rows of a namespace, and the number of changes of its objects when the rows were built."""
 
     changes: int
     rows: tuple[GangRow, ...]
@@ -92,15 +93,15 @@ class PageCaches:
                 else _reflector(client, resource, store, where, handle, newer=newer)
             )
         self.total = 0
-        """Number of all changes."""
+        """Number of changes of all objects so far."""
         self._changes: Counter[str] = Counter()
-        """Maps a namespace to the number of the last change of an object in it."""
+        """Maps a namespace to the sequence number of the last change of an object in it."""
         self._kinds: Counter[Resource[Any]] = Counter()
-        """Changes of objects of each kind."""
+        """Maps a kind to the number of changes of its objects."""
         self._dirty: Counter[str] = Counter()
         self._made: dict[str, _NamespaceRows] = {}
         self._generation: Counter[str] = Counter()
-        """Maps a namespace to the number of the last change of its rows."""
+        """Maps a namespace to the sequence number of the last change of its rows."""
 
     def mirror(self, resource: Resource[T]) -> Mirror[Any]:
         """Return the handler of a kind that every cluster serves."""
@@ -128,7 +129,7 @@ class PageCaches:
         return {name: reflector.size for name, reflector in self._reflectors.items()}
 
     def not_ready(self) -> str | None:
-        """Return a sentence while a kind has not been read yet, or can no longer be read; None otherwise."""
+        """Return a message while a kind has not been read yet, or can no longer be read; otherwise None."""
         return not_ready(self._reflectors)
 
     def all(self, resource: Resource[T]) -> list[T]:
@@ -296,7 +297,7 @@ def _lean(item: Any) -> Any:
 
 
 def _lean_pod(pod: Pod) -> Pod:
-    """Return a pod without the fields that only its containers need: environment, commands, images."""
+    """Return the pod without the fields that only matter to its containers: environment, commands, images."""
     return replace(pod, metadata=read_metadata(pod.metadata), spec=planned_spec(pod.spec))
 
 

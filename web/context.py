@@ -70,11 +70,11 @@ class RequestContext:
         return self.site.callers.may(self.request, right)
 
     def refused(self, why: str) -> HTTPException:
-        """Return the error for an invalid request."""
+        """Return the HTTP error for an invalid request."""
         return HTTPException(HTTPStatus.BAD_REQUEST, why)
 
     def forbidden(self, why: str) -> HTTPException:
-        """Return the error for a missing right, which the sentence names."""
+        """Return the HTTP error for a missing right, which the message names."""
         return HTTPException(HTTPStatus.FORBIDDEN, why)
 
     def missing(self, what: str) -> HTTPException:

@@ -34,7 +34,7 @@ def pages_of(routes: Iterable[BaseRoute]) -> Mapping[Any, str]:
 
 
 class CountedResponses:
-    """Middleware that counts each response at its start, and its duration at its end."""
+    """Middleware that counts a response when it starts, and records its duration when it ends."""
 
     def __init__(self, app: ASGIApp, *, pages: Mapping[Any, str]) -> None:
         self._app = app

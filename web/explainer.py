@@ -30,7 +30,8 @@ UNREADABLE: Final = (
     "the extender's published configuration cannot be read; the cluster's administrator can find the reason"
 )
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
-"""Kinds that a question may name. A change of pods also changes the status of their gang."""
+"""Kinds of objects that a request for an explanation may name. A change of a pod also changes the status of its
+gang."""
 
 
 class Explained(NamedTuple):
@@ -42,14 +43,17 @@ class Explained(NamedTuple):
 
 
 class _ExplainedCluster:
-    """The cluster state at one moment, with the planner's cycle over it for each pool and kind of reader."""
+    """The cluster state at one moment, with a planner cycle per node pool, with and without other users' names."""
 
     def __init__(self, dump: ClusterDump) -> None:
         self.dump = dump
         self._made: dict[tuple[str, bool], WhatIf] = {}
 
     def what_if_of(self, pool: str, *, names: bool) -> WhatIf:
-        """Return the cluster of a pool, with or without names of other users' objects; for one thread at a time."""
+        """Return the cycle over a node pool, with or without names of other users' objects.
+
+        Use it in one thread at a time.
+        """
         known = self._made.get((pool, names))
         if known is None:
             other = self._made.get((pool, not names))

@@ -15,16 +15,16 @@ T = TypeVar("T")
 BELIEVED_S: Final = 30.0
 """Time for which an answer is valid.
 
-Data derived from answers is valid for the same time again, so a user who loses a right sees its data for at most a
-minute.
-"""
+Data derived from an answer may be used for the same time again. A user who loses a right therefore sees the data for at
+most a minute."""
 _MOST: Final = 50_000
 
 
 class Remembered:
     """Answers of the API server by user; thread-safe, and two threads may send the same question at once.
 
-    If there are too many, the user with most answers loses the oldest, so that no user displaces other users' answers.
+    If there are too many answers, the oldest answer of the user with the most answers is dropped, so that no user
+    displaces other users' answers.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
@@ -78,7 +78,7 @@ def listing(resource: Resource[Any], namespace: str = "", verb: str = "list") ->
 
 
 def may_i(client: Client, right: reviews.ResourceAttributes) -> bool:
-    """Return True if the client's own user has a right."""
+    """Return True if the user of this client has a right."""
     asked = reviews.SubjectAccessReview(spec=reviews.SubjectAccessReviewSpec(resource_attributes=right))
     return client.create(reviews.SELF_SUBJECT_ACCESS_REVIEWS, asked).status.allowed
 

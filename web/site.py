@@ -41,7 +41,7 @@ class Callers(Protocol):
     """Identifies the sender of a request."""
 
     def credentials_of(self, request: Request) -> str:
-        """Return the key of a request's credentials, unchecked; HTTPException 401 if there are none."""
+        """Return a key that identifies a request's credentials, unchecked; HTTPException 401 if there are none."""
 
     def account_of(self, request: Request) -> str:
         """Return the account of the caller; HTTPException 401 for an unknown caller.
@@ -113,7 +113,7 @@ class Assets:
 
 
 class Forecasts:
-    """Expected starts of all waiting gangs; in a cluster with thousands of gangs they are some seconds old."""
+    """Expected starts of all waiting gangs; in a cluster with thousands of gangs, they are a few seconds old."""
 
     def __init__(self, caches: PageCaches, now: Callable[[], float]) -> None:
         self._caches = caches
@@ -175,7 +175,7 @@ class Site:
         self.spent: dict[Period, StaleWhileRevalidate[list[UsageRow]]] = {
             period: StaleWhileRevalidate() for period in PERIODS
         }
-        """Usage of queues in the periods of budgets."""
+        """Usage of each queue in the periods of the usage budgets."""
         self.closing = False
         """True once the server stops, so that streams end."""
         self.assets = Assets(HERE / "static")

@@ -25,7 +25,7 @@ WAITING: Final = 4
 EACH: Final = 3
 """Maximum number of running and waiting requests of one account."""
 PATIENCE_S: Final = 20.0
-"""Maximum waiting time of a request, after which it is refused."""
+"""Maximum time that a request waits before it is rejected."""
 THREADS_EACH: Final = 8
 """Maximum number of threads for one account; the server has forty."""
 
@@ -43,7 +43,7 @@ class StaleWhileRevalidate(Generic[T]):
         self._made_at = 0.0
 
     def value(self, made_of: Hashable, make: Callable[[], T]) -> T:
-        """Return the value; `made_of` must differ whenever the value may differ, e.g. a number of changes."""
+        """Return the value; `made_of` (e.g. a number of changes) must differ whenever the value may differ."""
         with self._lock:
             value, known, cost_s, made_at = self._value, self._made_of, self._cost_s, self._made_at
         if value is not None and known == made_of:
@@ -131,7 +131,7 @@ class Threads:
         self._of: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
     async def run(self, account: str, answer: Callable[[], T]) -> T:
-        """Run a function that may block in a thread, and return its result. Runs on the loop."""
+        """Run a function that may block in a thread, and return its result. Call this coroutine on the event loop."""
         own = self._of.get(account)
         if own is None:
             own = self._of[account] = CapacityLimiter(self._each)

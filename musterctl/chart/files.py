@@ -29,7 +29,7 @@ DEFAULT_TLS_FOLDER: Final = "/etc/muster/extender-tls"
 
 
 def document(path: Path) -> Any:
-    """Return the only YAML document of a file."""
+    """Return the YAML document of a file that contains exactly one."""
     return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
@@ -115,7 +115,7 @@ def default_scheduler(*, kubeconfig: str) -> dict[str, Any]:
 
 
 def _tls(extender: ExtenderAt) -> dict[str, Any]:
-    """The certificates of an entry, as files, because kube-scheduler never reloads data in the entry itself."""
+    """TLS settings of the extender's entry, as paths, because kube-scheduler never reloads inline certificates."""
     if not extender.url.startswith("https://"):
         return {}
     folder = PurePosixPath(extender.folder)

@@ -1,7 +1,7 @@
 """The rights of each process and of users: the RBAC manifests of the chart, filled in for one installation.
 
-`charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, whose rules also give
-their reason. helm and `muster up` fill in the same four names, so both install the same roles.
+`charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, in which each rule also
+states its reason. helm and `muster up` fill in the same four names, so both install the same roles.
 
 kube-scheduler and the extender share a pod, hence a ServiceAccount. Both still have separate files, so that tests can
 check the rights of each process.

@@ -21,7 +21,7 @@ from musterctl.output.report import print_report
 
 Bundles = dict[str, list[tuple[Certificate, ...]]]
 Called = dict[str, list[Webhook]]
-"""The webhooks of each configuration."""
+"""Maps each webhook configuration to its webhooks."""
 
 secret_option = click.option(
     "--secret", default=names.CERTIFICATES, show_default=True, help="The Secret that contains the certificates."

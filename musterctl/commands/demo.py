@@ -34,7 +34,7 @@ from musterctl.plane.state import API_SERVER
 
 T = TypeVar("T")
 _BESIDE = Path(__file__).resolve().parents[1] / "examples"
-"""setup.py puts them there."""
+"""Folder of the examples in an installed package, where setup.py copies them."""
 EXAMPLES = _BESIDE if _BESIDE.is_dir() else Path(__file__).resolve().parents[2] / "examples"
 FIRST, SECOND, INDEXED = "torch-first", "torch-second", "torchrun"
 NAMESPACE = "default"

@@ -129,7 +129,7 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
 
 
 def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[GangRow]]:
-    """Yield gangs that have changed since these objects were read; the state of deleted gangs is gone.
+    """Yield the gangs that have changed since these objects were read; deleted gangs get the state `Gone`.
 
     PodGroups of both kinds are watched; after any change everything is read again, at most once a second.
     """

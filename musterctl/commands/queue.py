@@ -192,7 +192,7 @@ def explain_queue(*, queue_name: str, output: str, read: ClusterReader) -> None:
 
 
 def _request(name: str, action: str, text: str) -> click.Command:
-    """Return a command that creates a Command with this action for each queue, which must exist."""
+    """Return a `muster queue` subcommand that creates a Command object with this action for each named queue."""
 
     @click.command(name, help=text)
     @names_argument

@@ -35,7 +35,7 @@ def _options(command: Command) -> Command:
 
 
 def _plain(verb: Verb, text: str) -> click.Command:
-    """Return the command of a verb that needs only names."""
+    """Return the command of a verb that has no options of its own."""
 
     @click.command(verb, help=text)
     @_options

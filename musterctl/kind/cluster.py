@@ -105,7 +105,7 @@ class KindCluster:
 
     @property
     def called(self) -> str:
-        """Its name with kind."""
+        """The name of the cluster in kind."""
         return _PREFIX + self.name
 
     def made(self) -> Made | None:
@@ -147,7 +147,7 @@ class KindCluster:
             )
 
     def _wish(self, chosen: Mapping[str, Any]) -> KindOptions:
-        """Return the options for the cluster; an existing cluster must have been created with the chosen options."""
+        """Return the options of the cluster; raise an error if it exists and was created with other options."""
         found = self.made()
         if found is None:
             return KindOptions(**chosen)

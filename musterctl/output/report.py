@@ -135,7 +135,7 @@ def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:
 
 
 def _of_it_spares(report: QueueReport, name: str) -> str:
-    """Return the amount of a resource in spare slots as text; empty if there are none."""
+    """Return the part of a queue's usage that is spare slots, as text; empty if there are none."""
     kept = report.spares.get(name, 0)
     return f" ({amount_text(name, kept)} kept as spares)" if kept else ""
 

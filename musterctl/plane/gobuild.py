@@ -50,7 +50,7 @@ class Recipe:
     minutes: int
     """The time of a build with cold caches on 2 cores."""
     otherwise: str = ""
-    """Advice if the programs cannot be built."""
+    """Advice for users if the programs cannot be built."""
     tags: str = ""
     """Go's build tags, separated by commas, which choose a variant of the program."""
 

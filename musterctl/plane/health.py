@@ -36,7 +36,7 @@ def wait_until(part: PlaneProcess, trouble: Callable[[], str], timeout_s: float)
 
 
 def trouble_at(url: str, ca_file: Path) -> str:
-    """Return "" if the URL answers with 200; otherwise the problem."""
+    """Return "" if the URL responds with status 200, otherwise the problem as text."""
     parts = urlsplit(url)
     tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
     with closing(Client(ClientConfig(f"{parts.scheme}://{parts.netloc}", tls), timeout_s=_ANSWER_S)) as client:

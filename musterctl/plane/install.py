@@ -120,7 +120,7 @@ def _create(client: Client, manifest: dict[str, Any]) -> None:
 
 
 def _applied(client: Client, runtime: dict[str, Any]) -> bool:
-    """Apply a runtime; return False while the API server is not ready for its new kind."""
+    """Apply a runtime; return False while the API server cannot store objects of this new kind yet."""
     try:
         client.apply(CLUSTER_TRAINING_RUNTIMES, runtime, force=False)
     except TooManyRequests:

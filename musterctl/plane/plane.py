@@ -225,7 +225,7 @@ class Plane:
         return mine
 
     def _await(self, name: str, what: str, trouble: Callable[[], str], report: Report) -> None:
-        """Wait until a condition is met that a part brings about, if the plane has the part."""
+        """Wait until a condition holds that depends on a part; return at once if the plane does not have the part."""
         if name in self.parts:
             report(what)
             wait_until(self.parts[name], trouble, _START_TIMEOUT_S)

@@ -61,7 +61,7 @@ class PlaneProcess:
 
     @property
     def word(self) -> str:
-        """Return the state of the process: running, dead (it was started and has ended) or stopped."""
+        """Return the state of the process as one word: running, dead (it was started and has ended) or stopped."""
         return "running" if self.alive else "dead" if self.started else "stopped"
 
     def start(self) -> None:

@@ -23,7 +23,7 @@ PAUSE_S: Final = 10.0
 """Interval between two starts of a part, doubled each time that the part dies before it is stable."""
 LONGEST_PAUSE_S: Final = 300.0
 _STEADY: Final = 3
-"""A part counts as stable after it has run for this many of its intervals."""
+"""A part counts as stable once it has run for this multiple of its current restart interval."""
 _AGAIN: Final = "starting {} again"
 
 

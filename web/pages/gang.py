@@ -42,7 +42,7 @@ LOG_LINES: Final = 500
 LINE_CHARS: Final = 4_000
 """Maximum length of a log line; longer lines are cut."""
 EVENTS_OF_PODS: Final = 6
-"""Maximum number of pods whose Events are shown, first pods that do not run; each costs a request."""
+"""Maximum number of pods whose Events are shown, because each pod costs a request. Pods that do not run come first."""
 _RANK_DIGITS: Final = 6
 
 
@@ -58,7 +58,7 @@ class _VisibleGang(NamedTuple):
 
 
 def listed(context: RequestContext) -> Response:
-    """Return a page of the list of gangs that the caller may see."""
+    """Return one page of the list of gangs that the caller may see."""
     rows = context.view.rows()
     with_starts = context.site.forecasts.with_forecasts(rows) if context.caller.everything else rows
     shown = gangs_view(with_starts, context.caller.scope, filters(context.query), context.site.now())

@@ -52,7 +52,10 @@ def _namespaces(context: RequestContext) -> list[str]:
 
 
 def _dump(context: RequestContext) -> ClusterDump:
-    """Return the cluster; for callers with fewer rights, only the data with which requests are compared."""
+    """Return the cluster's objects.
+
+    Callers who may not see all of them only get the data with which the requests of their gangs are compared.
+    """
     whole = context.site.explainer.dump()
     if context.caller.everything:
         return whole

@@ -28,7 +28,7 @@ from web.views.places import RackOfNodes, racks
 MEMBERS = 200
 """Number of members on one page; the map shows the nodes of all members."""
 EVENTS = 50
-"""Number of shown Events, the latest ones."""
+"""Maximum number of Events on the page; the latest ones are shown."""
 _MOST_CHARS = 1_000
 """Maximum length of an Event's text, which other programs write."""
 
@@ -40,7 +40,7 @@ class GangStep(Struct, frozen=True):
     what: str
     text: str
     epoch: int = 0
-    """The epoch of the placement; 0 without a placement."""
+    """Epoch of the placement to which the event belongs; 0 without a placement."""
     nodes: str = ""
 
 

@@ -24,7 +24,7 @@ _MOST_CHARS = 253
 
 
 class Filters(Struct, frozen=True):
-    """Filters of the list; an empty text is everything."""
+    """Filters of the list; an empty text selects everything."""
 
     queue: str = ""
     namespace: str = ""
@@ -107,7 +107,7 @@ def gangs_view(rows: Sequence[GangRow], scope: Scope, chosen: Filters, now: floa
 
 
 def line(row: GangRow, now: float, twice: frozenset[tuple[str, str]] = frozenset()) -> GangLine:
-    """Return one row; `twice` are names that several gangs of a namespace share."""
+    """Return one row; `twice` are the names of workloads with several gangs (`shared_names`)."""
     early = (row.expected_start or row.earliest_start) if row.state in WAITING else ""
     late = row.latest_start if early and row.latest_start != early else ""
     return GangLine(

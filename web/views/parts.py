@@ -93,7 +93,7 @@ def _length(amount: int, longest: int) -> int:
 
 
 class ListPart(Struct, frozen=True):
-    """One page of a long list."""
+    """One page of a long list, with links to the neighbouring pages."""
 
     first: int
     """Number of the page's first entry, from 1; 0 for an empty page."""

@@ -62,7 +62,7 @@ class PastGang(Struct, frozen=True):
     tone: str
     submitted: Moment | None
     waited: str
-    """Until its first start."""
+    """Waiting time until the gang's first start."""
     ran: str
     """Time for which at least one member had a node."""
     ended: Moment | None

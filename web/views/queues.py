@@ -27,7 +27,7 @@ PAGE_QUEUES = 100
 WAITERS = 5
 """Maximum number of named waiting gangs per queue; a link leads to all of them."""
 WARNED = 0.8
-"""Used fraction of a budget from which the page marks it; the planner warns at the same fraction."""
+"""Used fraction of a budget from which the page marks the budget; the planner warns at the same fraction."""
 NO_LIMITS: Mapping[str, QueueLimits] = MappingProxyType({})
 _NOT_SHOWN = frozenset({PODS, "ephemeral-storage"})
 _MEMORY = "memory"
@@ -77,7 +77,7 @@ class QueueLine(Struct, frozen=True):
 
 
 class OwnLine(Struct, frozen=True):
-    """A queue as described by the caller's gangs, for callers who may not list queues."""
+    """One queue on the page of callers who may not list queues: its data comes from the caller's own gangs."""
 
     name: str
     running: int

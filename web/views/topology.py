@@ -37,7 +37,7 @@ class NodeStateCount(Struct, frozen=True):
     state: str
     nodes: int
     at: int
-    """Start of these nodes in the bar, in thousandths."""
+    """Start of the section for these nodes in the bar, in thousandths of its width."""
     width: int
     names: str
 
@@ -65,7 +65,7 @@ class DomainLine(Struct, frozen=True):
     nodes: int
     unused: int
     room: list[str]
-    """Free and total amounts, as a text for each resource."""
+    """Free and total amount of each resource, as text."""
     fragmented: str
     share: int
     """The part of the free capacity that is on partly used nodes, in thousandths."""
@@ -150,7 +150,7 @@ def topology_view(
 def suspects_among(
     nodes: Iterable[Node], rows: Iterable[NodeRow], rules_in: Callable[[str], FaultRules], now: float
 ) -> list[SuspectLine]:
-    """Return the nodes with a fault or a cordon, and their source; `rows` have their racks."""
+    """Return the nodes with a fault or a cordon, and the source of each fault or cordon; `rows` name the racks."""
     racks = {row.name: row.rack for row in rows}
     found = []
     for node in nodes:

@@ -28,7 +28,8 @@ YAML_BYTES = 64 * 1024
 OBJECTS = 20
 """Maximum number of objects in one simulation."""
 JOB_PODS = 5_000
-"""Maximum number of pods of all workloads but Volcano Jobs in one simulation, each of which admission reviews."""
+"""Maximum number of pods outside Volcano Jobs in one simulation, because each of these pods is reviewed
+individually."""
 NEW_NODES = 1_000
 CHANGES = 20
 """Maximum number of queue changes, and of nodes to cordon."""

@@ -1,1 +1,1 @@
-"""The steps, one file each."""
+"""The migration steps of the schema, one file each."""
