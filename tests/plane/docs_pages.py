@@ -185,7 +185,7 @@ PAGES: Final[dict[str, Page]] = {
             "kubectl create namespace team-a",
         ),
         words={"FILE": "planning.yaml"},
-        after=("kubectl delete queue team", "kubectl delete queue research"),
+        after=("kubectl delete queue team research a100", "kubectl delete priorityclass high"),
         before={f"{RELEASE} --create-namespace --take-ownership": "helm uninstall muster --namespace muster-system"},
     ),
     "quickstart.md": Page(

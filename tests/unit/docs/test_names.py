@@ -25,7 +25,7 @@ WORD = re.compile(r"[a-z]+(?:[A-Z]\w*)+|[A-Z][a-z]+(?:[A-Z]\w*)+|[a-z]+(?:_[a-z0
 
 SLURM = """
     --account --array --constraint --container-image --cpus-per-task --dependency --error --exclude --exclusive --export
-    --gpus-per-node --gres --job-name --license --mail-type --mem --nice --no-requeue --nodelist --ntasks
+    --gpus-per-node --gres --hold --job-name --license --mail-type --mem --nice --no-requeue --nodelist --ntasks
     --ntasks-per-node --partition --qos --requeue --signal --switches
     SLURM_ARRAY_TASK_ID SLURM_JOB_ID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_NTASKS SLURM_PROCID
 """
