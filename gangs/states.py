@@ -101,6 +101,8 @@ def _no_room(waits: PodGroupCondition) -> str:
     match _lacks(waits):
         case {"kind": "ever"}:
             return "too large: even an empty cluster has too little room"
+        case {"lost": str(lost)}:
+            return brief(f"no suitable node: {lost}")
         case {"pods": int(pods), "level": str(level)} if level:
             return brief(f"{many(pods, 'pod')} must be in one domain of level {level}")
         case {"pods": int(pods), "resource": str(resource), "amount": int(amount)}:

@@ -21,7 +21,7 @@ from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.reasons.cause import CORDONED, TAINT, taint_text
+from extender.planner.reasons.cause import CORDONED, NODE_SELECTOR, TAINT, taint_text
 from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -184,13 +184,21 @@ class Reliever:
             case "no-domain":
                 yield from self._domain(report.shortage)
             case "no-room" | "never-fits" | "half-placed":
-                found = list(self._room(report.shortage))
-                yield from found
-                if not found and report.shortage and report.shortage.kind == "ever":
-                    yield Relief("nothing", reasons.relief.nothing(report.shortage), tried=False)
-                elif not found and report.queue.ahead and report.reason == NO_ROOM:
-                    ahead = reasons.relief.before(report.queue.ahead[::-1])
-                    yield Relief("wait", ahead, report.queue.ahead, tried=False)
+                yield from self._room_or_nothing(report)
+
+    def _room_or_nothing(self, report: GangReport) -> Iterator[Relief]:
+        """Yield ways to free capacity; if there are none, the reason, or the gangs that come first."""
+        found, lacks = list(self._room(report.shortage)), report.shortage
+        yield from found
+        if found:
+            return
+        if lacks and lacks.kind == "ever":
+            yield Relief("nothing", reasons.relief.nothing(lacks), tried=False)
+        elif lacks and lacks.unsuitable:
+            yield Relief("nothing", reasons.relief.unsuitable(lacks.lost), tried=False)
+        elif report.queue.ahead and report.reason == NO_ROOM:
+            ahead = reasons.relief.before(report.queue.ahead[::-1])
+            yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
     def _class_of(self, lacks: Shortage | None) -> PodClass | None:
         return next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
@@ -300,18 +308,25 @@ class Reliever:
 
     def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
         """Suggest new nodes like the node that would hold most of these pods if it were empty."""
-        snapshot = self._session.snapshot
-        fit = np.where(self._session.codes(cls) == 0, self._session.room(cls, snapshot.allocatable), 0)[snapshot.order]
+        snapshot, there = (
+            self._session.snapshot,
+            {each for node in self._session.snapshot.nodes if node for each in node.metadata.labels.items()},
+        )
+        labels = {key: value for key, value in cls.node_selector.items() if (key, value) not in there}
+        suitable = self._session.causes.code(NODE_SELECTOR) if labels else 0
+        fits = self._session.codes(cls) == suitable
+        fit = np.where(fits, self._session.room(cls, snapshot.allocatable), 0)[snapshot.order]
         if not fit.any():
             return
         like = snapshot.nodes[int(snapshot.order[int(fit.argmax())])]
         number = ceil(missing / int(fit.max()))
         if like is None:
             return
+        like = replace(like, metadata=replace(like.metadata, labels={**like.metadata.labels, **labels}))
         rules = self._what_if.dump.rules_in(pool_of(like.metadata))
         if self._fits(lambda: self._what_if.tried_nodes(copies(like, number, rules))):
             name = like.metadata.name
-            yield Relief("add-nodes", reasons.relief.added(number, name), (name,))
+            yield Relief("add-nodes", reasons.relief.added(number, name, labels), (name,))
 
     def _fits_without(self, chosen: list[Holder]) -> bool:
         gangs = [holder.name for holder in chosen if holder.gang]

@@ -1,6 +1,6 @@
 """Changes that would help a waiting gang: the suggestions of `muster explain`, each after the label `would help`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from extender.planner.reasons.shortages import Shortage
 from muster.api.grammar import be, listed, many, verb
@@ -17,6 +17,11 @@ silent_node = (
     f"{{node}} comes back; or, if it is surely off, kubectl taint node {{node}} {OUT_OF_SERVICE}, or {{force}}"
 ).format
 force = "kubectl delete pod {pods} -n {namespace} --grace-period=0 --force".format
+
+
+def unsuitable(lost: str) -> str:
+    """No node is suitable for the gang's pods, however empty it is."""
+    return f"nothing here: no node is suitable for its pods, even when empty: {lost}"
 
 
 def nothing(lacks: Shortage) -> str:
@@ -77,9 +82,10 @@ def ends(holders: Sequence[str]) -> str:
     return f"{listed(holders, NAMED)} {verb(len(holders), 'end')}"
 
 
-def added(count: int, like: str) -> str:
-    """There are too few nodes for the gang."""
-    return f"{many(count, 'more node')} like {like} {verb(count, 'join')}"
+def added(count: int, like: str, labels: Mapping[str, str]) -> str:
+    """There are too few nodes for the gang; `labels` has the labels that its pods select and no node has."""
+    having = f" with the label {', '.join(f'{key}={value}' for key, value in labels.items())}" if labels else ""
+    return f"{many(count, 'more node')} like {like}{having} {verb(count, 'join')}"
 
 
 def holder(name: str, pods: int, nodes: int, since: str, stuck: Sequence[str] = ()) -> str:

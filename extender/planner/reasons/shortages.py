@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from extender.planner.reasons.cause import CORDONED, GPU_PARTS, SCARCE
+from extender.planner.reasons.cause import CORDONED, GPU_PARTS, NODE_AFFINITY, NODE_SELECTOR, SCARCE, TAINT
 from extender.planner.reasons.topology import Closest
 from muster.api.grammar import be, have, many, verb
 from muster.api.muster.gang import DEFAULT_POD_SET
@@ -20,6 +20,8 @@ NO_ROOM = "no-room"
 
 _OF_ROOM = frozenset({SCARCE, GPU_PARTS.code})
 """Codes of causes that mean a lack of capacity; other causes are, for example, taints and affinities."""
+_OF_NODES = frozenset({NODE_SELECTOR.code, NODE_AFFINITY.code, TAINT, CORDONED.code})
+"""Codes of causes that lie in the node's own labels, taints and cordon."""
 Wanted = Literal["together", "lost", "extra", "ever"]
 """The kind of pods that do not fit: pods that start together, lost members, pods above the minimum, or in an empty
 cluster."""
@@ -133,7 +135,13 @@ class Shortage(Struct, frozen=True, rename="camel"):
             return Reason(code=NO_ROOM, params={"kind": self.kind})
         asked = {"resource": miss.resource, "amount": miss.amount} if miss else {}
         near = {"level": closest.level, "pods": closest.wanted} if closest else {}
-        return Reason(code=NO_ROOM, params={"kind": self.kind, "pods": self.wanted, **asked, **near})
+        lost = {"lost": self.lost} if self.unsuitable else {}
+        return Reason(code=NO_ROOM, params={"kind": self.kind, "pods": self.wanted, **asked, **near, **lost})
+
+    @property
+    def unsuitable(self) -> bool:
+        """True if labels, taints or cordons exclude every node, so that free capacity does not matter."""
+        return bool(self.causes) and all(each.why.code in _OF_NODES for each in self.causes)
 
     @property
     def _who(self) -> str:

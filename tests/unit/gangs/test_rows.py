@@ -7,9 +7,11 @@ import pytest
 from builders import job as a_job
 from builders import manifests, placement, pod_group, train_job
 from builders import pod as a_pod
+from msgspec import structs
 
+from extender.planner.reasons.cause import NODE_SELECTOR
 from extender.planner.reasons.pods import TOO_FEW
-from extender.planner.reasons.shortages import NearestMiss, Shortage, Wanted
+from extender.planner.reasons.shortages import Cause, NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
 from gangs.plainjobs import HELD_KINDS, is_held_by_user, refusals
 from gangs.rows import GangRow, RowSources, difference, gang_name, rows
@@ -75,6 +77,13 @@ def test_a_gang_that_waits_for_room() -> None:
     assert (row.title, row.reference, row.queue) == ("Job longrun", "job.batch/longrun", "research")
     assert (row.state, row.running, row.minimum, row.wanted, row.priority) == ("Waiting", 0, 2, 3, 7)
     assert (row.reason, row.message) == ("no room for 2 pods of 2 nvidia.com/gpu", lacks.message)
+
+
+def test_a_gang_for_which_no_node_is_suitable() -> None:
+    """The reason names the selector, as free nodes would not help."""
+    selector = Cause(str(NODE_SELECTOR), NODE_SELECTOR, 8, 8, ("n0",))
+    waits = group(reason=NO_ROOM, lacks=structs.replace(short_of_room(), causes=(selector,)))
+    assert only(groups=[waits], pods=[pod("a")]).reason == "no suitable node: 8 do not match the node selector"
 
 
 def test_a_gang_that_never_fits() -> None:

@@ -125,7 +125,24 @@ def selected(world: ExplainWorld) -> None:
     world.gang("a", {"worker": (2, GPU8)}, spec={"nodeSelector": {"pool": "mine"}})
 
 
-@CASES("no-room", lost=(("does not match the node affinity", 4),))
+@CASES(
+    "no-room",
+    lost=(("does not match the node selector", 2),),
+    helps=("2 more nodes like node-0 with the label model=H100 join",),
+)
+def selected_by_a_label_of_no_node(world: ExplainWorld) -> None:
+    """An empty cluster, in which a gang before it waits as well."""
+    world.nodes(2)
+    world.gang("before", {"worker": (1, GPU8)}, spec={"nodeSelector": {"model": "B200"}})
+    world.now += 1
+    world.gang("a", {"worker": (2, GPU8)}, spec={"nodeSelector": {"model": "H100"}})
+
+
+@CASES(
+    "no-room",
+    lost=(("does not match the node affinity", 4),),
+    helps=("nothing here: no node is suitable for its pods, even when empty: 4 do not match the node affinity",),
+)
 def affine(world: ExplainWorld) -> None:
     """Required node affinity matches no node."""
     world.nodes(4, labels={"zone": "a"})

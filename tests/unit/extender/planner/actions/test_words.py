@@ -52,7 +52,7 @@ def test_room_is_named_only_where_a_node_lacks_it() -> None:
     gangs.can_start(["a"], 1, placements.STRAY),
     relief.tolerated("a", 1),
     relief.created(1),
-    relief.added(1, "a"),
+    relief.added(1, "a", {}),
     devices.claim_full("a", 1),
     devices.claim_too_full("a", 1, 1),
 ])  # fmt: skip
