@@ -1,7 +1,7 @@
 """Merge patches (RFC 7386) from the difference between two objects.
 
-A minimal patch leaves other fields to their writers; an empty patch need not be sent. The code is pure, so that pure
-code can compute patches that other code sends.
+A minimal patch does not overwrite fields that other clients have written; an empty patch need not be sent. The
+functions are pure: they compute patches, which other code sends.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from msgspec import to_builtins
 def difference(old: Any, new: Any) -> dict[str, Any]:
     """Return the JSON merge patch from one Struct or mapping to the other; empty if they are equal.
 
-    Members missing in `new` are removed (null), including fields that a Struct omits because they have their default
-    again. Lists are replaced as a whole, because merge patches cannot change parts of them.
+    Keys that are missing in `new` are removed (null). This includes fields that a Struct omits because they again have
+    their default. Lists are replaced as a whole, because merge patches cannot change parts of them.
     """
     return _merge(to_builtins(old), to_builtins(new))
 

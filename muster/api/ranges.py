@@ -1,4 +1,4 @@
-"""Numbers as the text of their ranges, `0-2,5`, which is how Kubernetes writes the indexes of a Job."""
+"""Conversion between numbers and the text of their ranges, `0-2,5`, as Kubernetes writes the indexes of a Job."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -7,7 +7,7 @@ from muster.api.limits import whole_number
 
 
 def ranges(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the first and last number of each range; unreadable parts are left out."""
+    """Yield the first and last number of each range; parts that are not a range are skipped."""
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         low, high = whole_number(first), whole_number(last or first)
@@ -16,7 +16,7 @@ def ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def numbers(text: str, below: int) -> Iterator[int]:
-    """Yield the numbers of ascending ranges, each once; a long text costs no more than the limit `below`."""
+    """Yield the numbers below `below` of ascending ranges, each once, so that no text yields too many numbers."""
     following = 0
     for low, high in ranges(text):
         yield from range(max(low, following), min(high + 1, below))
@@ -24,7 +24,7 @@ def numbers(text: str, below: int) -> Iterator[int]:
 
 
 def as_ranges(found: Iterable[int]) -> str:
-    """Return the text of these numbers."""
+    """Return these numbers as the text of their ranges."""
     runs = (
         [number for _, number in run] for _, run in groupby(enumerate(sorted(found)), lambda pair: pair[1] - pair[0])
     )

@@ -13,7 +13,7 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def value_at(document: Any, path: Collection[str | int]) -> Any:
-    """Return the value at a path of member names and list indexes; None if it is missing."""
+    """Return the value at a path of field names and list indexes; None if the path does not exist."""
     value = document
     for part in path:
         if isinstance(value, dict):

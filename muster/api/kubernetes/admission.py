@@ -1,4 +1,4 @@
-"""admission.k8s.io/v1: AdmissionReview, whose object stays raw until the handler of its kind decodes it."""
+"""admission.k8s.io/v1: AdmissionReview; the object in it stays raw until the handler for its kind decodes it."""
 
 from msgspec import Raw, field
 
@@ -20,16 +20,16 @@ class UserInfo(Wire):
     uid: str = ""
     groups: list[str] = field(default_factory=list)
     extra: dict[str, list[str]] = field(default_factory=dict)
-    """Additional attributes of the credential, such as its scopes, which an authorizer may use."""
+    """Additional attributes of the user's credential, such as scopes, which an authorizer may take into account."""
 
 
 def shared_name(username: str) -> str:
-    """Return the name under which a user's share is counted: one name for all service accounts of a namespace."""
+    """Return the name under which a user's share is counted; all service accounts of a namespace have one name."""
     return username.rpartition(":")[0] if username.startswith("system:serviceaccount:") else username
 
 
 class AdmissionRequest(Wire):
-    """One request; `namespace` is authoritative, because the object's own may be empty."""
+    """The request for one review; `namespace` is authoritative, because the field in the object may be empty."""
 
     uid: str
     kind: GroupVersionKind = field(default_factory=GroupVersionKind)
@@ -43,7 +43,7 @@ class AdmissionRequest(Wire):
 
 
 class StatusCause(Wire):
-    """One reason of a refusal."""
+    """One reason for a rejection."""
 
     reason: str = ""
     message: str = ""
@@ -51,7 +51,7 @@ class StatusCause(Wire):
 
 
 class StatusDetails(Wire):
-    """The refused object and all causes; kubectl prints `The <kind> "<name>" is invalid` and one line per cause."""
+    """The rejected object and all causes; kubectl prints `The <kind> "<name>" is invalid` and one line per cause."""
 
     name: str = ""
     group: str = ""
@@ -60,7 +60,7 @@ class StatusDetails(Wire):
 
 
 class ReviewStatus(Wire):
-    """The status of a refusal, which the user reads."""
+    """The status of a rejection, which is shown to the user."""
 
     message: str = ""
     reason: str = ""
@@ -80,7 +80,7 @@ class AdmissionResponse(Wire, omit_defaults=False):
 
 
 class AdmissionReview(Wire, omit_defaults=False):
-    """The envelope in both directions."""
+    """The envelope of a request and of its response."""
 
     api_version: str = "admission.k8s.io/v1"
     kind: str = "AdmissionReview"

@@ -1,7 +1,7 @@
 """autoscaling.x-k8s.io/v1: ProvisioningRequest, by which a gang requests all its nodes from cluster-autoscaler.
 
-The kind belongs to cluster-autoscaler, which brings its CustomResourceDefinition; Muster uses it only where it is
-installed.
+The kind belongs to cluster-autoscaler, whose installation includes the CustomResourceDefinition. Muster uses the kind
+only in clusters where it is installed.
 """
 
 from msgspec import field
@@ -11,14 +11,14 @@ from muster.api.kubernetes.meta import LocalReference, Object, ReportedCondition
 
 
 class ProvisioningPodSet(Wire):
-    """Pods of one shape, given by a PodTemplate in the same namespace."""
+    """A number of equal pods, described by a PodTemplate in the same namespace."""
 
     pod_template_ref: LocalReference
     count: int
 
 
 class ProvisioningRequestSpec(Wire):
-    """spec of a ProvisioningRequest, which cannot be changed."""
+    """spec of a ProvisioningRequest, which is immutable."""
 
     pod_sets: list[ProvisioningPodSet] = field(default_factory=list)
     provisioning_class_name: str = ""
@@ -32,7 +32,7 @@ class ProvisioningRequestStatus(Wire):
 
 
 class ProvisioningRequest(Object):
-    """A request to an autoscaler for nodes that hold all of these pods."""
+    """A request to an autoscaler for nodes on which all of these pods fit."""
 
     spec: ProvisioningRequestSpec = field(default_factory=ProvisioningRequestSpec)
     status: ProvisioningRequestStatus = field(default_factory=ProvisioningRequestStatus)

@@ -1,7 +1,7 @@
 """Scheduling constraints in the spec of a pod: tolerations, affinities, spreading and gates of core/v1.
 
-kube-scheduler reads all of these fields, and Muster's planner models them, so that its plans pass kube-scheduler's
-checks.
+kube-scheduler evaluates all of these fields. Muster's planner evaluates them in the same way, so that its plans pass
+kube-scheduler's checks.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
 
 
 class Toleration(Wire):
-    """The taints that a pod tolerates."""
+    """A toleration of a pod, which matches certain taints."""
 
     key: str = ""
     operator: str = "Equal"
@@ -23,14 +23,14 @@ class Toleration(Wire):
 
 
 class NodeSelectorTerm(Wire):
-    """All expressions and fields must match; an empty term matches nothing."""
+    """A term in which all expressions and fields must match; an empty term matches no node."""
 
     match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
     match_fields: list[LabelSelectorRequirement] = field(default_factory=list)
 
 
 class NodeSelector(Wire):
-    """Alternatives, of which one term must match."""
+    """A list of alternative terms, at least one of which must match the node."""
 
     node_selector_terms: list[NodeSelectorTerm] = field(default_factory=list)
 
@@ -52,7 +52,7 @@ class NodeAffinity(Wire):
 
 
 def conditions_of(selector: Mapping[str, str], affinity: NodeAffinity | None) -> int:
-    """Return the number of conditions on nodes: labels of the selector, and expressions of all terms."""
+    """Return the number of a pod's conditions on nodes: labels in its node selector, and expressions in all terms."""
     terms = [] if affinity is None else [wish.preference for wish in affinity.preferred]
     if affinity is not None and affinity.required is not None:
         terms += affinity.required.node_selector_terms
@@ -60,7 +60,7 @@ def conditions_of(selector: Mapping[str, str], affinity: NodeAffinity | None) ->
 
 
 class PodAffinityTerm(Wire):
-    """Pods that must (not) be in the same topology domain."""
+    """A term that selects other pods, and the topology domain that must, or must not, contain them too."""
 
     topology_key: str
     label_selector: LabelSelector | None = None
@@ -78,7 +78,7 @@ class WeightedPodAffinityTerm(Wire):
 
 
 class PodAffinity(Wire):
-    """Pods that this pod must or should be near to, or away from."""
+    """Required and preferred terms about other pods: to be near them, or (for anti-affinity) away from them."""
 
     required: list[PodAffinityTerm] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[WeightedPodAffinityTerm] = field(
@@ -101,7 +101,7 @@ class SchedulingGate(Wire):
 
 
 class TopologySpreadConstraint(Wire):
-    """A limit on uneven spreading of matching pods."""
+    """A limit on how unevenly matching pods may be spread over topology domains."""
 
     max_skew: int
     topology_key: str

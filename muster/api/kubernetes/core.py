@@ -58,14 +58,14 @@ class Container(Wire):
 
 
 class ContainerStateWaiting(Wire):
-    """The reason why a container does not run yet or no longer runs."""
+    """The reason why a container is not running yet, or is waiting to be restarted."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerStateTerminated(Wire):
-    """The end of a container; policies match its exit code."""
+    """The state of a terminated container; policies of a Job match its exit code."""
 
     exit_code: int
     reason: str = ""
@@ -73,7 +73,7 @@ class ContainerStateTerminated(Wire):
 
 
 class ContainerState(Wire):
-    """The state of a container that waits or has ended; neither is set while it runs."""
+    """The state of a container that is waiting or has terminated; neither field is set while it is running."""
 
     waiting: ContainerStateWaiting | None = None
     terminated: ContainerStateTerminated | None = None
@@ -86,14 +86,14 @@ class ContainerStatus(Wire):
     ready: bool = False
     restart_count: int = 0
     resources: ResourceRequirements | None = None
-    """Present resources of the container, while a resize may be pending."""
+    """Actual resources of the container, which may differ from the requested ones while a resize is pending."""
     allocated_resources: Quantities = field(default_factory=dict)
     """Resources that kubelet has allocated to the container."""
     state: ContainerState = field(default_factory=ContainerState)
 
 
 class PodResourceClaim(Wire):
-    """Devices of a pod under the pod's own name for them: a claim, or a claim that is created from a template."""
+    """An entry of a pod's `resourceClaims`: a name, and an existing claim or the template of a claim."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -129,7 +129,7 @@ class PodSpec(Wire):
 
 
 class PodResourceClaimStatus(Wire):
-    """The claim that was created for a pod; none if the pod needs none."""
+    """The claim that was created for an entry of a pod's `resourceClaims`; empty if the pod needs no claim."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -152,7 +152,7 @@ class PodStatus(Wire):
     init_container_statuses: list[ContainerStatus] = field(default_factory=list)
     start_time: str | None = None
     resources: ResourceRequirements | None = None
-    """Present resources of the whole pod, if they are set for the pod and not for each container."""
+    """Actual resources of the whole pod, if resources are set for the pod as a whole and not only per container."""
     allocated_resources: Quantities = field(default_factory=dict)
     """Resources that kubelet has allocated to the whole pod."""
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
@@ -171,12 +171,12 @@ class Pod(meta.Object):
 
     @property
     def finished(self) -> bool:
-        """True if the pod has succeeded or failed, and holds no resources any more."""
+        """True if the pod has succeeded or failed, so that it no longer uses resources."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
     def deciding_statuses(self) -> list[ContainerStatus]:
-        """Statuses of the containers whose ends decide the pod's phase: all but sidecars, as in Kubernetes."""
+        """Statuses of the containers that determine the pod's phase: all but sidecars, as in Kubernetes."""
         sidecars = {each.name for each in self.spec.init_containers if each.restart_policy == "Always"}
         init = [status for status in self.status.init_container_statuses if status.name not in sidecars]
         return [*init, *self.status.container_statuses]
@@ -206,7 +206,7 @@ class NodeCondition(Wire):
 
 
 class NodeStatus(Wire):
-    """Resources of a node for pods, and its conditions."""
+    """Resources of a node that are available to pods, and conditions of the node."""
 
     allocatable: Quantities = field(default_factory=dict)
     conditions: list[NodeCondition] = field(default_factory=list)
@@ -224,7 +224,7 @@ class Namespace(meta.Object):
 
     @property
     def queue(self) -> str:
-        """The queue of the namespace's pods; empty without one, or if the namespace opts out."""
+        """The queue for pods of the namespace; empty if the namespace names none, or opts out."""
         labels = self.metadata.labels
         return "" if names.opted_out(labels) else labels.get(names.QUEUE, "")
 
@@ -274,7 +274,7 @@ class IndexedJob(meta.Object):
 
 
 class Event(meta.Object):
-    """A core/v1 Event: a message about an object."""
+    """A core/v1 Event, which is a message about an object."""
 
     involved_object: dict[str, str] = field(default_factory=dict)
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Devices that drivers publish and pods claim (resource.k8s.io/v1), reduced to the fields that decide on nodes."""
+"""Devices that drivers publish and pods claim (resource.k8s.io/v1), with the fields that affect the choice of nodes."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from muster.api.kubernetes.meta import Object, ObjectMeta
 DEVICE_CLASS_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """Prefix of an extended resource that represents the devices of a class (KEP-5004)."""
 ALL = "All"
-"""The allocation mode in which a request gets every device that matches."""
+"""The allocation mode with which a request gets all matching devices."""
 MOST_PODS = 256
 """Maximum number of pods that may use one claim at the same time, as in the API."""
 NO_SCHEDULE = frozenset({"NoSchedule", "NoExecute"})
-"""Effects of device taints that exclude requests without a toleration."""
+"""Effects of device taints that exclude a device for requests without a matching toleration."""
 
 
 class DeviceAttribute(Wire):
-    """One attribute of a device; exactly one field is set."""
+    """The value of one attribute of a device. Exactly one field is set, according to the value's type."""
 
     text: str | None = field(default=None, name="string")
     number: int | None = field(default=None, name="int")
@@ -49,14 +49,15 @@ class Device(Wire):
     capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
     taints: list[DeviceTaint] = field(default_factory=list)
     consumes_counters: list[Any] = field(default_factory=list)
-    """Not empty for a part of a larger device, which it shares with other devices."""
+    """Counters that the device consumes; not empty if it is a partition of a larger device that several devices
+    share."""
     allow_multiple_allocations: bool = False
     node_name: str = ""
     node_selector: NodeSelector | None = None
 
 
 class ResourcePool(Wire):
-    """The pool of a slice, and the number of its slices."""
+    """The pool to which a slice belongs, and the number of slices in the pool."""
 
     name: str = ""
     generation: int = 0
@@ -89,7 +90,7 @@ class DeviceTaintSelector(Wire):
 
 
 class DeviceTaintRuleSpec(Wire):
-    """One taint and the devices that have it; without a selector, no device has it."""
+    """A taint, and a selector for the devices that get it. Without a selector, no device gets the taint."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = field(default_factory=DeviceTaint)
@@ -114,7 +115,7 @@ class DeviceSelector(Wire):
 
 
 class DeviceClassSpec(Wire):
-    """The devices of the class."""
+    """The conditions that devices of the class must meet."""
 
     selectors: list[DeviceSelector] = field(default_factory=list)
     extended_resource_name: str | None = None
@@ -141,7 +142,7 @@ class ExactDeviceRequest(Wire):
 
 
 class DeviceRequest(Wire):
-    """One request of a claim: one kind of device, or the first available one of some alternatives."""
+    """One request in a claim: a kind of device, or a list of alternatives of which the first available one is used."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -149,7 +150,7 @@ class DeviceRequest(Wire):
 
 
 class DeviceConstraint(Wire):
-    """An attribute that the devices of the named requests (of all requests if none is named) must share."""
+    """An attribute that must be equal for the devices of the named requests, or of all requests if none is named."""
 
     requests: list[str] = field(default_factory=list)
     match_attribute: str = ""
@@ -164,7 +165,7 @@ class DeviceClaim(Wire):
 
 
 class UsedClaim(Wire):
-    """An entry of a pod's `resourceClaims` that a container uses, or one request of the entry."""
+    """A container's reference to an entry of the pod's `resourceClaims`, or to one request of that entry."""
 
     name: str = ""
     request: str = ""
@@ -177,7 +178,7 @@ class ResourceClaimSpec(Wire):
 
 
 class DeviceRequestAllocationResult(Wire):
-    """One device that a claim got."""
+    """One device that was allocated to a claim."""
 
     request: str = ""
     driver: str = ""
@@ -188,20 +189,20 @@ class DeviceRequestAllocationResult(Wire):
 
 
 class DeviceAllocationResult(Wire):
-    """The devices that a claim got."""
+    """The devices that were allocated to a claim."""
 
     results: list[DeviceRequestAllocationResult] = field(default_factory=list)
 
 
 class AllocationResult(Wire):
-    """The devices that a claim got, and the nodes that can use them."""
+    """The devices that were allocated to a claim, and the nodes from which they can be used."""
 
     devices: DeviceAllocationResult = field(default_factory=DeviceAllocationResult)
     node_selector: NodeSelector | None = None
 
 
 class ResourceClaimConsumerReference(Wire):
-    """An object, usually a pod, that may use the claim now."""
+    """An object, usually a pod, that is currently allowed to use the claim."""
 
     resource: str = ""
     name: str = ""

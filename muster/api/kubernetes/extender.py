@@ -1,4 +1,4 @@
-"""The extender's wire types (kube-scheduler extender/v1), with PascalCase keys as the Go types have no json tags."""
+"""The extender's wire types (kube-scheduler extender/v1), in PascalCase because the Go types have no json tags."""
 
 from msgspec import Struct, field
 
@@ -10,14 +10,14 @@ class ExtenderWire(Struct, rename="pascal", omit_defaults=False, kw_only=True, g
 
 
 class ExtenderArgs(ExtenderWire):
-    """Arguments of filter and prioritize, with only the nodes' names because nodeCacheCapable is set."""
+    """Arguments of filter and prioritize. Only the names of nodes are sent, because nodeCacheCapable is set."""
 
     pod: Pod
     node_names: list[str] | None = None
 
 
 class ExtenderFilterResult(ExtenderWire):
-    """Nodes that pass the filter. A non-empty error means "try again"; an empty list of nodes means "rejected"."""
+    """Nodes that pass the filter; an empty list rejects the pod, and an error makes kube-scheduler try again."""
 
     node_names: list[str] = field(default_factory=list)
     failed_nodes: dict[str, str] = field(default_factory=dict)
@@ -46,14 +46,14 @@ class MetaVictims(ExtenderWire):
 
 
 class ExtenderPreemptionArgs(ExtenderWire):
-    """Candidate nodes of a preemption with their victims, in the meta form because nodeCacheCapable is set."""
+    """Candidate nodes of a preemption, with the UIDs of their victims only, because nodeCacheCapable is set."""
 
     pod: Pod
     node_name_to_meta_victims: dict[str, MetaVictims] | None = None
 
 
 class ExtenderPreemptionResult(ExtenderWire):
-    """The nodes that remain candidates."""
+    """The nodes that remain candidates for the preemption."""
 
     node_name_to_meta_victims: dict[str, MetaVictims] = field(default_factory=dict)
 

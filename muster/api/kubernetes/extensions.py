@@ -39,7 +39,7 @@ class CustomResourceDefinition(Object):
         return any(one.type == "Established" and one.status == "True" for one in self.status.conditions or ())
 
     def served(self, preferred: str) -> str | None:
-        """Return the version to use: the preferred one if it is served, else the last served one; None without any."""
+        """Return the version to use: the preferred one if served, else the last served one; None if none is served."""
         versions = [version.name for version in self.spec.versions if version.served] if self.established else []
         if preferred in versions:
             return preferred
@@ -69,12 +69,12 @@ class CertificateSecret(Object):
 
 
 class WebhookClientConfig(Wire):
-    """Address at which an API server calls a webhook, and the authorities that it trusts for this address."""
+    """Address at which an API server calls a webhook, and the certificate authorities to trust at this address."""
 
     url: str = ""
     """URL of the webhook; empty if the webhook is behind a Service."""
     ca_bundle: bytes | None = None
-    """PEM."""
+    """Certificates of the trusted authorities, as PEM."""
 
 
 class Webhook(Wire):

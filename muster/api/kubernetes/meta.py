@@ -1,4 +1,4 @@
-"""Object metadata of meta/v1, RFC 3339 times, and parts of objects that stay exactly as written."""
+"""Object metadata of meta/v1, RFC 3339 times, and types for parts of objects that are kept exactly as written."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -13,7 +13,8 @@ Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Duration = Annotated[
     str, Meta(extra_json_schema={"pattern": r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+)$"})
 ]
-"""A duration as Go writes it, e.g. `1h30m`; the API server refuses others, which typed clients could not read."""
+"""A duration in Go's format, e.g. `1h30m`. The API server rejects other texts, because typed clients could not read
+them."""
 
 
 class OwnerReference(Wire):
@@ -34,7 +35,7 @@ class OwnerReference(Wire):
 
     @classmethod
     def to(cls, kind: Resource[Any], meta: "ObjectMeta", **how: bool) -> "OwnerReference":
-        """Return the reference to an object of this kind; `how` has the last two fields."""
+        """Return a reference to an object of this kind; `how` contains the values of the last two fields."""
         return cls(api_version=kind.api_version, kind=kind.kind, name=meta.name, uid=meta.uid, **how)
 
 
@@ -78,16 +79,16 @@ class LabelSelectorRequirement(Wire):
 
 
 class LabelSelector(Wire):
-    """A label selector; all parts must match."""
+    """A label selector, in which all labels and expressions must match."""
 
     match_labels: dict[str, str] = field(default_factory=dict)
     """Labels and their required values."""
     match_expressions: list[LabelSelectorRequirement] = field(default_factory=list)
-    """Expressions that must all hold."""
+    """Expressions, all of which must match."""
 
 
 class Object(Wire):
-    """Any object of which only the metadata matters; also the base of all kinds."""
+    """An object of which only the metadata is read; also the base class of all kinds."""
 
     api_version: str = ""
     kind: str = ""
@@ -109,9 +110,9 @@ class TemplateMeta(Wire):
     annotations: dict[str, str] = field(default_factory=dict)
     """Annotations."""
     name: str = ""
-    """Name of the object; only claims need a name."""
+    """Name of the object; required only for claims."""
     namespace: str = ""
-    """Namespace; must be empty or the workload's."""
+    """Namespace of the object; must be empty or the workload's namespace."""
     finalizers: list[str] = field(default_factory=list)
     """Finalizers."""
 
@@ -130,11 +131,11 @@ class Condition(Wire):
     message: str
     """Reason, as a sentence."""
     observed_generation: int | None = None
-    """Generation of the spec that was observed."""
+    """Generation of the object's spec to which the condition refers."""
 
 
 class ReportedCondition(Wire):
-    """One condition that another component reports of an object, e.g. PodScheduled."""
+    """One condition of an object that another component has reported, e.g. PodScheduled."""
 
     type: str
     status: str
@@ -161,18 +162,18 @@ class Status(Wire):
 
 
 def format_time(seconds: float, *, micros: bool = False) -> str:
-    """Return seconds since the epoch as RFC 3339 in UTC, to the second (meta/v1 Time) or microsecond (MicroTime)."""
+    """Return seconds since the epoch as RFC 3339 in UTC, in seconds (meta/v1 Time) or microseconds (MicroTime)."""
     form = "%Y-%m-%dT%H:%M:%S.%fZ" if micros else "%Y-%m-%dT%H:%M:%SZ"
     return datetime.fromtimestamp(seconds, UTC).strftime(form)
 
 
 def parse_time(text: str | None) -> float | None:
-    """Return RFC 3339 as seconds since the epoch; None stays None. Raises ValueError for any other text."""
+    """Return an RFC 3339 time as seconds since the epoch; None stays None. Raises ValueError for other texts."""
     return None if not text else datetime.fromisoformat(text).timestamp()
 
 
 def readable_time(text: str | None) -> float | None:
-    """Return a time like `parse_time`, but None for unreadable text, because any user may write some objects."""
+    """Return a time like `parse_time`, but None for an invalid text, because any user may write some of the objects."""
     try:
         return parse_time(text)
     except (ValueError, OverflowError):
@@ -182,7 +183,7 @@ def readable_time(text: str | None) -> float | None:
 JSON = dict[str, Any]
 
 JobTemplate = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "JobTemplateSpec"})]
-"""metadata and spec of a batch/v1 Job."""
+"""metadata and spec for a batch/v1 Job, as plain JSON."""
 
 Env = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "EnvVar"})]
 """One environment variable: `name`, and `value` or `valueFrom`."""
@@ -199,4 +200,4 @@ SecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "Se
 PodSecurityContext = Annotated[JSON, Meta(extra_json_schema={"x-muster-schema": "PodSecurityContext"})]
 
 IntOrString = Annotated[int | str, Meta(extra_json_schema={"x-muster-schema": "IntOrString"})]
-"""A number, or a text that stands for a number or a name."""
+"""A number, or a string such as a percentage or the name of a port."""

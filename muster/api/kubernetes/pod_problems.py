@@ -12,16 +12,16 @@ from muster.api.kubernetes.core import ContainerStateTerminated, Pod
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, readable_time
 
 STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Reasons for which every container waits for a while, which are not problems."""
+"""Reasons that are not problems, because every container waits for them while it starts."""
 DISRUPTED = "DisruptionTarget"
 """The condition of a pod that is evicted or otherwise deleted; it is set before the deletion."""
 _SIGNALS = {128 + each: each.name for each in Signals}
-"""Maps the exit code of a process that a signal ended to the signal's name."""
+"""Maps an exit code to the name of the signal that terminated the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodProblem:
-    """Problem of one pod, as kubelet's reason and message; `container` is empty if it concerns the whole pod."""
+    """Problem of one pod, as the kubelet's reason and message; `container` is empty if it concerns the whole pod."""
 
     reason: str
     message: str = ""
@@ -40,10 +40,10 @@ class PodProblem:
 
 
 def problem(pod: Pod) -> PodProblem | None:
-    """Return the problem of a pod; None if the pod runs, starts, ended by itself, or is being deleted.
+    """Return the problem of a pod; None if the pod is starting, runs, has ended by itself, or is being deleted.
 
-    The pod's own reason comes first: kubelet refused it (`OutOfcpu`, `SysctlForbidden`, …) or ended it (`Evicted`, …).
-    Otherwise it is the problem of the first waiting container, in start order.
+    A reason in the pod's status comes first: the kubelet has rejected the pod (`OutOfcpu`, `SysctlForbidden`, …) or
+    terminated it (`Evicted`, …). Otherwise, the result is the problem of the first waiting container, in start order.
     """
     status = pod.status
     if pod.metadata.deletion_timestamp or status.phase == "Succeeded":
@@ -85,7 +85,7 @@ def _exit(ended: ContainerStateTerminated) -> str:
 
 
 def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
-    """Return the pod that failed first and the failure, in a few words and as a sentence with its node.
+    """Return the pod that failed first, and its failure in a few words, and as a sentence that names the node.
 
     Returns None if no pod has failed. Later failures are often consequences of the first one.
     """
@@ -98,7 +98,7 @@ def first_failure(pods: Iterable[Pod]) -> tuple[Pod, str, str] | None:
 
 
 def _ended(pod: Pod) -> tuple[str, str]:
-    """Return the time when a pod's first container failed, and the pod's name; pods that never ran come last."""
+    """Return the time when the first container of a pod failed, and the pod's name. Pods that never ran sort last."""
     ends = (each.state.terminated for each in pod.deciding_statuses)
     return min((each.finished_at or "" for each in ends if each and each.exit_code), default="~"), pod.metadata.name
 
@@ -110,7 +110,7 @@ def deletion_began(meta: ObjectMeta) -> str | None:
 
 
 def being_evicted(pod: Pod) -> bool:
-    """Return True if the pod was disrupted (by its condition DisruptionTarget) before it ended by itself.
+    """Return True if the pod was disrupted, as its condition DisruptionTarget shows, before it ended by itself.
 
     Times have whole seconds: a pod that ended in the same second counts as disrupted.
     """
@@ -121,9 +121,9 @@ def being_evicted(pod: Pod) -> bool:
 
 
 def refused(pod: Pod) -> bool:
-    """Return True if the kubelet refused the pod before any container ran.
+    """Return True if the kubelet rejected the pod before any container ran.
 
-    The kubelet would also refuse an immediate replacement.
+    If a new pod is created on the same node at once, the kubelet will probably reject it too.
     """
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ran = any(status.state.terminated or status.restart_count for status in statuses)
@@ -131,13 +131,13 @@ def refused(pod: Pod) -> bool:
 
 
 def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
-    """Return the pods that have a problem with their problem, in the order of the failures."""
+    """Return the pods that have a problem, each with its problem, in the order in which they failed."""
     found = [(pod, problem(pod)) for pod in sorted(pods, key=_ended)]
     return [(pod, what) for pod, what in found if what]
 
 
 def sentence(pods: Iterable[Pod]) -> tuple[str, str] | None:
-    """Return reason and sentence about the first pod with a problem, with the number of others; None without one."""
+    """Return a reason and a sentence for the first pod with a problem, and the number of others; None without one."""
     found = problems(pods)
     if not found:
         return None

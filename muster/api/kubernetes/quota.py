@@ -9,7 +9,7 @@ from muster.api.kubernetes import core, meta
 
 
 class ResourceQuotaSpec(Wire):
-    """Limits by name, and the pods that they cover if not all pods."""
+    """Limits by name; with a scope, the quota covers only some of the namespace's pods."""
 
     hard: core.Quantities = field(default_factory=dict)
     scopes: list[str] = field(default_factory=list)
@@ -17,7 +17,7 @@ class ResourceQuotaSpec(Wire):
 
 
 class ResourceQuotaStatus(Wire):
-    """The active limits, and the present usage."""
+    """The limits in force, and the current usage."""
 
     hard: core.Quantities = field(default_factory=dict)
     used: core.Quantities = field(default_factory=dict)
@@ -39,7 +39,7 @@ RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", Resource
 
 
 class PodDisruptionBudgetSpec(Wire):
-    """The pods of a budget."""
+    """The selector for pods of a budget, and the number of pods that must stay available."""
 
     selector: meta.LabelSelector | None = None
     """Null selects no pod; an empty selector selects every pod of the namespace."""
@@ -62,12 +62,12 @@ class PodDisruptionBudget(meta.Object):
 
     @property
     def keeps_pods(self) -> bool:
-        """False if the spec always allows the eviction of all pods, otherwise True."""
+        """True if the budget may forbid an eviction; False if its spec always allows the eviction of all pods."""
         return self.spec.min_available not in {0, "0%"} and self.spec.max_unavailable != "100%"
 
     @property
     def allowed(self) -> int:
-        """Number of pods that may be evicted now; 0 until the disruption controller has seen the current spec."""
+        """Number of pods that may be evicted now; 0 until the disruption controller has processed the current spec."""
         counted = self.status.observed_generation >= self.metadata.generation
         return max(0, self.status.disruptions_allowed) if counted else 0
 

@@ -9,7 +9,7 @@ from muster.api.kubernetes.admission import UserInfo
 
 
 class ResourceAttributes(Wire):
-    """The action: a verb on one object. The namespace is empty for cluster-scoped objects."""
+    """The action under review: a verb on one object. The namespace is empty for cluster-scoped objects."""
 
     verb: str
     group: str = ""
@@ -20,7 +20,7 @@ class ResourceAttributes(Wire):
 
 
 class SubjectAccessReviewSpec(Wire):
-    """The user and the action; a question about the sender itself names no user."""
+    """The user and the action under review. A review of the sender's own rights names no user."""
 
     resource_attributes: ResourceAttributes
     user: str = ""
@@ -30,21 +30,21 @@ class SubjectAccessReviewSpec(Wire):
 
 
 def may(user: UserInfo, action: ResourceAttributes) -> SubjectAccessReviewSpec:
-    """Return the question if a user, with all attributes that an authorizer may use, has the right to an action."""
+    """Return the spec of a review that asks if a user, with all attributes of the credential, may perform an action."""
     return SubjectAccessReviewSpec(
         user=user.username, resource_attributes=action, groups=user.groups, uid=user.uid, extra=user.extra
     )
 
 
 class SubjectAccessReviewStatus(Wire):
-    """The answer of the cluster's authorizers."""
+    """The decision of the cluster's authorizers."""
 
     allowed: bool = False
     reason: str = ""
 
 
 class SubjectAccessReview(Wire):
-    """The question, and the API server's answer. The review is not stored."""
+    """A request to check a user's right to an action, and the API server's result. The review is not stored."""
 
     spec: SubjectAccessReviewSpec
     status: SubjectAccessReviewStatus = field(default_factory=SubjectAccessReviewStatus)
@@ -58,18 +58,18 @@ SUBJECT_ACCESS_REVIEWS = Resource(
 SELF_SUBJECT_ACCESS_REVIEWS = replace(
     SUBJECT_ACCESS_REVIEWS, plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview"
 )
-"""A request for the sender's own right to an action, which all users may send."""
+"""Review of the sender's own right to an action, which every user may request."""
 
 
 class TokenReviewSpec(Wire):
-    """The token, and the audiences that it must be for."""
+    """The token to verify, and the audiences for which it must be valid."""
 
     token: str
     audiences: list[str] = field(default_factory=list)
 
 
 class TokenReviewStatus(Wire):
-    """The answer of the API server."""
+    """The result of the verification, with the user to whom the token belongs."""
 
     authenticated: bool = False
     user: UserInfo = field(default_factory=UserInfo)
@@ -78,7 +78,7 @@ class TokenReviewStatus(Wire):
 
 
 class TokenReview(Wire):
-    """The question, and the API server's answer. The review is not stored."""
+    """A request to verify a token, and the API server's result. The review is not stored."""
 
     spec: TokenReviewSpec
     status: TokenReviewStatus = field(default_factory=TokenReviewStatus)
@@ -88,7 +88,7 @@ TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenRe
 
 
 class SelfSubjectReviewStatus(Wire):
-    """The answer of the API server."""
+    """The user as whom the API server has authenticated the sender."""
 
     user_info: UserInfo = field(default_factory=UserInfo)
 

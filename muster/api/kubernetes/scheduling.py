@@ -1,7 +1,7 @@
 """Kubernetes' own gangs: PodGroup and Workload of scheduling.k8s.io/v1beta1, and the fields that refer to them.
 
-These kinds are served since Kubernetes 1.37 behind the feature gate GenericWorkload; groups of groups only as v1alpha3,
-behind CompositePodGroup. The types are reduced to the fields that have an effect.
+Kubernetes serves these kinds since 1.37 if the feature gate GenericWorkload is enabled. Groups of groups are only
+served as v1alpha3, if CompositePodGroup is enabled. The types are reduced to the fields that have an effect.
 """
 
 from typing import Any
@@ -12,19 +12,21 @@ from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Condition, Object
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
-"""Condition of a PodGroup: enough of its pods have had nodes. Once True, the condition stays True."""
+"""Condition of a PodGroup: enough of its pods have been scheduled at least once. Once True, the condition stays
+True."""
 UNSCHEDULABLE = "Unschedulable"
-"""Reason of that condition while the PodGroup waits for free capacity."""
+"""Reason in the condition PodGroupInitiallyScheduled while the PodGroup waits for free capacity."""
 SCHEDULED = "Scheduled"
-"""Reason of that condition once the PodGroup has had its nodes, as kube-scheduler names it."""
+"""Reason in the condition PodGroupInitiallyScheduled once enough pods have been scheduled, as kube-scheduler names
+it."""
 DISRUPTION_TARGET = "DisruptionTarget"
-"""Condition of a PodGroup whose pods will be evicted for other pods."""
+"""Condition of a PodGroup whose pods will be evicted to make room for other pods."""
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 """Reason of the condition DisruptionTarget."""
 
 
 class Policy(Wire):
-    """The policy `basic`, or a disruption mode; its presence is its only content."""
+    """The policy `basic`, or a disruption mode. It has no fields: only its presence matters."""
 
 
 class GangPolicy(Wire):
@@ -35,7 +37,7 @@ class GangPolicy(Wire):
 
 
 class SchedulingPolicy(Wire):
-    """Scheduling policy of a group's pods; exactly one of both is set."""
+    """Scheduling policy of a group's pods; exactly one of the two fields is set."""
 
     basic: Policy | None = None
     gang: GangPolicy | None = None
@@ -48,7 +50,7 @@ class TopologyConstraint(Wire):
 
 
 class SchedulingConstraints(Wire):
-    """Required proximity of the pods of a group; the API allows one constraint so far."""
+    """Required proximity of the pods of a group; the API currently allows at most one constraint."""
 
     topology: list[TopologyConstraint] = field(default_factory=list)
 
@@ -61,7 +63,7 @@ class DisruptionMode(Wire):
 
 
 class GroupResourceClaim(Wire):
-    """A claim that pods of the group share, which use the same name for it in their own spec."""
+    """A claim that the pods of a group share. Pods refer to it by the same name in their own spec."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -117,7 +119,7 @@ class CompositeGangPolicy(Wire):
 
 
 class CompositeSchedulingPolicy(Wire):
-    """Scheduling policy of a composite group's groups; exactly one of both is set."""
+    """Scheduling policy of a composite group's groups; exactly one of the two fields is set."""
 
     basic: Policy | None = None
     gang: CompositeGangPolicy | None = None
@@ -166,7 +168,7 @@ class WorkloadSpec(Wire):
     """spec of a Workload; templates of composite groups stay plain JSON."""
 
     pod_group_templates: list[PodGroupTemplate] | None = None
-    """Null if there are templates of composite groups."""
+    """Templates of PodGroups; null if the Workload has templates of composite groups instead."""
     composite_pod_group_templates: list[dict[str, Any]] = field(default_factory=list)
 
 

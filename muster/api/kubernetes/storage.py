@@ -1,4 +1,4 @@
-"""Claims, volumes and storage classes, reduced to the fields that decide on the nodes of pods."""
+"""Claims, volumes and storage classes, reduced to the fields that affect the choice of nodes."""
 
 from msgspec import field
 
@@ -6,9 +6,9 @@ from muster.api.base import Resource, Wire
 from muster.api.kubernetes import constraints, meta
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-"""Annotation of a claim whose binding is done."""
+"""Annotation of a claim that has been bound to its volume."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""Annotation of a claim that is being provisioned for this node."""
+"""Annotation of a claim with the node for which its volume is being provisioned."""
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 """Annotation that named the storage class before the field existed."""
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -16,7 +16,7 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 
 class PersistentVolumeClaimSpec(Wire):
-    """The requests of a claim, and the volume bound to it."""
+    """The access modes and the storage class of a claim, and the volume to which it is bound."""
 
     access_modes: list[str] = field(default_factory=list)
     storage_class_name: str | None = None
@@ -24,7 +24,7 @@ class PersistentVolumeClaimSpec(Wire):
 
 
 class PersistentVolumeClaimStatus(Wire):
-    """The phase of a claim: bound, or lost with its volume."""
+    """The phase of a claim, such as Bound, or Lost if its volume no longer exists."""
 
     phase: str = ""
 
@@ -53,13 +53,13 @@ class VolumeNodeAffinity(Wire):
 
 
 class PersistentVolumeSpec(Wire):
-    """The nodes of a volume."""
+    """The nodes from which a volume can be reached."""
 
     node_affinity: VolumeNodeAffinity | None = None
 
 
 class PersistentVolume(meta.Object):
-    """A volume, which limits the nodes for pods of its claim."""
+    """A volume, which may restrict the nodes on which pods with its claim can run."""
 
     spec: PersistentVolumeSpec = field(default_factory=PersistentVolumeSpec)
 

@@ -1,4 +1,4 @@
-"""Muster's own objects: gangs as labels and annotations (`gang`), and the nodes of their members (`placement`).
+"""Muster's own wire formats: labels and annotations of gangs (`gang`), and the nodes of their members (`placement`).
 
 `node_faults` reads the faults of a Node.
 

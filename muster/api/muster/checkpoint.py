@@ -1,8 +1,8 @@
 """Checkpoint reports of a run, in annotations of its pods or PodGroup (`muster.dev/checkpoint`, `evict-ready`). Pure.
 
-A user who may write a pod can claim anything, so texts are read within limits. A time counts only for the gang itself,
-and must be between the gang's start and now. A false claim has no advantage: a gang that claims to have saved is
-evicted sooner.
+A user who may write a pod can report anything, so texts are parsed within limits. A reported time affects only the gang
+itself, and must be between the gang's start and now. A false report has no advantage, because a gang that reports a
+checkpoint is evicted sooner.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,12 +31,12 @@ class Checkpoint(Struct, frozen=True, gc=False):
 
 
 class NoticeAnswer(Struct, frozen=True, gc=False):
-    """The annotations of one pod, or of a PodGroup, about its eviction."""
+    """The annotations of a pod or PodGroup that concern its eviction."""
 
     notice: str = ""
-    """Time between the notice and its eviction."""
+    """The time that the pod or gang requests between the eviction notice and the eviction."""
     evict_at: str = ""
-    """The notice that Muster has written; empty without one."""
+    """The time of the eviction, as written by Muster with the notice; empty without a notice."""
     ready: bool = False
     """True if the pod or gang has nothing left to save."""
     checkpoint: Checkpoint | None = None
@@ -45,7 +45,7 @@ class NoticeAnswer(Struct, frozen=True, gc=False):
 def checkpoint_of(text: str | None) -> Checkpoint | None:
     """Return the checkpoint in a text like `step=1200,at=2026-11-26T05:00:00Z`; None if the text is invalid.
 
-    The step may be missing. Other parts make the text invalid, so that later versions can define them.
+    The step may be missing. A text with other parts is invalid, so that later versions can define new parts.
     """
     if not text or len(text) > CHECKPOINT_CHARS.value:
         return None
@@ -70,6 +70,6 @@ def answer_of(annotations: Mapping[str, str]) -> NoticeAnswer | None:
 
 
 def latest(checkpoints: Iterable[Checkpoint | None], *, since: float, now: float) -> Checkpoint | None:
-    """Return the latest of these checkpoints that was saved between two times (seconds since the epoch)."""
+    """Return the latest of these checkpoints whose time is between two times (seconds since the epoch)."""
     known = [each for each in checkpoints if each is not None and since <= each.at <= now]
     return max(known, key=lambda each: each.at, default=None)

@@ -1,7 +1,7 @@
 """Creator of a workload, from its annotation (`names.CREATED_BY`), which admission writes.
 
-The annotation can be trusted if the webhook, which writes the user of the request, and the policy muster-creators,
-which refuses other values, are installed. Otherwise users can write any value.
+The annotation can be trusted only if the webhook and the policy muster-creators are installed. The webhook writes the
+user of the request, and the policy rejects other values. Otherwise users could write any value.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,14 @@ from muster.api.kubernetes.admission import shared_name
 UNKNOWN: Final = ""
 """The creator of objects whose creator is not verified."""
 MOST_CHARS: Final = 253
-"""User names of identity providers are shorter; the policy muster-creators uses the same limit."""
+"""Maximum length of a creator's name. User names of identity providers are shorter; the policy muster-creators has the
+same limit."""
 _KEPT: Final = 200
 _DIGITS: Final = 16
 
 
 def written(user: str) -> str:
-    """Return the annotation's value for a user: the name, or the beginning and a digest of a very long name."""
+    """Return the annotation's value for a user: the name, or for a very long name its beginning and a digest."""
     if len(user) <= MOST_CHARS:
         return user
     return f"{user[:_KEPT]}~{sha256(user.encode()).hexdigest()[:_DIGITS]}"
@@ -33,16 +34,16 @@ def creator_of(annotations: Mapping[str, str]) -> str:
 
 
 def counted_user(namespace: str, annotations: Mapping[str, str]) -> str:
-    """Return the user for whose limits an object counts: its creator, or the namespace's accounts if unknown.
+    """Return the user to whose limits an object counts: its creator or, if unknown, the namespace's service accounts.
 
-    All accounts of a namespace are one user, because its editors create them: otherwise each would have separate
-    limits.
+    All service accounts of a namespace count as one user. Otherwise users could create additional accounts to get
+    additional limits.
     """
     return shared_name(creator_of(annotations)) or shared_name(f"system:serviceaccount:{namespace}:")
 
 
 def passed_on(annotations: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations of a derived object: the `given` ones and the creator of the original object."""
+    """Return the annotations for a derived object: the `given` ones, and the creator of the original object."""
     creator = creator_of(annotations)
     own = {key: value for key, value in given.items() if key != names.CREATED_BY}
     return {**own, names.CREATED_BY: creator} if creator else own

@@ -22,7 +22,7 @@ _NOTED_PARTS = 3
 
 
 class Slot(NamedTuple):
-    """A slot of a gang, for one pod: a pod set, and a rank in the set, counted from 0."""
+    """The position of one pod in a gang: a pod set, and a rank in this set, counted from 0."""
 
     pod_set: str
     rank: int
@@ -41,7 +41,7 @@ def named_gang(meta: ObjectMeta) -> str | None:
 def native_gang(name: str) -> str:
     """Return the name of the gang (and its Placement) of the native PodGroup with this name.
 
-    This name differs from the name of a Volcano PodGroup's gang.
+    The result never equals the name of a gang of a Volcano PodGroup.
     """
     gang = f"{_NATIVE}{name}"
     if len(gang) <= _MOST_NAME_CHARS:
@@ -51,15 +51,15 @@ def native_gang(name: str) -> str:
 
 
 def group_name_for_owner(uid: str) -> str:
-    """Return the name of the PodGroup of pods that have an owner but name no group (as in Volcano)."""
+    """Return the name of the PodGroup for the pods of an owner, if they do not name a gang (as in Volcano)."""
     return f"podgroup-{uid}"
 
 
 def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
-    """Return the annotation of a PodGroup with the workload that created the gang's owner: a ReplicaSet's Deployment.
+    """Return the PodGroup's annotation with the workload that created the gang's owner, e.g. a ReplicaSet's Deployment.
 
-    Events about the gang are also sent there. `makers` are kinds without this annotation, because owners such as
-    CronJobs and JobFlows observe their workloads themselves.
+    Events about the gang are also recorded for this workload. The result is empty for `makers`, such as CronJobs and
+    JobFlows, because these kinds observe the workloads that they create.
     """
     above = owner.controller
     if above is None or above.kind in makers:
@@ -68,7 +68,7 @@ def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
 
 
 def workload_above(group: ObjectMeta) -> OwnerReference | None:
-    """Return the workload that created the owner of a PodGroup, from its annotation; None without one."""
+    """Return the workload that created the owner of a PodGroup, as in the PodGroup's annotation; None without one."""
     parts = group.annotations.get(names.WORKLOAD, "").rsplit("/", 3)
     if len(parts) <= _NOTED_PARTS or not all(parts):
         return None
@@ -76,7 +76,7 @@ def workload_above(group: ObjectMeta) -> OwnerReference | None:
 
 
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:
-    """Return the tasks that a PodGroup does not count yet, because they wait for others (`dependsOn`).
+    """Return the tasks that a PodGroup does not count yet, because they depend on other tasks (`dependsOn`).
 
     These tasks get no planned placement; their pods are placed when they arrive. A task is removed from the list when
     it has started.
@@ -85,7 +85,7 @@ def later_tasks(meta: ObjectMeta) -> frozenset[str]:
 
 
 def gated(pod: Pod) -> bool:
-    """Return True if the pod still has a Muster gate because its gang has no placement."""
+    """Return True if the pod still has Muster's scheduling gate, because its gang has no placement."""
     gates = pod.spec.scheduling_gates
     return bool(gates) and any(gate.name in names.GATES for gate in gates)
 
@@ -102,10 +102,10 @@ def epoch_of(meta: ObjectMeta) -> int | None:
 
 
 def pinned_affinity(affinity: dict[str, Any] | None, node: str) -> dict[str, Any]:
-    """Return the pod's affinity (as JSON) with a required match of the node's name; the argument is not changed.
+    """Return a copy of the pod's affinity (as JSON) that also requires the node with this name.
 
-    The terms of required node affinity are alternatives, so the pin is added to each of them; kube-scheduler then
-    evaluates that one node only (measured on 1.36).
+    The terms of required node affinity are alternatives, so the pin is added to each term. As a result, kube-scheduler
+    evaluates only this node (measured on 1.36).
     """
     pin = {"key": "metadata.name", "operator": "In", "values": [node]}
     result = deepcopy(affinity) if affinity else {}

@@ -1,8 +1,9 @@
 """Conversion of native PodGroups (scheduling.k8s.io) to the gangs that Muster plans, and back to conditions. Pure.
 
 No objects are mirrored: the planner works on a PodGroup in Volcano's form, which `as_group` derives from the native
-one, and writers address the native one (`native_name`, `reference`). Phase and reasons are stored as conditions of the
-native status, so that a new planner can read them: `conditions_of` and `status_of` are inverse.
+PodGroup. Code that writes addresses the native PodGroup (`native_name`, `reference`). Phase and reasons are stored as
+conditions in the native status, so that a restarted planner can read them. `conditions_of` writes what `status_of`
+reads.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,8 +29,8 @@ from muster.api.volcano.scheduling import (
 )
 
 PHASE: Final = f"{names.DOMAIN}/Phase"
-"""Condition of a native PodGroup whose reason is the phase of the gang. The condition's message contains the pod
-counts, and the queue and node pool if they are not the default ones."""
+"""Condition of a native PodGroup, in which the reason is the phase of the gang. The message contains the pod counts,
+and the queue and node pool unless they are the default ones."""
 _PREFIX: Final = f"{names.DOMAIN}/"
 _KINDS: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 _OURS: Final = frozenset({PHASE, *(f"{_PREFIX}{kind}" for kind in _KINDS)})
@@ -37,8 +38,8 @@ _PHASES: Final[dict[str, PodGroupPhase]] = {phase: phase for phase in get_args(P
 MARKS: Final = frozenset(
     {names.PLACEMENT, names.LATER_TASKS, names.INDEPENDENT, names.WORKLOAD, names.NATIVE_GROUP, names.INDIVISIBLE}
 )
-"""Annotations that Muster writes on PodGroups and gangs; on native PodGroups, where users may write them, they are
-ignored."""
+"""Annotations that Muster writes on the PodGroups of gangs. They are ignored on native PodGroups, because users may
+write them there."""
 
 
 def is_native(group: Object) -> bool:
@@ -68,16 +69,16 @@ def subject(group: PodGroup) -> Object:
 
 
 def queue_of(native: Object) -> str:
-    """Return the queue that a native PodGroup or its Workload names, by label or annotation; empty without one."""
+    """Return the queue that a label or annotation of a native PodGroup or its Workload names; empty without one."""
     labels, annotations = native.metadata.labels, native.metadata.annotations
     return labels.get(names.QUEUE) or annotations.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, "")
 
 
 def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
-    """Return the gang of a native PodGroup in this queue.
+    """Return the native PodGroup in Volcano's form, as a gang in this queue.
 
-    The policy `basic` means no gang: each pod starts alone. Pods of a group that may only be disrupted as a whole are
-    never evicted alone, even above the minimum.
+    With the policy `basic` there is no gang: each pod starts on its own. If a group may only be disrupted as a whole,
+    no single pod of it is evicted, even above the minimum.
     """
     spec, meta = native.spec, native.metadata
     annotations = {key: value for key, value in meta.annotations.items() if key not in MARKS}
@@ -103,9 +104,9 @@ def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
 
 
 def binds_parts(composite: scheduling.CompositePodGroupSpec) -> bool:
-    """Return True if the parts of a composite group must start, end or be placed together.
+    """Return True if the groups in a composite group must start together, be disrupted together or be placed together.
 
-    For kube-scheduler too, a group that needs a single part is equivalent to a basic group.
+    A composite group that needs only one of its groups is treated like a basic one, as in kube-scheduler.
     """
     policy, constraints, mode = composite.scheduling_policy, composite.scheduling_constraints, composite.disruption_mode
     alone = policy.gang.min_group_count <= 1 if policy.gang is not None else policy.basic is not None
@@ -140,21 +141,21 @@ def status_of(native: scheduling.NativePodGroup) -> PodGroupStatus:
 
 
 def holds(status: PodGroupStatus) -> PodGroupStatus:
-    """Return the part of a gang's status that a native PodGroup can store, as it will be read again."""
+    """Return the part of a gang's status that a native PodGroup can store, in the form in which it is read again."""
     by_kind = {each.type: replace(each, transition_id="") for each in status.conditions}
     return replace(status, conditions=[by_kind[kind] for kind in _KINDS if kind in by_kind], ending="")
 
 
 def pool_of_group(native: scheduling.NativePodGroup) -> str:
-    """Return the node pool whose pair has written the phase; "" for the default pool."""
+    """Return the node pool whose planner has written the phase; "" for the default pool."""
     return _phase_of(native)[1].get("pool", DEFAULT_POOL)
 
 
 def counted_in(native: scheduling.NativePodGroup) -> str:
-    """Return the queue whose status counts the group; empty while it is not a Muster gang.
+    """Return the queue whose status counts this PodGroup; empty as long as Muster has not written its phase.
 
-    While the group waits, it is the queue that the group names, else the queue recorded with its phase, which the
-    planner determines.
+    A PodGroup with nodes counts in the queue in which it got them. A waiting PodGroup counts in the queue that it
+    names, else in the queue that the planner has recorded with its phase.
     """
     reason, data = _phase_of(native)
     return (held_queue(native) or queue_of(native) or data.get("queue") or names.DEFAULT_QUEUE) if reason else ""
@@ -163,8 +164,8 @@ def counted_in(native: scheduling.NativePodGroup) -> str:
 def held_queue(native: scheduling.NativePodGroup) -> str:
     """Return the queue in which a gang has its nodes; empty if it has none.
 
-    Admission does not check the labels of native groups, so a label that is written in the meantime applies from the
-    next start.
+    Admission does not check the labels of native PodGroups. If a label is changed while the gang has nodes, the change
+    applies from the gang's next start.
     """
     reason, data = _phase_of(native)
     return data.get("queue", "") if reason in {"Running", "Unknown"} else ""
@@ -173,7 +174,7 @@ def held_queue(native: scheduling.NativePodGroup) -> str:
 def conditions_of(
     status: PodGroupStatus, known: Sequence[Condition], now: float, *, pool: str = DEFAULT_POOL, queue: str = ""
 ) -> list[Condition]:
-    """Return the conditions of a native PodGroup for this status; `known` has the present ones, `now` is in seconds.
+    """Return the conditions of a native PodGroup for this status; `known` are the current ones, `now` is in seconds.
 
     Other conditions are kept unchanged. PodGroupInitiallyScheduled, once True, stays True, as the API requires.
     """
@@ -218,7 +219,7 @@ def _reasons(status: PodGroupStatus) -> Iterable[Condition]:
 
 
 def _for_everyone(status: PodGroupStatus, before: dict[str, Condition]) -> Iterable[Condition]:
-    """Yield the conditions that Kubernetes' own tools read."""
+    """Yield the standard conditions, which other Kubernetes tools read."""
     conditions = {each.type: each for each in status.conditions}
     waits, starts = conditions.get("Unschedulable"), conditions.get("Scheduled")
     first = before.get(scheduling.INITIALLY_SCHEDULED)

@@ -2,7 +2,7 @@
 
 Muster does not detect faults itself. Muster reads conditions and taints that node-problem-detector, NVSentinel, the
 node monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of each). A *suspect* node may keep
-its pods but gets no new ones; the kubelet of a node that is *not ready* does not respond.
+its pods, but gets no new ones. A node is *not ready* if its kubelet does not respond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,8 @@ from muster.api.muster.configuration import Suspects
 
 FaultKind = Literal["suspect", "not-ready"]
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
-"""Taint set by an administrator: the machine is off, and no pods run there (Kubernetes' non-graceful shutdown)."""
+"""Taint that an administrator sets on a node that is shut down and runs no pods (Kubernetes' non-graceful node
+shutdown)."""
 CONDITIONS: Final = (
     # node-problem-detector: config/kernel-monitor.json, readonly-monitor.json
     *("KernelDeadlock=True", "ReadonlyFilesystem=True", "XfsShutdown=True"),
@@ -46,9 +47,9 @@ class FaultRules(NamedTuple):
     """Rules that make a node suspect."""
 
     conditions: frozenset[tuple[str, str]]
-    """Type and status."""
+    """Type and status of each condition that makes a node suspect."""
     taints: frozenset[str]
-    """Keys."""
+    """Key of each taint that makes a node suspect."""
 
     @property
     def published(self) -> Suspects:
@@ -61,13 +62,13 @@ class Fault(NamedTuple):
 
     kind: FaultKind
     cause: str
-    """The condition or taint in the Node, as text."""
+    """The condition or taint of the node that is the cause, as text."""
     since: float | None
-    """Time since when the node is not ready, in seconds since the epoch; None if unknown."""
+    """Time at which the node became not ready, in seconds since the epoch; None if unknown."""
 
 
 def is_dead(fault: Fault | None) -> bool:
-    """Return True for a deleted node (None), or one whose kubelet no longer ends pods."""
+    """Return True for a deleted node (None), or a node whose kubelet can no longer terminate pods."""
     return fault is None or fault.kind == "not-ready" or fault.cause == f"taint {OUT_OF_SERVICE}"
 
 
@@ -78,7 +79,7 @@ def rules_of(conditions: Iterable[str], taints: Iterable[str]) -> FaultRules:
 
 
 def changed(known: Iterable[str], more: Sequence[str]) -> list[str]:
-    """Return a list with the entries of `more` added, or removed if they have a leading minus."""
+    """Return the `known` entries with the entries of `more` added; a leading minus in `more` removes an entry."""
     without = {text.removeprefix("-") for text in more if text.startswith("-")}
     return [text for text in (*known, *more) if text not in without and not text.startswith("-")]
 
@@ -87,7 +88,7 @@ DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
 
 
 def rules_in(published: Mapping[str, Suspects], pool: str) -> FaultRules:
-    """Return the rules of a node pool that extenders publish; by default, the built-in rules."""
+    """Return the rules that the extenders of a node pool have published; the built-in rules if there are none."""
     suspects = published.get(pool)
     return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 

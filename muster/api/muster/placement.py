@@ -1,4 +1,4 @@
-"""muster.dev/v1alpha1: Placement, the node of each member of a gang."""
+"""muster.dev/v1alpha1: Placement, which contains the node of each member of a gang."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -36,10 +36,10 @@ class PodSetPlacement(Wire):
     runs: list[NodeRun] = field(default_factory=list)
     """Nodes in rank order."""
     gpus: list[str] = field(default_factory=list)
-    """For pods that share GPUs, the devices of each rank on its node, such as "0" or "0,3"; empty for a rank without
-    devices."""
+    """For pods that share GPUs: the numbers of the devices of each rank on its node, such as "0" or "0,3". The entry of
+    a rank without devices is empty."""
     held: bool = False
-    """The pods are created gated; their gates are removed when the pods that they follow have arrived."""
+    """True if the pods are created with a gate, which is removed when the pods for which they wait have arrived."""
 
 
 class Victim(Wire):
@@ -56,23 +56,23 @@ class Victim(Wire):
 
 
 class NodeSpares(Wire):
-    """Spare slots on a node for members that the gang may lose."""
+    """Spare slots on a node, which can replace members that the gang loses."""
 
     pod_set: str = ""
-    """The pod set whose members fit there."""
+    """The pod set whose members fit into the slots."""
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
-    """Number of members that fit; 1 if left out."""
+    """Number of members that fit into the slots; 1 if left out."""
 
 
 class BorrowedSpares(Wire):
-    """Spare slots of another gang, on which this gang runs until the other gang needs them."""
+    """Spare slots of another gang, which members of this gang use until the other gang needs them."""
 
     lender: str = ""
-    """UID of the PodGroup that keeps the spare slots."""
+    """UID of the PodGroup to which the spare slots belong."""
     pod_set: str = ""
-    """The pod set of the lender whose members fit there."""
+    """The pod set of the lender whose members fit into the slots."""
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
@@ -80,62 +80,63 @@ class BorrowedSpares(Wire):
 
 
 class Notice(Wire):
-    """Notice to a gang before its pods are evicted for the placement. A notice is never changed."""
+    """Eviction notice to a gang whose pods are evicted for the placement. A notice is never changed."""
 
     gang: str = ""
     """Name of the notified PodGroup."""
     namespace: str = ""
     """Namespace of the PodGroup; the placement's if left out."""
     told_at: str = ""
-    """Time since when a checkpoint of the gang counts as its answer (RFC 3339)."""
+    """Time of the notice (RFC 3339). A checkpoint that the gang has saved since then counts as its answer."""
     evict_at: str = ""
     """Time at which the gang is evicted if it has not answered (RFC 3339)."""
 
 
 class PlacementSpec(Wire):
-    """The decision. Spec of a placement; every write that carries it out names its epoch."""
+    """spec of a placement: the planner's decision. Every write that carries out the decision contains its epoch."""
 
     pod_group_uid: str = field(default="", name="podGroupUID")
-    """UID of the PodGroup of the placement."""
+    """UID of the PodGroup to which the placement belongs."""
     epoch: Annotated[int, Meta(ge=1, le=EPOCH.value)] = 1
-    """Number of the gang's placement; it never decreases, so stale writes can be refused."""
+    """Sequence number of the gang's placement. It never decreases, so writes for an older placement can be rejected."""
     deadline: str = ""
-    """Time at which the placement is abandoned if the gang is not bound (RFC 3339)."""
+    """Time at which the placement is abandoned if the gang's pods are not bound by then (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)
     """The nodes of each pod set."""
     spares: list[NodeSpares] = field(default_factory=list)
-    """Spare slots for members that the gang may lose; none of its pods is there."""
+    """Spare slots, which can replace members that the gang loses. No pod of the gang uses them."""
     borrows: list[BorrowedSpares] = field(default_factory=list)
     """Spare slots of other gangs that members of this gang use."""
     victims: list[Victim] = field(default_factory=list)
-    """Pods that are evicted for this placement, or moved with it; the gang's members stay gated until the capacity is
+    """Pods that are evicted for this placement, or moved with it. The gang's members stay gated until the capacity is
     free."""
     victims_reason: str = ""
-    """Reason of the evictions, as text for the owners of the pods."""
+    """Reason for the evictions, as text for the owners of the evicted pods."""
     victims_why: Reason | None = None
-    """The reason as data: a code with parameters."""
+    """Reason for the evictions as data: a code with parameters."""
     notices: list[Notice] = field(default_factory=list)
-    """Gangs of victims that get a notice before their eviction. Other victims are evicted last, together with the
-    notified ones."""
+    """Eviction notices to gangs that have pods among the victims. Victims without a notice are evicted last, together
+    with the notified ones."""
 
 
 class AvoidedNode(Wire):
-    """A node that recently refused a member of the gang, or on which a member failed."""
+    """A node that recently rejected a member of the gang, or on which a member failed."""
 
     node: str = ""
     """Name of the node."""
     until: str = ""
     """Time until which placements of this gang avoid the node (RFC 3339)."""
     cause: str = ""
-    """Description of the member that failed on the node; empty if the node refused a member."""
+    """Description of the member that failed on the node; empty if the node rejected a member."""
     failures: NonNegative = 0
     """Number of successive failures on the node; each one lengthens the time for which the node is avoided."""
     failed_at: str = ""
-    """Time when the last failure was counted (RFC 3339); older pods no longer count."""
+    """Time when the last failure was counted (RFC 3339). Failures of pods that are older than this do not count
+    again."""
 
 
 class StartedWith(Wire):
-    """The minimum with which a gang started, or which it has reached since."""
+    """The minimum with which a gang started, or a higher minimum that it has reached since."""
 
     min_member: NonNegative = 0
     """Total number of pods."""
@@ -149,41 +150,42 @@ class PlacementStatus(Wire):
     phase: PlacementPhase = "Planned"
     """Planned, Binding, Bound, Abandoned or Reserved.
 
-    Reserved: the gang waits, and other gangs that would delay it do not get its nodes.
-    """
+    Reserved means that the gang waits, and that its nodes are not given to other gangs that would delay it."""
     bound: NonNegative = 0
     """Number of pods that are bound."""
     planned: NonNegative = 0
-    """Number of pods that have a node in the plan."""
+    """Number of pods that have a planned node."""
     started: bool = False
     """True once enough members have started together; after that, members are placed as they arrive, until the last one
     has ended."""
     started_at: str = ""
     """Time of the start, rounded up to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None
-    """Minimum that the gang must keep to continue. A later, higher minimum applies once the gang has reached it."""
+    """Number of members that the gang needs to continue. If the minimum is increased later, the new value applies once
+    the gang has reached it."""
     message: str = ""
-    """Reason why the placement was abandoned or waits."""
+    """Reason why the placement was abandoned, or why it waits."""
     why: Reason | None = None
     """The reason as data: a code with parameters."""
     expected_at: str = ""
     """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
     reserved_at: str = ""
-    """Time since when nodes are reserved for the gang (RFC 3339); other queues respect the reservation for a limited
+    """Time at which nodes were reserved for the gang (RFC 3339). Other queues respect the reservation for a limited
     time."""
     avoided: list[AvoidedNode] = field(default_factory=list)
-    """Nodes that the next placements avoid for a while; nodes where members failed stay listed for another day."""
+    """Nodes that the next placements avoid for a while. A node where a member failed stays in this list for another
+    day."""
     attempts: NonNegative = 0
     """Number of successive placements that were abandoned because the gang's pods were not created in time."""
     not_before: str = ""
     """Time of the next attempt to place the gang (RFC 3339), unless the gang's pods exist earlier."""
     evictions_in_vain: NonNegative = 0
-    """Number of successive placements that were abandoned because pods could not be evicted for them."""
+    """Number of successive placements that were abandoned because the victims could not be evicted."""
     no_evictions_before: str = ""
     """Time before which no pod is evicted for the gang (RFC 3339)."""
     made_room: Annotated[list[str], Meta(max_length=16)] = field(default_factory=list)
-    """PodGroups that lost pods to this gang in its last preemption, as namespace/name; only the first ones if there are
-    many."""
+    """PodGroups whose pods were evicted in the last preemption for this gang, as namespace/name. If there are many,
+    only the first ones are listed."""
 
 
 class Placement(Object):
@@ -205,13 +207,13 @@ def victims_reason(placement: Placement) -> Reason:
 
 
 def own_victims(placement: Placement) -> list[Victim]:
-    """Return the victims that are members of the gang itself, which is moved or repaired."""
+    """Return the victims that are members of the gang itself, because the gang is moved or repaired."""
     name = placement.metadata.name
     return [victim for victim in placement.spec.victims if victim.gang == name and not victim.namespace]
 
 
 def holds_back(placement: Placement) -> bool:
-    """Return True if members are held until others have a node or have arrived at the barrier."""
+    """Return True if some members are gated until other members have a node or have arrived at the barrier."""
     return any(pod_set.held for pod_set in placement.spec.pod_sets)
 
 
@@ -235,22 +237,22 @@ def node_of_slot(placement: Placement, slot: Slot | None) -> str | None:
 
 
 def pin_of(placement: Placement, pod_set: str, rank: int) -> str | None:
-    """Return the node to which a new member is pinned; None if it has none, or waits until others have arrived."""
+    """Return the node to which a new member is pinned; None if it has none, or waits for other members to arrive."""
     return None if _pod_set(placement, pod_set).held else node_of(placement, pod_set, rank)
 
 
 def devices_of_text(text: str) -> tuple[int, ...]:
-    """Return numbers of devices, which are written as "0,3" in annotations and placements; empty for malformed text."""
+    """Return device numbers from a text like "0,3" in annotations and placements; empty for a malformed text."""
     return tuple(int(part) for part in text.split(",")) if _DEVICES.fullmatch(text) else ()
 
 
 def text_of_devices(devices: tuple[int, ...]) -> str:
-    """Return numbers of devices as text; the inverse of `devices_of_text`."""
+    """Return device numbers as text; the inverse of `devices_of_text`."""
     return ",".join(str(device) for device in devices)
 
 
 def by_rank(texts: Mapping[int, str]) -> list[str]:
-    """Return a list in rank order, with "" for ranks without a text."""
+    """Return the texts as a list in rank order, with "" for ranks without a text."""
     return [texts.get(rank, "") for rank in range(max(texts, default=-1) + 1)]
 
 
@@ -261,7 +263,7 @@ def devices_of(placement: Placement, slot: Slot) -> tuple[int, ...]:
 
 
 def slots_of(placement: Placement) -> Iterator[tuple[Slot, str]]:
-    """Yield every slot with a node, and the node: pod sets in stored order, ranks ascending.
+    """Yield every slot that has a node, with the node; pod sets in stored order, ranks ascending.
 
     Stops at the limit of pods per gang, so that large counts, which users may write, cost nothing.
     """
@@ -291,7 +293,7 @@ def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
 
 
 def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
-    """Yield the ranks (below the limit) and the node of each run that has a node."""
+    """Yield, for each run that has a node, its ranks (up to the limit) and the node."""
     first = 0
     for run in runs:
         ranks = range(min(first, PODS.value), min(first + run.count, PODS.value))
@@ -301,7 +303,7 @@ def ranks_of(runs: list[NodeRun]) -> Iterator[tuple[range, str]]:
 
 
 def nodes_of(runs: list[NodeRun], ranks: Collection[int]) -> dict[int, str]:
-    """Return the nodes of these ranks, except ranks without a node, in one pass over the runs."""
+    """Return the nodes of these ranks in one pass over the runs; ranks without a node are skipped."""
     wanted, found = sorted(ranks), dict[int, str]()
     place = 0
     for held, node in ranks_of(runs):

@@ -1,8 +1,8 @@
-"""Placements in an annotation of the PodGroup, the short form for a gang with one pod.
+"""Placements that are stored in an annotation of the PodGroup: the short form for a gang with one pod.
 
-Most gangs have one pod, and each write costs the API server more time than planning costs Muster. Therefore the
-annotation replaces the `Placement`, and is written together with the resulting phase, if no other data must be stored.
-Reserved capacity, victims and abandoned placements need an object.
+Most gangs have one pod, and a write costs the API server more time than the planning costs Muster. For such a gang, an
+annotation replaces the `Placement` object and is written together with the phase. An object is only needed for reserved
+capacity, victims or an abandoned placement.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ class PlacementContent(Wire):
         return content
 
     def as_note(self) -> str:
-        """Return the text of the annotation of a PodGroup."""
+        """Return the text for the annotation of a PodGroup."""
         return msgspec.json.encode(self).decode()
 
 
@@ -45,7 +45,7 @@ _DECODER = msgspec.json.Decoder(PlacementContent)
 def noted(group: PodGroup) -> Placement | None:
     """Return the placement in the PodGroup's annotation; None if there is none, or it cannot be read.
 
-    The placement's kind, UID and version are those of the PodGroup, because changes are written to the PodGroup.
+    The result has the kind, UID and resource version of the PodGroup, because changes are written to the PodGroup.
     """
     text = group.metadata.annotations.get(names.PLACEMENT)
     if not text:
@@ -70,7 +70,7 @@ def noted(group: PodGroup) -> Placement | None:
 
 
 def current(group: PodGroup, placement: Placement | None) -> Placement | None:
-    """Return the later of a gang's Placement and its annotation; ignore those of another PodGroup of that name."""
+    """Return the later of a gang's Placement and its annotation; placements of an earlier PodGroup are ignored."""
     known = [each for each in (placement, noted(group)) if each and each.spec.pod_group_uid == group.metadata.uid]
     return max(known, key=lambda each: each.spec.epoch, default=None)
 

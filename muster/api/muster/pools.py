@@ -1,8 +1,9 @@
-"""Node pools: disjoint parts of the nodes of a cluster, each planned by a pair of kube-scheduler and extender. Pure.
+"""Node pools: disjoint sets of a cluster's nodes, each with its own pair of kube-scheduler and extender. Pure.
 
 The name of a pool is the value of a label on nodes, root queues, PodGroups and Placements. The default pool has no name
-and contains all objects without the label, so a cluster without pools has only this pool. The profile of the pool's
-kube-scheduler contains the name, so a pod's scheduler, which cannot change, determines which pair places it.
+and contains all objects without the label, so a cluster without pools has only this pool. The name of the pool is part
+of the name of its kube-scheduler's profile. So the `schedulerName` of a pod, which is immutable, determines which pair
+places the pod.
 """
 
 import re
@@ -30,7 +31,7 @@ def scheduler_of_pool(pool: str) -> str:
 
 
 def pool_of_scheduler(scheduler: str) -> str | None:
-    """Return the pool whose pair places the pods of this scheduler; None if it is not Muster's."""
+    """Return the node pool to which this scheduler name belongs; None if it is not a profile of Muster."""
     if scheduler in names.SCHEDULERS:
         return DEFAULT_POOL
     return scheduler.removeprefix(PREFIX) if is_musters(scheduler) else None
@@ -42,17 +43,17 @@ def is_musters(scheduler: str) -> bool:
 
 
 def in_pool(scheduler: str, pool: str) -> str:
-    """Return the name of this Muster scheduler for pods of the pool; `volcano` only exists in the default pool."""
+    """Return the scheduler name for pods of the node pool; the alias `volcano` only exists in the default pool."""
     return scheduler if pool_of_scheduler(scheduler) == pool else scheduler_of_pool(pool)
 
 
 def pool_of(meta: ObjectMeta) -> str:
-    """Return the pool in an object's own label."""
+    """Return the node pool that an object's label names; "" for the default pool."""
     return meta.labels.get(names.NODE_POOL, DEFAULT_POOL)
 
 
 def labels_of(pool: str) -> dict[str, str]:
-    """Return the labels of an object of the pool; none for the default pool."""
+    """Return the labels for an object of the node pool; none for the default pool."""
     return {names.NODE_POOL: pool} if pool else {}
 
 

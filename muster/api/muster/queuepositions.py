@@ -1,8 +1,8 @@
 """Queue position and expected start of a waiting gang, rounded as in its status.
 
-Both change whenever another gang moves, and each change costs a write of a PodGroup. Therefore positions are exact up
-to ten, and then rounded to tens and hundreds. If one start moves a hundred gangs, only about twenty of them need a
-write.
+Positions and starts change whenever another gang starts, and each change costs a write of a PodGroup. Therefore
+positions are exact up to ten, and are rounded to tens, then to hundreds. If the start of one gang changes a hundred
+positions, only about twenty PodGroups are written.
 """
 
 from math import ceil
@@ -15,12 +15,12 @@ MINUTE_S = 60
 
 
 def rough_place(place: int) -> int:
-    """Return the first position of the range with this position: 7 for 7, 21 for 24, 101 for 150; 0 stays 0."""
+    """Return the first position of the range that contains this position: 7 for 7, 21 for 24, 101 for 150, 0 for 0."""
     return 0 if place < 1 else (place - 1) // _step(place) * _step(place) + 1
 
 
 def place_text(place: int, waiting: int = 0) -> str:
-    """Return a rounded position as text: `7`, `21-30`, or `21-24` if only 24 are `waiting`; 0 means unknown."""
+    """Return a rounded position as text: `7`, `21-30`, or `21-24` if only 24 gangs are `waiting`; 0 means unknown."""
     last = place + _step(place) - 1
     last = min(last, max(waiting, place)) if waiting else last
     return str(place) if last == place else f"{place}-{last}"
@@ -36,5 +36,5 @@ def rough_start(moment: str) -> str | None:
 
 
 def _step(place: int) -> int:
-    """Return the size of the range of positions that are shown together."""
+    """Return the number of positions in the range that contains this position."""
     return 1 if place <= EXACT else int(10 ** (len(str(place - 1)) - 1))

@@ -1,8 +1,8 @@
 """Reasons as data: a code with parameters.
 
-Programs read the code and the parameters; users get the sentence from the table of codes. A sentence is added to the
-table where it is defined (`Sentence`, `constant`, `worded`). A reason is stored next to its message, and `stored`
-accepts it only if it still produces this message.
+Programs read the code and the parameters. Users read a sentence, which is built from them by a table of codes. A module
+adds its sentences to the table when it defines them (`Sentence`, `constant`, `worded`). A reason is stored next to its
+message, and `stored` accepts the reason only if it still produces this message.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """A reason, whose `str` is its sentence."""
 
     code: str = ""
-    """Name of the reason, which does not change from version to version."""
+    """Code of the reason, which is the same in all versions."""
     params: dict[str, Any] = field(default_factory=dict)
     """Counts, names and quantities in the sentence, and nested reasons."""
 
@@ -44,20 +44,20 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @property
     def data(self) -> "Reason | None":
-        """Return the data to store with the message; None without a reason, or for a quotation."""
+        """Return the data to store with the message; None for no reason, or for a message without data (`quoted`)."""
         return self if self.code not in {"", quoted.code} else None
 
     def given(self, **params: Any) -> "Reason":
-        """Return the reason with other parameters."""
+        """Return a copy of the reason with these parameters."""
         return replace(self, params={**self.params, **params})
 
     def also(self, more: "Reason") -> "Reason":
-        """Return the reason with another reason appended, unless the other is empty."""
+        """Return the reason with another one appended; unchanged if the other one is empty."""
         return _also(self, more) if more else self
 
 
 class Sentence:
-    """A text with placeholders, which creates reasons from their values."""
+    """A text with placeholders; a call with their values returns a reason."""
 
     def __init__(self, code: str, text: str) -> None:
         self.code, self.text = code, text
@@ -69,7 +69,7 @@ class Sentence:
 
 
 def constant(code: str, text: str) -> Reason:
-    """Add a text without parameters to the table."""
+    """Add a sentence without parameters to the table, and return its reason."""
     _enter(code, lambda: text)
     return Reason(code=code)
 
@@ -97,7 +97,7 @@ def _enter(code: str, words: Callable[..., str]) -> None:
 
 
 NOTHING = constant("", "")
-"""No reason."""
+"""The empty reason."""
 quoted = Sentence("quoted", "{text}")
 """A message without data, from another program or an older version."""
 
@@ -108,14 +108,14 @@ def _also(first: Reason, more: Reason) -> str:
 
 
 def reason_of(words: Reason | str) -> Reason:
-    """Return the reason for a plugin's answer, which may be plain text."""
+    """Return the reason for a plugin's result, which may be plain text."""
     return (quoted(text=words) if words else NOTHING) if isinstance(words, str) else words
 
 
 def stored(data: Reason | None, message: str) -> Reason:
-    """Return the reason stored with a message; a quotation if there is none, or if it does not match the message.
+    """Return the reason stored with a message; the quoted message if no reason is stored, or if it does not match.
 
-    Another version, which does not know the data or interprets them differently, may have written the message.
+    The message may be from another version, which did not know the data or interpreted them differently.
     """
     if data is not None:
         try:
@@ -128,7 +128,7 @@ def stored(data: Reason | None, message: str) -> Reason:
 
 
 def _nested(data: Reason) -> Reason:
-    """Return a decoded reason, with the reasons among its parameters."""
+    """Return a decoded reason; reasons among its parameters are decoded too."""
     return data.given(
         **{
             name: _nested(convert(each, Reason)) if isinstance(each, dict) else each

@@ -1,6 +1,7 @@
 """Annotations that allow or forbid autoscalers to move a pod, for cluster-autoscaler and Karpenter together.
 
-Muster marks its values on the pod (`muster.dev/safe-to-evict`), so that they can follow changes of the queue.
+Muster records the value that it has set in another annotation of the pod (`muster.dev/safe-to-evict`), so that it can
+change the value together with the queue.
 """
 
 from collections.abc import Mapping
@@ -8,17 +9,17 @@ from collections.abc import Mapping
 from muster.api import names
 
 VALUES = ("true", "false", "on-completion")
-"""cluster-autoscaler's values; Karpenter only knows `do-not-disrupt`, which ends with the pod."""
+"""Values of cluster-autoscaler's annotation. Karpenter only knows `do-not-disrupt`, which ends with the pod."""
 _HELD = ("false", "on-completion")
 
 
 def annotations_for(value: str) -> dict[str, str | None]:
-    """Return the annotations of a pod for this value; None removes an annotation. Empty means no value."""
+    """Return the annotations of a pod for this value, where None removes an annotation; empty removes all of them."""
     held = "true" if value in _HELD else None
     return {names.PODS_SAFE_TO_EVICT: value or None, names.DO_NOT_DISRUPT: held, names.SAFE_TO_EVICT: value or None}
 
 
 def recorded_value(annotations: Mapping[str, str]) -> str:
-    """Return a pod's value; not one of Muster's values if the pod's annotations differ from each other."""
+    """Return the value that Muster set; if the pod's annotations contradict it, a text that is not a valid value."""
     value, held = annotations.get(names.PODS_SAFE_TO_EVICT, ""), annotations.get(names.DO_NOT_DISRUPT)
     return value if held == annotations_for(value)[names.DO_NOT_DISRUPT] else f"{value}, {names.DO_NOT_DISRUPT}={held}"

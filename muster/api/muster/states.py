@@ -1,6 +1,6 @@
-"""The state of a gang, computed from facts by one function for all users; a table gives the PodGroup's phase. Pure.
+"""The state of a gang, which one function computes from facts for all callers; a table maps it to the phase. Pure.
 
-The planner gets the facts from its known members. All other code gets the facts from the gang's objects.
+The planner derives the facts from the members that it knows. All other code derives the facts from the gang's objects.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,14 +22,15 @@ State = Literal[
 """Degraded: fewer members run than the gang needs. Deleted: deleted before its end. Gone: all its objects are
 deleted."""
 Members = Literal["", "whole", "short", "over"]
-"""Too few members have nodes; enough members have nodes; too few have nodes again; all have ended."""
+"""Nodes of the members: too few have one, enough have one, too few have one again after a start, or all members have
+ended."""
 
 WAITING = frozenset({"Waiting", "Reserved"})
-"""States of gangs that wait for their start."""
+"""States of gangs that have not started yet."""
 ENDED = frozenset({"Completed", "Failed", "Terminated", "Deleted", "Gone"})
 """States of gangs that no longer need nodes."""
 PLANNED: frozenset[PlacementPhase | Literal[""]] = frozenset({"Planned", "Binding", "Bound"})
-"""Phases of a placement in which the gang has or gets its nodes."""
+"""Phases of a placement in which the gang has nodes, or will get them."""
 TOO_MANY_FAILED = "more of its pods failed than its backoffLimit "
 """Beginning of the message of a Job that failed by its backoffLimit, towards which evictions never count."""
 STOPPED: Mapping[Phase, State] = {
@@ -40,7 +41,8 @@ PHASES: Mapping[State, PodGroupPhase] = {
     "Waiting": "Pending", "Starting": "Running", "Running": "Running", "Degraded": "Unknown",
     "Completed": "Completed", "Failed": "Completed",
 }  # fmt: skip
-"""Phases that the planner writes; an admitted waiting gang is Inqueue. Volcano has no phase for planned gangs."""
+"""Maps a state to the phase that the planner writes. An admitted gang that waits is Inqueue; Volcano has no phase for
+planned gangs."""
 _STOPS: Mapping[Phase, Phase] = {"Aborting": "Aborted", "Terminating": "Terminated"}
 _MEMBERS: Mapping[PodGroupPhase, Members] = {"Running": "whole", "Unknown": "short", "Completed": "over"}
 
@@ -50,13 +52,13 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
     members: Members = ""
     begun: bool = True
-    """False if no member has run yet, except failed members that will be replaced; as far as known."""
+    """False if it is known that no member has run yet; failed members that will be replaced do not count."""
     failed: bool = False
     """True if all members have ended without success."""
     waits: bool = False
-    """True if the gang has a reason to wait."""
+    """True if a reason for waiting is recorded."""
     suspended: bool = False
-    """True if the gang's owner wants no pods for now."""
+    """True if the gang's owner currently wants no pods."""
     placement: PlacementPhase | Literal[""] = ""
     """Phase of the Placement; empty without one. The phase is taken from the PodGroup if the user may not read
     Placements."""
@@ -65,7 +67,7 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 def stopped(phase: Phase, job: ObjectMeta) -> State | None:
     """Return the state of a Volcano Job in a phase in which its gang needs no nodes; None in another phase.
 
-    The Job of a TrainJob is terminated only because the TrainJob has failed.
+    The Job of a TrainJob is only terminated if the TrainJob has failed.
     """
     state, owner = STOPPED.get(phase), job.controller
     return "Failed" if state == "Terminated" and owner and owner.kind == TRAIN_JOBS.kind else state
@@ -95,8 +97,8 @@ def state_of(facts: Facts) -> State:
 def facts_of(group: PodGroup, placement: Placement | None = None, pods: Collection[Pod] | None = None) -> Facts:
     """Return the facts from a gang's objects; `pods` is None if the user may not read pods.
 
-    Pods on nodes, and lost members that wait, count before the planner has written the phase. An ended gang counts as
-    failed if its owner failed, or if no member succeeded and some failed or all were evicted.
+    Pods on nodes, and waiting replacements of lost members, count even if the planner has not written the phase yet. An
+    ended gang has failed if its owner failed, or if no member succeeded and some failed or all were evicted.
     """
     status, waits = group.status, bool(group.why_waiting)
     phase: PlacementPhase | Literal[""] = "Reserved" if waits and status.expected_start else ""
@@ -125,8 +127,8 @@ def _members(group: PodGroup, placement: Placement | None, pods: Collection[Pod]
 
 
 def _begun(phases: set[str]) -> bool:
-    """Return True if a member runs or has succeeded, or all have ended.
+    """Return True if a member runs or has succeeded, or if all members have failed.
 
-    Failed members may be from an earlier attempt.
+    A few failed members do not count, because they may be from an earlier attempt.
     """
     return bool(phases & {"Running", "Succeeded"}) or phases == {"Failed"}

@@ -1,6 +1,6 @@
 """Usage of queues by period, as the recorder publishes it in the ConfigMap `muster-usage`. Pure.
 
-Input is not trusted: a document that is too long or invalid is ignored, and the reason is reported.
+The document is not trusted: if it is too long or invalid, it is ignored, and the reason is reported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,16 +13,15 @@ KEY: Final = "usage.json"
 MOST_CHARS: Final = 900_000
 """Maximum length of the document; the API server accepts ConfigMaps of 1 MiB."""
 RESOURCES_KEPT: Final = 16
-"""Maximum number of a queue's counted resources besides those of its budgets, because users may invent any number of
-names.
-"""
+"""Maximum number of resources counted per queue, besides the resources of its budgets; otherwise users could invent any
+number of names."""
 AHEAD_S: Final = 600.0
-"""Maximum accepted time in the future, in seconds; clocks differ by less."""
+"""Maximum time by which a document's time may be in the future, in seconds; clocks differ by less."""
 AGAIN_S: Final = 300.0
-"""Maximum interval between publications."""
+"""Maximum interval between two publications, in seconds."""
 Period = Literal["month", "week", "day"]
 PERIODS: Final[tuple[Period, ...]] = get_args(Period)
-"""Periods to which budgets apply."""
+"""Periods to which usage budgets apply."""
 
 
 class UsagePeriod(NamedTuple):
@@ -59,24 +58,24 @@ _NOTHING: Final = PeriodUsage()
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
-    """Usage of one queue's gangs, without descendant queues."""
+    """Usage by the gangs of one queue, without the queues below it."""
 
     month: str = ""
     """Name of the month in UTC, e.g. 2026-11."""
     seconds: dict[str, float] = {}
-    """Maps a resource to the seconds for which one unit was held in this month: a GPU, a core, a byte, a pod."""
+    """Maps a resource to its usage in this month in unit-seconds, where a unit is a GPU, a core, a byte or a pod."""
     week: PeriodUsage = _NOTHING
     day: PeriodUsage = _NOTHING
 
     def within(self, period: Period, name: str) -> Mapping[str, float]:
-        """Return the usage in the period of this name; empty if another period was counted."""
+        """Return the usage in the period of this name; empty if the counted period has another name."""
         if period == "month":
             return self.seconds if self.month == name else {}
         usage = self.week if period == "week" else self.day
         return usage.seconds if usage.name == name else {}
 
     def amounts(self) -> Iterator[float]:
-        """Yield all numbers."""
+        """Yield all amounts, of all resources and periods."""
         for each in (self.seconds, self.week.seconds, self.day.seconds):
             yield from each.values()
 
@@ -89,14 +88,14 @@ class PublishedUsage(msgspec.Struct, frozen=True):
     periods: tuple[str, ...] = ("month",)
     """Periods that are counted; a recorder of an earlier version counts only months."""
     left_out: tuple[str, ...] = ()
-    """Queues whose usage is missing because the data would be too long; an empty name means all queues."""
+    """Queues whose usage is left out because the document would be too long; an empty name stands for all queues."""
 
 
 _USAGE: Final = msgspec.json.Decoder(PublishedUsage)
 
 
 def silent_s(usage: PublishedUsage, now: float) -> float:
-    """Return the seconds for which a due publication has been missing; 0 if none is missing."""
+    """Return for how many seconds the next publication has been overdue; 0 if it is not overdue."""
     since = now - usage.until
     return since if since > 2 * AGAIN_S else 0.0
 

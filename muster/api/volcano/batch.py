@@ -1,4 +1,4 @@
-"""Job (batch.volcano.sh/v1alpha1) with optional quirks of Volcano, and Command (bus.volcano.sh)."""
+"""Job (batch.volcano.sh/v1alpha1), with optional compatibility quirks of Volcano, and Command (bus.volcano.sh)."""
 
 from typing import Annotated, Any, Literal
 
@@ -29,7 +29,7 @@ EventName = Literal[
 ]  # fmt: skip
 NumaPolicy = Literal["", "none", "best-effort", "restricted", "single-numa-node"]
 FINISHED: frozenset[Phase] = frozenset({"Completed", "Failed", "Terminated"})
-"""Phases that a Job never leaves."""
+"""Final phases, which a Job never leaves."""
 
 PodTemplate = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema": "PodTemplateSpec"})]
 """A pod template exactly as the user wrote it; the CRD contains the API server's own schema for it."""
@@ -38,18 +38,19 @@ ClaimSpec = Annotated[dict[str, Any], Meta(extra_json_schema={"x-muster-schema":
 
 
 class LifecyclePolicy(Wire):
-    """An action for one of these events or this exit code, immediate or after `timeout`."""
+    """An action that is taken after one of these events, or after this exit code; at once, or after `timeout`."""
 
     action: str = ""
-    """Abort-, Restart-, Terminate-, Complete- or ResumeJob, RestartTask, RestartPod or RestartPartition."""
+    """The action: AbortJob, RestartJob, TerminateJob, CompleteJob, ResumeJob, RestartTask, RestartPod or
+    RestartPartition."""
     event: EventName | None = None
-    """The event of this policy."""
+    """The event that triggers the action."""
     events: list[EventName] = field(default_factory=list)
-    """Several events of this policy."""
+    """Several events, each of which triggers the action."""
     exit_code: int | None = None
-    """Exit code of a container, in place of events."""
+    """Exit code of a container that triggers the action; only without events."""
     timeout: Duration | None = None
-    """Time that the event must last before the action, e.g. `5m`; at once if unset."""
+    """How long the event's state must last before the action is taken, e.g. `5m`; the action is immediate if unset."""
 
     @property
     def all_events(self) -> list[str]:
@@ -58,19 +59,19 @@ class LifecyclePolicy(Wire):
 
 
 class DependsOn(Wire):
-    """Tasks that must be ready before the pods of this one are created."""
+    """Tasks that must be ready before the pods of the dependent task are created."""
 
     name: list[str] = field(default_factory=list)
-    """Tasks of the same job."""
+    """Names of other tasks of the same job."""
     iteration: Literal["any", "all"] | None = None
     """`all` of these tasks must be ready (the default), or `any` of them."""
 
 
 class PartitionPolicy(Wire):
-    """A division of a task into equal partitions that are placed and restarted together."""
+    """A division of a task into equal partitions. The pods of a partition are placed and restarted together."""
 
     total_partitions: int = 0
-    """Number of partitions; multiplied by `partitionSize`, it equals `replicas`."""
+    """Number of partitions. Number and size of the partitions, multiplied, must equal `replicas`."""
     partition_size: int = 0
     """Number of pods in each partition."""
     min_partitions: NonNegative = 0
@@ -80,22 +81,23 @@ class PartitionPolicy(Wire):
 
 
 class TaskSpec(Wire):
-    """One task: pods of one shape."""
+    """One task: pods that are created from one template."""
 
     name: Annotated[str, Meta(max_length=63, pattern="^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")] = ""
-    """Name of the task, a part of the pods' names; `default<position>` if left out."""
+    """Name of the task, which is part of the pods' names; `default<position>` if left out."""
     replicas: NonNegative = 0
     """Number of pods."""
     min_available: NonNegative | None = None
-    """Number of this task's pods that the gang needs; all of them if left out."""
+    """Number of this task's pods that must start together with the gang; all pods if left out."""
     template: PodTemplate = field(default_factory=dict)
     """The pod template."""
     policies: list[LifecyclePolicy] = field(default_factory=list)
-    """Actions on events of this task's pods, before the job's policies."""
+    """Actions on events of this task's pods; they take precedence over the job's policies."""
     topology_policy: NumaPolicy = ""
-    """NUMA policy, passed to the pods as an annotation."""
+    """NUMA policy, which is written to an annotation of the pods."""
     max_retry: Annotated[int, Meta(ge=-1)] = 0
-    """Restarts of this task's containers before TaskFailed; 3 if left out or 0, -1 for no limit."""
+    """Number of container restarts in this task after which the event TaskFailed occurs; 3 if left out or 0, -1 for no
+    limit."""
     depends_on: DependsOn | None = None
     """Tasks that must be ready before the pods of this one are created."""
     partition_policy: PartitionPolicy | None = None
@@ -103,86 +105,89 @@ class TaskSpec(Wire):
 
 
 class VolumeSpec(Wire):
-    """A volume of every pod: an existing claim, or a claim to create."""
+    """A volume that every pod of the job mounts: an existing claim, or a claim that is created for the job."""
 
     mount_path: Annotated[str, Meta(min_length=1, pattern="^[^:]+$")] = ""
     """Mount path in all containers, without `:`."""
     volume_claim_name: str = ""
-    """An existing claim; a name is generated if only `volumeClaim` is set."""
+    """Name of an existing claim. If only `volumeClaim` is set, a name is generated."""
     volume_claim: ClaimSpec | None = None
-    """A claim to create, which is deleted with the job."""
+    """Spec of a claim that is created for the job, and deleted together with it."""
 
 
 class JobSpec(Wire):
     """spec of a Job."""
 
     scheduler_name: str = ""
-    """Profile of Muster's kube-scheduler for pods whose template names none; `volcano` if left out."""
+    """Scheduler of pods whose template names none; `volcano` if left out. It must be a profile of Muster's
+    kube-scheduler."""
     min_available: NonNegative = 0
     """Number of pods that must start together; the sum over the tasks if left out or 0."""
     volumes: list[VolumeSpec] = field(default_factory=list)
-    """Claims that every pod mounts."""
+    """Volumes that every pod mounts."""
     tasks: list[TaskSpec] = field(default_factory=list)
     """The pod sets of the job."""
     policies: list[LifecyclePolicy] = field(default_factory=list)
-    """Actions for events, for tasks without their own policy for the event."""
+    """Actions on events of all tasks, except for events for which a task has its own policy."""
     plugins: dict[str, list[str]] = field(default_factory=dict)
-    """Plugin name and its arguments, e.g. `svc: []`; they add environment, Services, keys."""
+    """Plugins, each with its arguments, e.g. `svc: []`. Plugins add, for example, environment variables, Services and
+    ssh keys."""
     running_estimate: Duration | None = None
-    """Stored without effect."""
+    """The field is stored, but has no effect."""
     queue: str = ""
-    """The queue whose share the job uses; it must exist and be open."""
+    """The queue of the job, whose share the job uses. The queue must exist and be open."""
     max_retry: NonNegative = 0
-    """Number of restarts before the job is Failed."""
+    """Number of failed attempts after which the job fails: 3 allows the first run and two restarts."""
     ttl_seconds_after_finished: NonNegative | None = None
-    """Seconds after its end until the job is deleted; it is kept if unset."""
+    """Seconds after the job's end until the job is deleted; it is kept if unset."""
     priority_class_name: str = ""
     """PriorityClass of the gang, and of pods whose template names none."""
     min_success: Annotated[int, Meta(ge=1)] | None = None
-    """The job is completed as soon as this many pods succeeded."""
+    """Number of succeeded pods with which the job is completed."""
     network_topology: NetworkTopology | None = None
     """Required proximity of all pods."""
 
     def __post_init__(self) -> None:
         """Name tasks without a name by their position in the list, as Volcano does.
 
-        These names are not stored, because the whole list is compared with the manifest when it is applied again.
+        The names are not stored: when a manifest is applied again, the whole list of tasks is compared with the
+        manifest.
         """
         for index, task in enumerate(self.tasks):
             task.name = task.name or f"default{index}"
 
 
 REFUSED = frozenset({"FailedCreate", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
-"""Reasons in the status of a Job for which an object cannot be created."""
+"""Reasons in the status of a Job that mean that an object of the Job cannot be created."""
 
 
 class JobState(Wire):
     """Phase of a Job, with time and reason."""
 
     phase: Phase = ""
-    """Phase in the life of the job."""
+    """Current phase of the job."""
     reason: str = ""
-    """Reason, in one word."""
+    """Reason for the phase, in one word."""
     message: str = ""
-    """Reason, in a sentence."""
+    """Reason for the phase, in a sentence."""
     last_transition_time: Time | None = None
     """Time when the phase was entered."""
 
     @property
     def refusal(self) -> str:
-        """Reason why pods or other objects of a Job that has not started cannot be created; "" without one."""
+        """Reason why pods or other objects of a Job that has not started cannot be created; "" if they can."""
         return self.message if self.phase == "Pending" and self.reason in REFUSED else ""
 
 
 class TaskState(Wire):
-    """Numbers of one task's pods by phase."""
+    """Numbers of a task's pods, by pod phase."""
 
     phase: dict[str, int] = field(default_factory=dict)
     """Number of pods in each phase."""
 
 
 class JobCondition(Wire):
-    """The last time at which a Job entered this phase."""
+    """A phase of a Job, and the last time when the Job entered it."""
 
     status: Phase
     """The phase."""
@@ -196,31 +201,32 @@ class JobStatus(Wire):
     state: JobState = field(default_factory=JobState)
     """Phase of the job, with time and reason."""
     min_available: NonNegative = 0
-    """`minAvailable` of the spec that was last applied."""
+    """Value of `minAvailable` in the spec that the controller has applied last."""
     task_status_count: dict[str, TaskState] = field(default_factory=dict)
     """Numbers of each task's pods by phase."""
     pending: NonNegative = 0
-    """Pods that do not run yet."""
+    """Number of pods that are not running yet."""
     running: NonNegative = 0
-    """Pods that run."""
+    """Number of pods that are running."""
     succeeded: NonNegative = 0
-    """Pods that succeeded."""
+    """Number of pods that have succeeded."""
     failed: NonNegative = 0
-    """Pods that failed."""
+    """Number of pods that have failed."""
     terminating: NonNegative = 0
-    """Pods that are being deleted."""
+    """Number of pods that are being deleted."""
     unknown: NonNegative = 0
-    """Pods whose state is unknown."""
+    """Number of pods whose state is unknown."""
     version: int = 0
-    """Number that grows when the pods are killed; events of older pods are ignored."""
+    """Version of the job's pods, which is increased whenever they are killed. Events of pods of an older version are
+    ignored."""
     retry_count: int = 0
     """Number of restarts so far."""
     running_duration: str | None = None
-    """Time from creation to the end."""
+    """Time from the creation of the job until its end."""
     controlled_resources: dict[str, str] = field(default_factory=dict)
-    """Objects that plugins and volumes created for the job."""
+    """Objects that have been created for the job by plugins or for volumes."""
     conditions: list[JobCondition] = field(default_factory=list)
-    """Time when each phase was last entered."""
+    """For each phase, the time when the job last entered it."""
 
 
 class Job(Object):
@@ -232,7 +238,7 @@ class Job(Object):
     """Observed state; the controller writes it."""
 
     def __post_init__(self) -> None:
-        """Complete the templates with the settings that admission has recorded for their pods."""
+        """Complete the pod templates with the settings that admission has recorded in an annotation."""
         for settings in recorded(self.metadata.annotations):
             for task in self.spec.tasks:
                 if task.name in settings.tasks:
@@ -248,23 +254,23 @@ def is_job(reference: OwnerReference | None) -> bool:
 
 
 class Command(Object):
-    """A request to a controller to act on the target. The kind has no spec."""
+    """A request to the controller to act on a Job or Queue. The kind has no spec."""
 
     action: str = ""
-    """The action, e.g. AbortJob, ResumeJob, OpenQueue, CloseQueue."""
+    """The requested action, e.g. AbortJob, ResumeJob, OpenQueue or CloseQueue."""
     target: OwnerReference | None = None
     """The Job or Queue to act on."""
     reason: str = ""
-    """Reason, in one word."""
+    """Reason for the command, in one word."""
     message: str = ""
-    """Reason, in a sentence."""
+    """Reason for the command, in a sentence."""
 
 
 COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command", Command)
 
 
 def command_to(resource: Resource[Any], name: str, uid: str, action: str) -> dict[str, Any]:
-    """Return a Command to an object; a Command to a namespaced object is deleted with the object."""
+    """Return a Command for an object. A Command for a namespaced object is deleted together with the object."""
     target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "uid": uid}
     owners = {"ownerReferences": [target]} if resource.namespaced else {}
     return {"metadata": {"generateName": f"{name}-{action.lower()}-", **owners}, "action": action, "target": target}
@@ -279,5 +285,5 @@ QUIRKS = (RESUME_COUNTS, TTL_SPARES_ABORTED)
 
 
 def compat(meta: ObjectMeta) -> frozenset[str]:
-    """Return the quirks that the object requests, including unknown ones."""
+    """Return the compatibility quirks that the object's annotation requests, including unknown ones."""
     return frozenset(filter(None, (word.strip() for word in meta.annotations.get(names.COMPAT, "").split(","))))

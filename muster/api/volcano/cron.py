@@ -13,11 +13,11 @@ from muster.api.volcano import batch, scheduling
 
 ConcurrencyPolicy = Literal["Allow", "Forbid", "Replace"]
 SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
-"""Annotation of a Job: the scheduled time for which it was created."""
+"""Annotation of a Job with the scheduled time for which it was created."""
 
 
 class CronJobTemplate(Wire):
-    """Labels, annotations and spec of the Jobs."""
+    """Template of the Jobs: labels, annotations and spec."""
 
     metadata: TemplateMeta = field(default_factory=TemplateMeta)
     """Labels and annotations of the Jobs."""
@@ -33,13 +33,14 @@ class CronJobSpec(Wire):
     time_zone: str | None = None
     """Time zone of the schedule by its name, e.g. `Europe/Berlin`; UTC if left out."""
     starting_deadline_seconds: Annotated[int, Meta(ge=0, le=2**62)] | None = None
-    """Seconds after a scheduled time until which its Job may still be created; no limit if unset."""
+    """Number of seconds after a scheduled time in which its Job may still be created; no limit if unset."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
-    """While an earlier Job runs: start the next one too (`Allow`), skip it (`Forbid`), or `Replace` the running Job."""
+    """How to proceed while an earlier Job runs: `Allow` creates the next Job too, `Forbid` skips it, and `Replace`
+    replaces the running Job."""
     suspend: bool = False
-    """True if no Jobs are created for now."""
+    """If true, no Jobs are created."""
     job_template: CronJobTemplate = field(default_factory=CronJobTemplate)
-    """The Jobs."""
+    """Template of the Jobs."""
     successful_jobs_history_limit: scheduling.NonNegative | None = None
     """Number of completed Jobs to keep; 3 if left out."""
     failed_jobs_history_limit: scheduling.NonNegative | None = None
@@ -47,31 +48,31 @@ class CronJobSpec(Wire):
 
 
 class ObjectReference(Wire):
-    """An object."""
+    """Reference to an object."""
 
     api_version: str = ""
-    """Group and version of the CronJob."""
+    """Group and version of the object."""
     kind: str = ""
-    """Its kind."""
+    """Kind of the object."""
     name: str = ""
-    """Its name."""
+    """Name of the object."""
     namespace: str = ""
-    """Its namespace."""
+    """Namespace of the object."""
     uid: str = ""
-    """Its UID."""
+    """UID of the object."""
 
 
 class CronJobStatus(Wire):
     """status of a CronJob."""
 
     active: list[ObjectReference] = field(default_factory=list)
-    """Jobs of the CronJob that have not ended; of very many, the first ones by name."""
+    """Jobs of the CronJob that have not ended. If there are very many, only the first ones by name are listed."""
     last_schedule_time: Time | None = None
     """The latest scheduled time for which a Job was created."""
     last_successful_time: Time | None = None
-    """Time when the latest Job was completed."""
+    """Time when a Job of the CronJob was last completed."""
     message: str = ""
-    """Reason why the Job that is due cannot be created; empty if there is none."""
+    """Reason why a due Job cannot be created; empty if there is no such problem."""
 
 
 class CronJob(Object):

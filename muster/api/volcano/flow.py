@@ -1,4 +1,4 @@
-"""JobFlow, Jobs that run in order, and JobTemplate, the templates of these Jobs (flow.volcano.sh/v1alpha1)."""
+"""JobFlow, which runs Jobs in order, and JobTemplate, from which these Jobs are created (flow.volcano.sh/v1alpha1)."""
 
 from typing import Annotated, Literal
 
@@ -14,13 +14,13 @@ Port = Annotated[int, Meta(ge=0, le=65535)]
 TaskName = Annotated[str, Meta(max_length=253)]
 
 MADE_OF = "volcano.sh/createdByJobTemplate"
-"""Label and annotation of a Job: namespace and name of its JobTemplate, separated by a dot."""
+"""Label and annotation of a Job with the namespace and name of its JobTemplate, separated by a dot."""
 MADE_FOR = "volcano.sh/createdByJobFlow"
-"""Label and annotation of a Job: namespace and name of its JobFlow, separated by a dot."""
+"""Label and annotation of a Job with the namespace and name of its JobFlow, separated by a dot."""
 
 
 class HttpHeader(Wire):
-    """A header of a request."""
+    """A header of an HTTP request."""
 
     name: str = ""
     """Name of the header."""
@@ -29,106 +29,108 @@ class HttpHeader(Wire):
 
 
 class HttpGet(Wire):
-    """A request to the pods of a task; Muster's controller connects to no pods, so admission refuses it."""
+    """An HTTP request to the pods of a task. Admission rejects it, because the controller does not connect to pods."""
 
     task_name: TaskName = ""
-    """Task of the Jobs to wait for."""
+    """Name of the task whose pods are probed."""
     path: str = ""
     """Path of the URL."""
     port: Port = 0
-    """Port of the pods."""
+    """Port on which the pods listen."""
     http_header: HttpHeader | None = None
     """A header to send."""
 
 
 class TcpSocket(Wire):
-    """A connection to the pods of a task; Muster's controller connects to no pods, so admission refuses it."""
+    """A TCP connection to the pods of a task. Admission rejects it, because the controller does not connect to pods."""
 
     task_name: TaskName = ""
-    """Task of the Jobs to wait for."""
+    """Name of the task whose pods are probed."""
     port: Port = 0
-    """Port of the pods."""
+    """Port on which the pods listen."""
 
 
 class TaskStatus(Wire):
-    """A phase that a task must have reached with the number of pods that it needs."""
+    """A pod phase that a task must reach with as many pods as its minimum; one pod suffices for Failed or Unknown."""
 
     task_name: TaskName = ""
-    """Task of the Jobs to wait for."""
+    """Name of a task in the Jobs of the targets."""
     phase: Annotated[str, Meta(max_length=63)] = ""
-    """A phase of pods: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`."""
+    """The pod phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`."""
 
 
 class Probe(Wire):
-    """A condition that suffices for a target in place of its end."""
+    """A condition under which a dependency counts as met before the target's Job is completed."""
 
     http_get_list: list[HttpGet] = field(default_factory=list)
-    """Refused, because Muster's controller connects to no pods."""
+    """Admission rejects this field, because Muster's controller does not connect to pods."""
     tcp_socket_list: list[TcpSocket] = field(default_factory=list)
-    """Refused, because Muster's controller connects to no pods."""
+    """Admission rejects this field, because Muster's controller does not connect to pods."""
     task_status_list: list[TaskStatus] = field(default_factory=list)
-    """Phases of tasks; the wait for a target ends when all its tasks have reached their phases."""
+    """Tasks and the pod phases that they must reach. The dependency on a target is met once all of its listed tasks
+    have done so."""
 
 
 class FlowDependsOn(Wire):
-    """Steps that run before this step."""
+    """The steps on which this step depends."""
 
     targets: list[str] = field(default_factory=list)
-    """Steps of the same JobFlow, whose Jobs must be completed before this step's Job is created."""
+    """Names of steps of the same JobFlow. Their Jobs must be completed before this step's Job is created."""
     probe: Probe | None = None
-    """A condition of these steps that suffices in place of their end."""
+    """A condition under which the dependency counts as met before the targets' Jobs are completed."""
 
 
 class TaskPatch(Wire):
-    """Changes to the task of this name, or an additional task. Omitted fields stay unchanged."""
+    """Changes to the task with this name, or an additional task. Fields that are left out stay unchanged."""
 
     name: str = ""
-    """The task."""
+    """Name of the task."""
     replicas: scheduling.NonNegative | None = None
     """Number of pods."""
     min_available: scheduling.NonNegative | None = None
-    """Number of this task's pods that the gang needs."""
+    """Number of this task's pods that must start together with the gang."""
     template: batch.PodTemplate = field(default_factory=dict)
-    """Changes to the pod template, merged like `kubectl patch`: containers, volumes and variables by their names."""
+    """Changes to the pod template, which are merged like `kubectl patch` does: containers, volumes and variables by
+    name."""
     policies: list[batch.LifecyclePolicy] = field(default_factory=list)
-    """Policies that replace the task's policies."""
+    """Policies that replace all policies of the task."""
     topology_policy: batch.NumaPolicy = ""
-    """NUMA policy."""
+    """NUMA policy, which is written to an annotation of the pods."""
     max_retry: Annotated[int, Meta(ge=-1)] = 0
-    """Number of restarts of this task's containers before TaskFailed."""
+    """Number of container restarts in this task after which the event TaskFailed occurs."""
     depends_on: batch.DependsOn | None = None
-    """Tasks that must be ready before this task."""
+    """Tasks that must be ready before the pods of this task are created."""
     partition_policy: batch.PartitionPolicy | None = None
     """Division of the task into equal partitions."""
 
 
 class JobPatch(Wire):
-    """Changes to the spec of a JobTemplate. Omitted fields stay unchanged."""
+    """Changes to the spec of a JobTemplate. Fields that are left out stay unchanged."""
 
     scheduler_name: str = ""
-    """Profile of Muster's kube-scheduler."""
+    """Scheduler of pods whose template names none; a profile of Muster's kube-scheduler."""
     min_available: scheduling.NonNegative | None = None
-    """Pods that must start together."""
+    """Number of pods that must start together."""
     volumes: list[batch.VolumeSpec] = field(default_factory=list)
-    """Additional volumes, which replace volumes with the same mount path."""
+    """Additional volumes; a volume replaces an existing one with the same mount path."""
     tasks: list[TaskPatch] = field(default_factory=list)
     """Changes to tasks by name, and additional tasks."""
     policies: list[batch.LifecyclePolicy] = field(default_factory=list)
-    """Policies that replace the Job's policies."""
+    """Policies that replace all policies of the Job."""
     plugins: dict[str, list[str]] = field(default_factory=dict)
     """Additional plugins, and additional arguments of existing plugins."""
     running_estimate: Duration | None = None
-    """Stored without effect."""
+    """The field is stored, but has no effect."""
     queue: str = ""
-    """The queue whose share the Job uses."""
+    """The queue of the Job, whose share the Job uses."""
     max_retry: scheduling.NonNegative | None = None
-    """Number of restarts before the Job is Failed."""
+    """Number of failed attempts after which the Job fails: 3 allows the first run and two restarts."""
     ttl_seconds_after_finished: scheduling.NonNegative | None = None
-    """Seconds after its end until the Job is deleted."""
+    """Seconds after the Job's end until the Job is deleted."""
     priority_class_name: str = ""
     """PriorityClass of the gang."""
     min_success: Annotated[int, Meta(ge=1)] | None = None
-    """The Job is completed as soon as this many pods succeeded."""
+    """Number of succeeded pods with which the Job is completed."""
     network_topology: scheduling.NetworkTopology | None = None
     """Required proximity of all pods."""
 
@@ -141,58 +143,58 @@ class FlowPatch(Wire):
 
 
 class Flow(Wire):
-    """One step: a Job, created from the JobTemplate with the step's name."""
+    """One step of a JobFlow: a Job that is created from the JobTemplate with the step's name."""
 
     name: Annotated[str, Meta(min_length=1)] = ""
-    """The JobTemplate, in the namespace of the JobFlow. The Job's name is `<JobFlow>-<name>`."""
+    """Name of the JobTemplate, which is in the namespace of the JobFlow. The Job is named `<JobFlow>-<name>`."""
     depends_on: FlowDependsOn | None = None
-    """Steps that run before this step."""
+    """The steps on which this step depends."""
     patch: FlowPatch | None = None
-    """Changes to the JobTemplate."""
+    """Changes to the JobTemplate for this step only."""
 
 
 class JobFlowSpec(Wire):
     """spec of a JobFlow."""
 
     flows: list[Flow] = field(default_factory=list)
-    """The steps."""
+    """The steps of the JobFlow."""
     job_retain_policy: RetainPolicy = ""
     """`delete`: the Jobs are deleted when all of them are completed; `retain` or unset: they are kept."""
 
 
 class FlowHistory(Wire):
-    """A phase that a Job had."""
+    """A phase that a Job has had, with its beginning and end."""
 
     start_timestamp: Time | None = None
-    """Time when the phase was first seen."""
+    """Time when the controller first saw the phase."""
     end_timestamp: Time | None = None
-    """Time when the next phase was seen."""
+    """Time when the controller first saw the next phase."""
     state: batch.Phase = ""
-    """The phase."""
+    """The phase of the Job."""
 
 
 class FlowJobStatus(Wire):
-    """A Job of the JobFlow; the entry stays after the Job is gone."""
+    """History of one Job of the JobFlow. The entry is kept after the Job has been deleted."""
 
     name: str = ""
     """Name of the Job."""
     state: batch.Phase = ""
-    """Its phase."""
+    """Latest phase of the Job."""
     start_timestamp: Time | None = None
     """Time of the Job's creation."""
     end_timestamp: Time | None = None
     """Time of the Job's end."""
     restart_count: scheduling.NonNegative = 0
-    """Its restarts."""
+    """Number of restarts of the Job."""
     running_histories: list[FlowHistory] = field(default_factory=list)
     """Latest phases of the Job."""
 
 
 class FlowCondition(Wire):
-    """An existing Job of the JobFlow."""
+    """State of an existing Job of the JobFlow."""
 
     phase: batch.Phase = ""
-    """Its phase."""
+    """Phase of the Job."""
     create_time: Time | None = None
     """Time of the Job's creation."""
     running_duration: str | None = None
@@ -205,36 +207,36 @@ class FlowState(Wire):
     """Phase of a JobFlow."""
 
     phase: FlowPhase = ""
-    """Succeed: all Jobs are completed. Failed: a Job is failed or terminated, and no further Job is created."""
+    """Succeed: all Jobs are completed. Failed: a Job has failed or was terminated, and no further Jobs are created."""
     message: str = ""
-    """Reason why a due Job cannot be created; empty without one."""
+    """Reason why a due Job cannot be created; empty if there is no such problem."""
 
 
 class JobFlowStatus(Wire):
-    """status of a JobFlow. The lists name its Jobs by phase: existing Jobs, and deleted ones by their last phase."""
+    """status of a JobFlow. Lists contain its Jobs by phase; a deleted Job stays listed under its last phase."""
 
     pending_jobs: list[str] = field(default_factory=list)
-    """Jobs that wait."""
+    """Names of the Jobs that are pending."""
     running_jobs: list[str] = field(default_factory=list)
-    """Jobs that run."""
+    """Names of the Jobs that are running."""
     failed_jobs: list[str] = field(default_factory=list)
-    """Jobs that are failed."""
+    """Names of the Jobs that have failed."""
     completed_jobs: list[str] = field(default_factory=list)
-    """Jobs that are completed, or about to be."""
+    """Names of the Jobs that are completed, or are completing."""
     terminated_jobs: list[str] = field(default_factory=list)
-    """Jobs that are terminated, or about to be."""
+    """Names of the Jobs that are terminated, or are terminating."""
     un_know_jobs: list[str] = field(default_factory=list)
-    """Jobs in other phases: restarting, aborting or aborted."""
+    """Names of the Jobs in other phases: restarting, aborting or aborted."""
     job_status_list: list[FlowJobStatus] = field(default_factory=list)
-    """Each created Job, with its latest phases."""
+    """History of each Job that was created, with its latest phases."""
     conditions: dict[str, FlowCondition] = field(default_factory=dict)
-    """Each Job that exists, with the counts of its pods."""
+    """State of each existing Job, with the counts of its pods."""
     state: FlowState = field(default_factory=FlowState)
     """Phase of the JobFlow."""
 
 
 class JobFlow(Object):
-    """A sequence of dependent Jobs."""
+    """A workflow of Jobs that depend on each other."""
 
     spec: JobFlowSpec = field(default_factory=JobFlowSpec)
     """Desired state."""
@@ -249,7 +251,8 @@ class JobTemplateStatus(Wire):
     """status of a JobTemplate."""
 
     job_depends_on_list: list[str] = field(default_factory=list)
-    """Existing Jobs that were created from the JobTemplate; of very many, the first ones by name."""
+    """Names of existing Jobs that were created from the JobTemplate. If there are very many, only the first ones are
+    listed."""
 
 
 class JobTemplate(Object):
@@ -265,5 +268,5 @@ JOB_TEMPLATES = Resource("flow.volcano.sh", "v1alpha1", "jobtemplates", "JobTemp
 
 
 def job_name(flow: JobFlow, step: str) -> str:
-    """Return the name of the Job of a step."""
+    """Return the name of the Job that belongs to a step."""
     return f"{flow.metadata.name}-{step}"

@@ -1,7 +1,8 @@
-"""Settings that admission adds to the pods of a Volcano Job: those of their resource group, and markers.
+"""Settings that admission adds to the pods of a Volcano Job: settings of a resource group, and marker resources.
 
-They are in an annotation of the Job, because a manifest that is applied again is compared with the list of tasks as a
-whole. Every reader of a Job gets its templates with these settings (`muster.api.volcano.batch.Job`).
+The settings are stored in an annotation of the Job, not in its tasks. When a manifest is applied again, the list of
+tasks is compared as a whole. When a Job is decoded, the settings are merged into its templates
+(`muster.api.volcano.batch.Job`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from muster.api.kubernetes.constraints import Toleration
 from muster.api.unchecked import mapping
 
 Path = tuple[str | int, ...]
-"""Member names and list indexes; `-` appends to a list, as in JSON patches."""
+"""Path of a value: field names and list indexes; `-` appends to a list, as in JSON patches."""
 
 
 class PodSettings(Wire):
@@ -28,11 +29,11 @@ class PodSettings(Wire):
     affinity: dict[str, Any] = field(default_factory=dict)
     scheduler_name: str = ""
     marked: bool = False
-    """True if the pods get the markers of a shared scheduler."""
+    """True if the pods request the marker resources, by which a shared kube-scheduler recognizes Muster's pods."""
 
 
 def stored(settings: Sequence[PodSettings]) -> str:
-    """Return the text of the annotation."""
+    """Return the settings as the text of the annotation."""
     return msgspec.json.encode(settings).decode()
 
 
@@ -46,7 +47,7 @@ def recorded(annotations: Mapping[str, str]) -> list[PodSettings]:
 
 
 def additions(spec: Mapping[str, Any], settings: PodSettings) -> Iterator[tuple[Path, Any]]:
-    """Yield what a pod spec lacks of the settings; ValidationError if its tolerations have a wrong shape."""
+    """Yield the settings that a pod spec does not contain yet; ValidationError if its tolerations are malformed."""
     selector = mapping(spec.get("nodeSelector"))
     for key, value in settings.node_selector.items():
         if selector.get(key) != value:
@@ -64,7 +65,7 @@ def additions(spec: Mapping[str, Any], settings: PodSettings) -> Iterator[tuple[
 
 
 def _markers(containers: Any) -> Iterator[tuple[Path, Any]]:
-    """Yield the missing markers, preferably on a container that already has limits; others should stay unlimited."""
+    """Yield the missing marker resources, preferably for a container that already has limits."""
     if not isinstance(containers, list):
         return
     limits = [mapping(mapping(mapping(each).get("resources")).get("limits")) for each in containers]
@@ -75,7 +76,7 @@ def _markers(containers: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def with_settings(template: Mapping[str, Any], settings: PodSettings) -> dict[str, Any]:
-    """Return a copy of a pod template with the settings; unchanged if its shape is wrong."""
+    """Return a copy of a pod template with the settings; a malformed template is returned unchanged."""
     spec: Any = mapping(template.get("spec"))
     try:
         for path, value in list(additions(spec, settings)):

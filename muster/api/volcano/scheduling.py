@@ -19,18 +19,19 @@ class NetworkTopology(Wire):
     """Required proximity of pods in the network. At most one of the two `highest_tier` fields is set."""
 
     mode: Literal["hard", "soft"] = "hard"
-    """hard, or left out: wait until the requirement can be met; soft: as close as possible."""
+    """hard, or left out: the pods wait until the requirement can be met. soft: the pods are placed as close together as
+    possible."""
     highest_tier_allowed: int | None = None
     """Highest network level that the pods may span; 1 is the lowest."""
     highest_tier_name: str | None = None
-    """Name of that level, in place of its number."""
+    """Name of the highest network level that the pods may span, in place of its number."""
 
 
 class SubGroupPolicy(Wire):
-    """Sub-groups of a gang: pods with the same values under `match_label_keys` belong together."""
+    """A division of a gang's pods into sub-groups: pods with equal values of `matchLabelKeys` form a sub-group."""
 
     name: str = ""
-    """Name of the policy, for messages."""
+    """Name of the policy, which is used in messages."""
     network_topology: NetworkTopology | None = None
     """Required proximity of the pods of one sub-group."""
     sub_group_size: Annotated[int, Meta(ge=1)] = 1
@@ -38,9 +39,9 @@ class SubGroupPolicy(Wire):
     min_sub_groups: NonNegative = 0
     """Number of sub-groups that must start together; 0 if left out."""
     label_selector: LabelSelector | None = None
-    """The pods of this policy."""
+    """Selects the pods to which the policy applies."""
     match_label_keys: list[str] = field(default_factory=list)
-    """Pods with equal values under these labels form a sub-group."""
+    """Label keys; pods with equal values of all these labels form a sub-group."""
 
 
 class PodGroupSpec(Wire):
@@ -49,75 +50,78 @@ class PodGroupSpec(Wire):
     min_member: NonNegative = 0
     """Number of pods that must start together."""
     min_task_member: dict[str, int] = field(default_factory=dict)
-    """Number of each task's pods that must start together; ignored if `minMember` is less than the sum."""
+    """Number of pods of each task that must start together; ignored if `minMember` is less than the sum."""
     queue: str = "default"
-    """The queue whose share the gang uses."""
+    """The queue of the gang, whose share the gang uses."""
     priority_class_name: str = ""
-    """PriorityClass; in a queue, gangs with a higher value come first."""
+    """PriorityClass of the gang. Within a queue, gangs with a higher priority come first."""
     min_resources: Quantities | None = None
-    """Minimum resources of the gang, which is admitted once they seem available. These resources count against the
-    capability, including the part that a running gang does not use.
-    """
+    """Minimum resources of the gang; the gang is admitted to its queue once they seem available. They count towards the
+    queue's capability even if a running gang does not use all of them."""
     network_topology: NetworkTopology | None = None
     """Required proximity of all pods."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)
-    """Rules for parts of the gang."""
+    """Policies that divide the gang into sub-groups."""
 
 
 NO_ROOM = "NotEnoughResources"
-"""Reason of the condition Unschedulable of a gang for which free capacity is insufficient."""
+"""Reason in the condition Unschedulable of a gang for which the free capacity is insufficient."""
 EVICTED = "Evicted"
-"""Reason of the condition Unschedulable of a gang whose pods were evicted for another gang."""
+"""Reason in the condition Unschedulable of a gang whose pods were evicted for another gang."""
 PLACED = "Placed"
-"""Reason of the condition Unschedulable, with status False, of a gang that has waited and now has planned nodes."""
+"""Reason in the condition Unschedulable, with status False, of a gang that has waited and now has planned nodes."""
 TOO_FEW_PODS = "NotEnoughPods"
-"""Reason of the condition Unschedulable of a gang whose pods do not all exist yet, as for a moment at each start."""
+"""Reason in the condition Unschedulable of a gang some of whose pods have not been created yet, as briefly at each
+start."""
 OVER_CAPABILITY = "QueueOverCapability"
-"""Reason of that condition of a gang for which the capability of its queue has too little left."""
+"""Reason in the condition Unschedulable of a gang that would exceed the capability of its queue."""
 WORLD_ENDED = "WorldEnded"
-"""Reason of that condition of an elastic world whose members have succeeded, so that no further member starts."""
+"""Reason in the condition Unschedulable of an elastic gang some of whose members have succeeded, so that no further
+member is started."""
 SUSPENDED = "Suspended"
-"""Reason of that condition of a gang whose owner wants no pods for now, before its PodGroup is deleted."""
+"""Reason in the condition Unschedulable of a gang whose owner currently wants no pods, until its PodGroup is
+deleted."""
 
 
 class PodGroupCondition(Wire):
-    """A condition of a gang: scheduled or not, and why."""
+    """A condition of a gang: whether it is scheduled, and why not."""
 
     type: ConditionType
     """Unschedulable or Scheduled."""
     status: str
     """True or False."""
     transition_id: str = field(default="", name="transitionID")
-    """The planning cycle that wrote it."""
+    """The planning cycle that wrote the condition."""
     last_transition_time: Time | None = None
     """Time since which the status holds."""
     reason: str = ""
-    """Reason, in one word."""
+    """Reason for the status, in one word."""
     message: str = ""
-    """Reason, in a sentence."""
+    """Reason for the status, in a sentence."""
     why: Reason | None = None
-    """The reason as data (a code with parameters), if any component reads it."""
+    """The reason as data (a code with parameters), if another component of Muster needs it."""
 
 
 class PodGroupStatus(Wire):
-    """status of a gang, written by the scheduler side."""
+    """status of a gang, most of which the planner writes."""
 
     phase: PodGroupPhase = ""
-    """Phase: Pending waits in its queue, Inqueue may create pods, and Unknown has fewer members than its minimum."""
+    """Phase of the gang. Pending: it waits in its queue. Inqueue: its pods may be created. Unknown: it has fewer
+    members than its minimum."""
     conditions: list[PodGroupCondition] = field(default_factory=list)
     """Reason why the gang waits, or that it is scheduled."""
     running: NonNegative = 0
-    """Pods that run."""
+    """Number of pods that are running."""
     succeeded: NonNegative = 0
-    """Pods that succeeded."""
+    """Number of pods that have succeeded."""
     failed: NonNegative = 0
-    """Pods that failed."""
+    """Number of pods that have failed."""
     ending: str = ""
-    """Reason why the workload has failed; the controller writes it at the end."""
+    """Reason why the workload has failed; the controller writes it when the workload ends."""
     place: NonNegative = 0
-    """Position among the gangs that wait in its queue, from 1: exact to 10, then the first position of ten (21: 21 to
-    30), of a hundred and so on. The field is absent if the gang does not wait, and until the first write after its wait
-    begins. The field is written at most once a minute."""
+    """Position among the waiting gangs of the queue, starting with 1. Positions up to 10 are exact; later ones are the
+    first position of a range (21 stands for 21 to 30). The field is absent if the gang does not wait, or has only just
+    begun to wait. It is written at most once a minute."""
     expected_start: Time | None = None
     """Expected start, to the minute, if nodes are reserved for the gang and the time when they become free is known."""
 
@@ -142,84 +146,84 @@ class PodGroup(Object):
 
     @property
     def world_ended(self) -> bool:
-        """True if members of its elastic world have succeeded, so that it waits for no further member."""
+        """True if members of an elastic gang have succeeded, so that no further member is started."""
         waits = self.status.true_condition("Unschedulable")
         return waits is not None and waits.reason == WORLD_ENDED
 
     @property
     def evicted(self) -> Reason:
-        """Reason why all pods of the gang were evicted; empty if they were not, or if it waits for something else."""
+        """Reason why all pods of the gang were evicted; empty if they were not, or if it waits for another reason."""
         conditions = [each for each in self.status.conditions if each.reason == EVICTED]
         with_data = next((each for each in conditions if each.why), conditions[0] if conditions else None)
         return stored(with_data.why, with_data.message) if with_data else NOTHING
 
 
 class Guarantee(Wire):
-    """Resources that no other queue can take."""
+    """Resources that no other queue can use."""
 
     resource: Quantities = field(default_factory=dict)
-    """Resources that are held for this queue, used or not."""
+    """Resources that are kept free for this queue even if it does not use them."""
 
 
 class NodeGroupTerms(Wire):
-    """Node groups in the style of Kubernetes' affinities (stored, without effect)."""
+    """Node groups that a queue requires or prefers (stored, without effect)."""
 
     required: list[str] = field(default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution")
-    """Stored."""
+    """The field is stored, but has no effect."""
     preferred: list[str] = field(default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution")
-    """Stored."""
+    """The field is stored, but has no effect."""
 
 
 class QueueAffinity(Wire):
     """Node groups of a queue (stored, without effect)."""
 
     node_group_affinity: NodeGroupTerms | None = None
-    """Stored."""
+    """The field is stored, but has no effect."""
     node_group_anti_affinity: NodeGroupTerms | None = None
-    """Stored."""
+    """The field is stored, but has no effect."""
 
 
 class Cluster(Wire):
     """A cluster that a queue may extend to (stored, without effect)."""
 
     name: str = ""
-    """Stored."""
+    """The field is stored, but has no effect."""
     weight: int = 0
-    """Stored."""
+    """The field is stored, but has no effect."""
     capacity: Quantities = field(default_factory=dict)
-    """Stored."""
+    """The field is stored, but has no effect."""
 
 
 class QueueSpec(Wire):
     """spec of a queue."""
 
     weight: Annotated[int, Meta(ge=0, le=65535)] = 1
-    """Weight of the queue, relative to its siblings, in the division of resources beyond all deserved quantities; 0
-    stands for 1."""
+    """Weight of the queue relative to its siblings. Resources beyond all quotas are divided in proportion to the
+    weights; 0 stands for 1."""
     capability: Quantities = field(default_factory=dict)
     """Maximum resources that the queue may use; resources without an entry have no limit."""
     deserved: Quantities = field(default_factory=dict)
-    """The queue's quota, which it gets before other resources are divided by weight; usage above the quota may be
-    reclaimed."""
+    """Quota of the queue, which the queue gets before the remaining resources are divided by weight. Usage above the
+    quota may be reclaimed."""
     guarantee: Guarantee = field(default_factory=Guarantee)
-    """Resources that no other queue can take."""
+    """Resources that no other queue can use, even while this queue does not use them."""
     reclaimable: bool | None = None
-    """True or unset if other queues may reclaim what this queue uses above its quota."""
+    """If true or unset, other queues may reclaim resources that this queue uses above its quota."""
     parent: str = ""
-    """The queue above; `root` if left out."""
+    """Name of the parent queue; `root` if left out."""
     priority: int = 0
-    """Queues with a higher value are served first and reclaimed from last."""
+    """Priority of the queue. A queue with a higher value is served earlier, and its resources are reclaimed later."""
     dequeue_strategy: Literal["fifo", "traverse"] = "traverse"
-    """Stored without effect."""
+    """The field is stored, but has no effect."""
     type: str = ""
-    """Stored without effect."""
+    """The field is stored, but has no effect."""
     affinity: QueueAffinity | None = None
-    """Stored without effect."""
+    """The field is stored, but has no effect."""
     extend_clusters: list[Cluster] = field(default_factory=list)
-    """Stored without effect."""
+    """The field is stored, but has no effect."""
 
     def __post_init__(self) -> None:
-        """Read a weight of 0 as the default, which Volcano's admission stores in its place."""
+        """Replace a weight of 0 by the default, as Volcano's admission does."""
         self.weight = self.weight or 1
 
 
@@ -227,49 +231,48 @@ class VolcanoReservation(Wire):
     """Nodes reserved for a queue (stored, without effect)."""
 
     nodes: list[str] = field(default_factory=list)
-    """Stored."""
+    """The field is stored, but has no effect."""
     resource: Quantities = field(default_factory=dict)
-    """Stored."""
+    """The field is stored, but has no effect."""
 
 
 class QueueStatus(Wire):
     """status of a queue."""
 
     state: QueueState = ""
-    """Open, Closing (gangs still run) or Closed; new gangs enter only an open queue."""
+    """Open, Closing (closed to new gangs while gangs still run) or Closed. New gangs can only enter an open queue."""
     allocated: Quantities = field(default_factory=dict)
-    """Requests of the queue's pods now."""
+    """Total requests of the queue's pods that have a node."""
     pending: int = 0
-    """Number of gangs that wait for admission to the queue."""
+    """Number of gangs that have not been admitted to the queue yet."""
     running: int = 0
-    """Number of gangs that run."""
+    """Number of running gangs."""
     inqueue: int = 0
-    """Number of gangs whose pods may be created."""
+    """Number of admitted gangs, whose pods may be created."""
     completed: int = 0
     """Number of completed gangs."""
     unknown: int = 0
-    """Number of gangs that fell below their minimum."""
+    """Number of gangs that have fewer members than their minimum."""
     reservation: VolcanoReservation | None = None
-    """Stored without effect."""
+    """The field is stored, but has no effect."""
     fair_share: Quantities = field(default_factory=dict)
-    """Present fair share of the queue, given the demand of all queues. The planner writes this field and all following
+    """Current fair share of the queue, given the demand of all queues. The planner writes this field and all following
     fields."""
     deserved: Quantities = field(default_factory=dict)
     """Quota of the queue; by default the sum of its children's quotas."""
     message: str = ""
-    """Reason why the first waiting gang waits."""
+    """Reason why the first waiting gang of the queue waits."""
     usage: Quantities = field(default_factory=dict)
-    """Usage over time, if the plugin `proportion` has a half-life."""
+    """Usage over time, which is computed if the plugin `proportion` has a half-life."""
     usage_time: Time | None = None
-    """Time of the usage."""
+    """Time up to which the usage over time is computed."""
     waiting: NonNegative = 0
-    """Number of gangs that wait in the queue itself, for admission or for nodes."""
+    """Number of gangs that wait in this queue itself, for admission or for nodes."""
     spares: Quantities = field(default_factory=dict)
-    """Resources of the spare slots of the queue's gangs, which count as used in addition to `allocated`."""
+    """Resources of the spare slots of the queue's gangs. They count as used, in addition to `allocated`."""
     largest_node: Quantities = field(default_factory=dict)
-    """On the root queue, the largest quantity of each resource on a single node; admission warns about pods that
-    request more.
-    """
+    """Only on the root queue: the largest quantity of each resource on any single node. Admission warns about pods that
+    request more."""
 
 
 class Queue(Object):
@@ -278,11 +281,11 @@ class Queue(Object):
     spec: QueueSpec = field(default_factory=QueueSpec)
     """Desired state."""
     status: QueueStatus = field(default_factory=QueueStatus)
-    """Observed state: the controller writes state and counts, the planner shares."""
+    """Observed state. The controller writes the state and the counts, and the planner writes the shares."""
 
     @property
     def open(self) -> bool:
-        """True if new gangs may enter the queue. A new queue has no state yet, but is usable (volcano #3173)."""
+        """True if new gangs may enter the queue. A new queue without a state is open, too (volcano #3173)."""
         return self.status.state in {"", "Open"}
 
 

@@ -1,6 +1,6 @@
 """Network topology: Volcano's HyperNode (topology.volcano.sh/v1alpha1) and Kueue's Topology.
 
-Patterns of users use RE2's syntax and engine, as in Go, which take time linear in the text. Python's own engine
+Patterns of users are matched by RE2, as in Go, whose time is linear in the length of the text. Python's own engine
 backtracks, so a short pattern could keep it busy for years.
 """
 
@@ -17,39 +17,39 @@ from muster.api.limits import MEMBERS, PATTERN_CHARS, PATTERN_STEPS, PATTERNS, S
 
 MemberType = Literal["Node", "HyperNode"]
 _MEMORY_BYTES: Final = 1 << 20
-"""Memory for the program of one pattern; a pattern that needs more has far more steps than the limit."""
+"""Memory for the compiled program of one pattern. A pattern that needs more also exceeds the limit on steps by far."""
 
 
 class ExactMatch(Wire):
-    """One member by its name."""
+    """Selects one member by its name."""
 
     name: str
-    """Name of the node or HyperNode; it need not exist yet."""
+    """Name of the node or HyperNode, which need not exist yet."""
 
 
 class RegexMatch(Wire):
-    """Nodes by a pattern of their names."""
+    """Selects nodes by a pattern of their names."""
 
     pattern: str
     """A regular expression in RE2 syntax, searched for anywhere in the name: `node-1` also matches `node-10`."""
 
 
 class MemberSelector(Wire):
-    """A selector of nodes or HyperNodes; exactly one of the three is set."""
+    """A selector of nodes or HyperNodes; exactly one of the three fields is set."""
 
     exact_match: ExactMatch | None = None
-    """One member by name; the only selector for HyperNodes."""
+    """Selects one member by name; HyperNodes can only be selected in this way."""
     regex_match: RegexMatch | None = None
-    """Nodes whose name matches."""
+    """Selects nodes whose names match a pattern."""
     label_match: LabelSelector | None = None
-    """Nodes with these labels; an empty selector matches no node."""
+    """Selects nodes with these labels; an empty selector matches no node."""
 
 
 class HyperNodeMember(Wire):
-    """Nodes, or one HyperNode, that are in a HyperNode."""
+    """Members of a HyperNode: nodes, or another HyperNode."""
 
     type: MemberType
-    """Node or HyperNode."""
+    """Type of the members: Node or HyperNode."""
     selector: MemberSelector = field(default_factory=MemberSelector)
     """Selector of the members."""
 
@@ -58,9 +58,9 @@ class HyperNodeSpec(Wire):
     """spec of a HyperNode."""
 
     tier: Annotated[int, Meta(ge=0)]
-    """Level in the network; nodes of a lower tier are closer to each other."""
+    """Level in the network. The lower the tier, the closer the nodes are to each other."""
     tier_name: str = ""
-    """Name of the level, which requests may use in place of the number."""
+    """Name of the level, which can be used in place of the number."""
     members: list[HyperNodeMember] = field(default_factory=list)
     """Members: nodes, or HyperNodes of lower tiers."""
 
@@ -69,13 +69,13 @@ class HyperNodeStatus(Wire):
     """status of a HyperNode; the planner writes it."""
 
     conditions: list[Condition] = field(default_factory=list)
-    """`Valid`, with the errors, once an error has occurred."""
+    """The condition `Valid`, which lists the errors. It is absent until an error has occurred."""
     node_count: Annotated[int, Meta(ge=0)] = 0
-    """Number of direct members that exist: nodes, and HyperNodes counted as one each."""
+    """Number of existing direct members: nodes, and HyperNodes (each counts as one)."""
 
 
 class HyperNode(Object):
-    """Nodes that are close to each other: a rack, a block, a switch."""
+    """Nodes that are close to each other in the network, such as the nodes of a rack, a block or a switch."""
 
     spec: HyperNodeSpec = field(default_factory=lambda: HyperNodeSpec(tier=0))
     """Desired state."""
@@ -87,21 +87,21 @@ class TopologyLevel(Wire):
     """One level of a Topology."""
 
     node_label: str
-    """Label whose equal values put nodes into one domain."""
+    """Key of a node label; nodes with equal values form one domain."""
 
 
 class TopologySpec(Wire):
     """spec of a Topology."""
 
     levels: list[TopologyLevel] = field(default_factory=list)
-    """The levels, outermost first."""
+    """The levels, from the outermost to the innermost."""
 
 
 class Topology(Object):
-    """Kueue's object for levels of node labels; Muster reads it if its CRD is installed."""
+    """Kueue's object that describes the network by levels of node labels. Muster reads it if its CRD is installed."""
 
     spec: TopologySpec = field(default_factory=TopologySpec)
-    """Its levels."""
+    """The levels of the topology."""
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -111,7 +111,8 @@ class Topology(Object):
 
 HYPER_NODES = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", HyperNode, namespaced=False)
 TOPOLOGIES = Resource("kueue.x-k8s.io", "v1beta2", "topologies", "Topology", Topology, namespaced=False)
-"""Kueue serves this kind in other versions too, which do not differ in the fields that Muster reads."""
+"""Kueue's Topology. Kueue also serves this kind in other versions, which have the same fields as far as Muster reads
+them."""
 
 
 PATH = "spec.members"
@@ -157,7 +158,7 @@ def _pattern_errors(pattern: str, path: str) -> Iterator[FieldError]:
 
 
 def idle_members(hyper_node: HyperNode) -> Iterator[str]:
-    """Yield a warning for each member that matches nothing, as in Volcano, which accepts them."""
+    """Yield a warning for each member that can match nothing; Volcano accepts such members without a warning."""
     for index, member in enumerate(hyper_node.spec.members):
         selector, path = member.selector, f"{PATH}[{index}]"
         if member.type == "HyperNode" and selector.exact_match is None:
@@ -171,7 +172,7 @@ def _terms(selector: LabelSelector) -> int:
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be used; the message has the reason."""
+    """A pattern that cannot be used; the message explains why."""
 
 
 def steps_of(pattern: str) -> int:
@@ -192,7 +193,7 @@ def steps_of(pattern: str) -> int:
 
 
 def options(memory_bytes: int) -> Any:
-    """Return the options of compilation: as in Go, without groups and output."""
+    """Return RE2's options: Go's semantics, without capture groups, and without output to the log."""
     found = re2.Options()
     found.max_mem = memory_bytes
     found.log_errors = False
