@@ -45,7 +45,7 @@ _FIRST_S = 5.0
 """Time that the startup waits for the (small) caches of certificates before it continues without them."""
 _Configuration = tuple[Resource[WebhookConfiguration], WebhookConfiguration]
 _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
-"""The caBundles of the webhooks, by the name of their configuration."""
+"""Maps the name of each webhook configuration to the caBundles of its webhooks."""
 EXPIRES = Gauge(
     "muster_certificate_expiry_timestamp_seconds",
     "Expiry time of a certificate in the Secret, in seconds since the epoch.",
@@ -167,7 +167,7 @@ class Keeper(KeyController):
         return [(kind, found) for kind, each in self._configurations for found in each.store.list()]
 
     def _cache(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
-        """Return a cache of one object by name, which needs no right to read other objects."""
+        """Return a cache of a single object, selected by name, so that no right to read other objects is needed."""
         selector = f"metadata.name={name}"
         reflector: Reflector[Any] = Reflector(self._client, kind, namespace=namespace, field_selector=selector)
         reflector.add_handler(self._changed)
@@ -256,7 +256,7 @@ class Keeper(KeyController):
     def _complain(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, now_s: float
     ) -> None:
-        """Report each problem once while it lasts."""
+        """Report each problem once, not in every pass while it lasts."""
         own = self._options.issuer == "own"
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
         PROBLEMS.set(len(found))

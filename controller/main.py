@@ -191,7 +191,7 @@ def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
 
 
 def _normal(name: str) -> str:
-    """Return an address in the form used in certificates."""
+    """Return a host name or IP address in the form used in certificates."""
     try:
         return str(ip_address(name))
     except ValueError:

@@ -46,7 +46,7 @@ class _Wait:
     """The single key that is retried."""
     warned: bool
     keys: dict[str, None] = field(default_factory=dict)
-    """In the order of arrival."""
+    """The other waiting keys, in the order of arrival."""
 
 
 class Unanswered:
@@ -102,7 +102,7 @@ class Unanswered:
 
 
 class Retry(Exception):  # noqa: N818 - no defect: something outside has to change first
-    """The pass is incomplete, for the reason in the message. The pass is retried after growing delays."""
+    """Error that ends an incomplete pass; the message is the reason. The pass is retried after growing delays."""
 
 
 class Worker:

@@ -61,7 +61,7 @@ def queue_of(group: PodGroup) -> str:
 def minimum(group: PodGroup) -> Vector:
     """Return the minimum resources of a gang; empty if unreadable.
 
-    Resource names of quotas are skipped, because they repeat other names.
+    Resource names with a prefix of quotas (such as `requests.`) are skipped, because they repeat other resources.
     """
     given = group.spec.min_resources or {}
     plain = {

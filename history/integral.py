@@ -109,6 +109,6 @@ def by_queue(whole: TimeSpan[K], moves: Iterable[tuple[int, str]], key: Callable
 
 
 def add(totals: Totals[K], others: Totals[K], times: int = 1) -> None:
-    """Add other totals to these totals, multiplied by a factor."""
+    """Add other totals, multiplied by a factor, to these totals."""
     for place, amounts in [*others.items()]:
         totals[place].add(amounts, times)

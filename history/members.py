@@ -177,7 +177,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
 
 
 def _count_members(entries: Entries, run: str, counter: Counter[str], more: int) -> None:
-    """Count the members of a run by the states that determine the run's state."""
+    """Change a counter of a run's members, from which the state of the run is derived."""
     if run in entries.runs:
         counter[run] += more
         gangruns.refresh(entries, entries.gangs[entries.runs[run].gang], entries.runs[run])

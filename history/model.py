@@ -90,7 +90,7 @@ class MemberEnd(StrEnum):
     FAILED = "failed"
     EVICTED = "evicted"
     LOST = "lost"
-    """Its node was deleted."""
+    """The member's node was deleted."""
     DELETED = "deleted"
     UNSEEN = "unseen"
     """The member ended while nothing was recorded, and the API server no longer has the reason."""
@@ -108,7 +108,7 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     name: str
     """Name of its workload."""
     kind: str
-    """Kind of its workload."""
+    """Kind of the gang's workload."""
     queue: str
     user: str = ""
     """The gang's creator; empty if unknown."""
@@ -120,11 +120,11 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     owner: str = ""
     """UID of the Volcano Job that owns the gang's PodGroups and reports its end; empty for other kinds."""
     saved: int | None = None
-    """Time of its last checkpoint."""
+    """Time of the gang's last checkpoint."""
 
     @property
     def owner_key(self) -> str:
-        """Its namespace and owner."""
+        """The gang's namespace and the UID of its owner."""
         return f"{self.namespace}/{self.owner}"
 
 
@@ -141,7 +141,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     started_at: str = ""
     reserved_at: str = ""
     waits: str = ""
-    """Reason, in one word."""
+    """Reason for waiting, in one word."""
     minimum: int = 0
     """Number of members that start together; 0 if it is not known yet."""
     priority_class: str = ""
@@ -169,7 +169,10 @@ class Charge(msgspec.Struct, kw_only=True):
     """Previous queues, each with the time (ms) of the move."""
 
     def move(self, queue: str, at: int, begin: int) -> bool:
-        """Charge a queue from a given time; return True if it differs. `begin` is the start of the whole period."""
+        """Charge another queue from a given time on; return True if this changes the charge.
+
+        `begin` is the start of the charged period.
+        """
         if queue == self.queue:
             return False
         moves = [*self.moves, (max(at, self.moves[-1][0] if self.moves else begin), self.queue)]
@@ -206,10 +209,10 @@ class Holding(Charge, kw_only=True):
     amounts: Vector
     bound: int
     ran_from: int | None = None
-    """Start of its first container."""
+    """Start time of the pod's first container."""
     ended: int | None = None
     reason: str = ""
-    """A `MemberEnd`, once the member has ended."""
+    """Reason for the end, a `MemberEnd`; empty until the member has ended."""
     saved: int | None = None
     """Time of the gang's last checkpoint before the end."""
     within: int = 0
@@ -224,7 +227,7 @@ class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):
     epoch: int
     what: What
     subject: str = ""
-    """The member, or the kind of reason, that distinguishes events of the same epoch."""
+    """Name of the member or kind of reason; distinguishes events of the same kind within an epoch."""
     at: int
     text: str = ""
     nodes: tuple[str, ...] = ()

@@ -94,7 +94,7 @@ class ObservationTime(NamedTuple):
         return min(first + MS // 2, max(self.at, first))
 
     def error(self, stamp: str | None) -> int:
-        """Return the uncertainty of `time_of` in milliseconds."""
+        """Return the maximum error of the result of `time_of`, in milliseconds."""
         second = readable_time(stamp)
         if not self.live:
             return 0 if second is None else MS // 2
@@ -104,7 +104,7 @@ class ObservationTime(NamedTuple):
         return (most - least + 1) // 2
 
     def _within_second(self, first: int) -> tuple[int, int]:
-        """Return the time within the recorded second; the nearest end of the second if the clocks disagree."""
+        """Return the observation time, limited to the recorded second if the clocks disagree."""
         least, most = max(first, self.at - self.within), min(first + MS - 1, self.at + self.within)
         if least > most:
             least = most = first if self.at < first else first + MS - 1

@@ -41,9 +41,9 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     """First start."""
     ended: float | None
     state: str
-    """Waiting, Starting, Running, Degraded, Completed, Failed or Deleted."""
+    """State of the gang: Waiting, Starting, Running, Degraded, Completed, Failed or Deleted."""
     restarts: int
-    """Starts after the first."""
+    """Number of the gang's starts after the first one."""
     evictions: int
     nodes: tuple[str, ...]
     """Every node that a member has been on, sorted."""
@@ -66,9 +66,9 @@ class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     at: float
     epoch: int
-    """Epoch of its placement, counted from 1 in each run; 0 before the first."""
+    """Epoch of the gang's placement, counted from 1 in each run; 0 before the first placement."""
     what: str
-    """A word or two: submitted, waits, planned, started, evicted, ended."""
+    """Kind of the event in one or two words: submitted, waits, planned, started, evicted, ended."""
     text: str
     nodes: tuple[str, ...]
     gang: str = ""
@@ -76,7 +76,7 @@ class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True):
-    """A time for which nothing was recorded."""
+    """A period for which nothing was recorded."""
 
     since: float
     until: float

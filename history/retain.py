@@ -140,7 +140,7 @@ def _oldest(store: HistoryStore, namespace: str | None = None) -> int:
 
 
 class FoldablePart(NamedTuple):
-    """A foldable part of the past of one namespace."""
+    """A part of one namespace's recorded past that can be aggregated."""
 
     namespace: str
     until: int

@@ -34,7 +34,7 @@ class Key(NamedTuple):
 
 
 class ReadWindow(NamedTuple):
-    """A window of reading: a time (ms), and a scope."""
+    """The extent of a query: a period in milliseconds, and the caller's scope."""
 
     since: int
     until: int

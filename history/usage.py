@@ -40,7 +40,7 @@ _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """Usage under one key."""
+    """The usage of one key, such as a user or a queue."""
 
     key: tuple[str, ...]
     """The values of the grouping keys, in order; a day is 2026-11-26, a workload namespace/kind/name."""

@@ -251,7 +251,7 @@ def failing_as(
 
 
 def _error_text(error: APIError) -> str:
-    """Return the message, with several errors of one line as a list."""
+    """Return the error message; if one line contains several errors, show them as a list."""
     causes = (error.details or {}).get("causes") or []
     if len(causes) < 2:  # noqa: PLR2004 - several
         return error.message

@@ -12,7 +12,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError
 
 _MOST_BYTES: Final = 4_000
-"""Maximum size of the line; the rest is cut."""
+"""Maximum size of the line in bytes; the rest is truncated."""
 
 
 def last_line(client: Client, pods: Iterable[Pod]) -> Iterator[str]:

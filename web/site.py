@@ -165,7 +165,7 @@ class Site:
         self.explainer = Explainer(caches, prepare)
         self.forecasts = Forecasts(caches, now)
         self.not_ready = not_ready or caches.not_ready
-        """Return a sentence while there is no data to show, or no current data."""
+        """Returns a message while there is no current data to show; otherwise None."""
         self.now = now
         """The time of day, in seconds since the epoch."""
         self.history = history

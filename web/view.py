@@ -20,20 +20,20 @@ class Caller(Struct, frozen=True, kw_only=True):
     name: str = ""
     """The user's name in the API server; empty on loopback, where the user has started the page."""
     scope: Scope = field(default_factory=Scope)
-    """The namespaces whose gangs they may list."""
+    """The namespaces whose gangs the caller may list."""
     nodes: bool = True
-    """True if they may list nodes."""
+    """True if the caller may list nodes."""
     queues: bool = True
-    """True if they may list Queues."""
+    """True if the caller may list Queues."""
 
     @property
     def account(self) -> str:
-        """The account whose share of threads, slow requests and streams they use."""
+        """The account to which the caller's threads, slow requests and streams are charged."""
         return shared_name(self.name)
 
     @property
     def everything(self) -> bool:
-        """True if they may see the whole cluster: all gangs, nodes and queues."""
+        """True if the caller may see the whole cluster: all gangs, nodes and queues."""
         return self.scope == EVERYTHING and self.nodes and self.queues
 
 
@@ -63,7 +63,7 @@ class View:
         return [each for name in self.namespaces for each in self._caches.objects_in(PLACEMENTS, name)]
 
     def queues(self) -> list[QueueReport]:
-        """Return the data of each Queue, after its parent; none if the caller may not list Queues."""
+        """Return the data of each Queue, parents before their children; none if the caller may not list Queues."""
         return queue_reports_of(self._caches.all(QUEUES)) if self._caller.queues else []
 
     def queue_objects(self) -> dict[str, Queue]:

@@ -152,7 +152,7 @@ def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s
 def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -> tuple[bytes, str]:
     """Return the response, and the outcome of the review as one word.
 
-    Any failure causes a refusal: no object may pass unchecked.
+    If anything fails, the object is rejected: no object may pass unchecked.
     """
     bound = log.bind(
         uid=request.uid,

@@ -30,7 +30,7 @@ _LIST: Final = "resourceGroups"
 
 
 class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Pods of these namespaces, or with one of these annotations, and the settings that are written into them."""
+    """A group of pods, selected by namespaces or annotations, and the settings that are written into these pods."""
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -38,13 +38,13 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_name: str = ""
     tolerations: tuple[Toleration, ...] = ()
     labels: dict[str, str] = {}
-    """Labels of the group's nodes: the node selector of its pods."""
+    """Labels of the group's nodes, which become the node selector of its pods."""
     affinity: dict[str, Any] = {}
     """Affinity as JSON."""
 
     @property
     def settings(self) -> PodSettings:
-        """The settings of its pods."""
+        """The settings that the group's pods get."""
         return PodSettings(
             node_selector=self.labels,
             tolerations=list(self.tolerations),
@@ -53,7 +53,7 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def takes(self, namespace: str, annotations: Mapping[str, str]) -> bool:
-        """Return True for pods of the group, judged by their namespace or one of their annotations."""
+        """Return True if a pod with this namespace and these annotations belongs to the group."""
         return namespace in self.namespaces or any(annotations.get(key) == value for key, value in self.annotations)
 
 
@@ -73,7 +73,7 @@ class _WrittenGroup(msgspec.Struct, forbid_unknown_fields=True, rename="camel", 
     tolerations: list[Toleration] = []
     labels: dict[str, str] = {}
     affinity: Any = None
-    """A mapping, or the text of a mapping."""
+    """The affinity of the pods, as a mapping or as text that contains one."""
 
 
 class _GroupsFile(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -196,7 +196,7 @@ def _members(
 
 
 def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterator[tuple[str, str]]:
-    """Yield annotations from texts like `key: value`, where every scalar is text, even a boolean or a number."""
+    """Yield annotations from texts like `key: value`; values that look like a boolean or a number stay text."""
     for index, text in enumerate(values):
         try:
             pair = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes nothing but texts, lists and mappings

@@ -30,12 +30,12 @@ class QueueTreeView(Protocol):
     """The queues of the cluster, as a tree."""
 
     def get(self, name: str) -> Queue | None:
-        """Return a queue, or None if it does not exist; APIError if this is unknown."""
+        """Return a queue, or None if it does not exist; raise APIError if the look-up fails."""
 
     def live(self, name: str) -> Queue | None:
         """Return the current queue from the API server, for decisions where a stale cache is not enough.
 
-        APIError if unknown.
+        Raise APIError if the look-up fails.
         """
 
     def children(self, name: str) -> list[str]:
@@ -74,7 +74,7 @@ class NamespaceQueues:
     def barrier(self, name: str) -> NamespaceObstacle | None:
         """Return the reason why the namespace may not use a queue, or None if it may use the queue.
 
-        Raise APIError if this is unknown.
+        Raise APIError if the look-up fails.
         """
         return barrier(name, self._namespace, self.namespace_labels, self._queues.get)
 

@@ -4,8 +4,8 @@ A body that is not a review is a `BadReviewError`, to which the API server appli
 handler fails, the response is `allowed: false`: the webhook fails closed, and the cause is in its log, not in the
 response.
 
-The URL of a review sets its timeout. A later response is useless, because the client already has an error, and look-ups
-for it would take time from the next review.
+The URL of a review sets its timeout. A response after this time is useless, because the client has already received an
+error. Look-ups for it would only delay the next review.
 """
 
 import re
@@ -183,7 +183,7 @@ def answer(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> bytes
 
 
 def failure(request: admission.AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
-    """Return a review that refuses the object because there is no decision."""
+    """Return a response that rejects the object because its handler could not decide about it."""
     status = admission.ReviewStatus(message=message, reason=_REASONS.get(code, "InternalError"), code=code)
     return _encode(admission.AdmissionResponse(uid=request.uid, allowed=False, status=status))
 

@@ -26,7 +26,7 @@ RESERVE: Final = 500.0
 """Part of an address's burst that only users with few recent requests may use; the share of each user refills
 slowly."""
 USER_RATE: Final = 10.0
-"""Requests per second up to which a user counts as one with few requests."""
+"""Rate per second at which the share of a user refills; users below this rate count as users with few requests."""
 MOST_REMEMBERED: Final = 4096
 """Maximum number of counted addresses and users; the least recent entry is dropped first."""
 
@@ -81,7 +81,7 @@ class Senders:
             raise TooManyRequests(message, status=429, reason="TooManyRequests", where="review")
 
     def _refilled(self, key: tuple[str, ...], most: float, rate: float, now_s: float) -> float:
-        """Return the remaining requests, and remove their entry."""
+        """Return the number of requests that this key may still make now, and remove its entry."""
         left, then_s = self._left.pop(key, (most, now_s))
         return min(most, left + (now_s - then_s) * rate)
 

@@ -48,7 +48,7 @@ R = TypeVar("R")
 
 
 class Attempts:
-    """Refused creations of one Job's pods, and the pause before the next attempt. Thread-safe."""
+    """Rejected creations of pods of one Job, and the pause before the next attempt. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,20 +60,20 @@ class Attempts:
         self.failures: list[str] = []  # of the last pass with an attempt
 
     def start(self, now_s: float) -> None:
-        """Start a pass; if the pause is over, all amounts are allowed again."""
+        """Start a pass over the Job; if the pause is over, forget the rejections, so that all pods are tried again."""
         self.untried, self.new = 0, False
         if now_s >= self.until_s:
             self._refused.clear()
 
     def begin(self, amounts: bytes) -> bool:
-        """Return True if this pass may create another pod with these amounts."""
+        """Return True if this pass may create another pod that requests these amounts."""
         with self._lock:
             fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
             self.untried += not fits
             return fits
 
     def refused(self, amounts: bytes) -> None:
-        """Count a quota's refusal of a pod with these amounts."""
+        """Count a rejection by a quota of a pod that requests these amounts."""
         with self._lock:
             self._refused[amounts] += 1
             self.new = True
@@ -88,7 +88,7 @@ class Refusals:
 
     @contextmanager
     def attempts(self, uid: str) -> Iterator[Attempts]:
-        """Store the refusals of one pass over a Job, regardless of how it ends."""
+        """Yield the attempts of one pass over a Job; store their rejections even if the pass fails."""
         attempts = self._jobs.get(uid) or Attempts()
         attempts.start(self._monotonic_s())
         try:

@@ -43,7 +43,7 @@ class ObjectError(Exception):
 
 
 class JobObjects:
-    """The Services, ConfigMaps, … of Jobs."""
+    """Manager of the objects of a Job other than pods, such as Services and ConfigMaps."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -111,7 +111,7 @@ class JobObjects:
 
 
 class Groups:
-    """Creates, updates, deletes and finds the PodGroups of Jobs, even if a cache is behind."""
+    """Creates, updates, deletes and finds the PodGroups of Jobs, even if the cache is stale."""
 
     def __init__(
         self,

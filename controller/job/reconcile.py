@@ -36,7 +36,7 @@ from muster.volcano.tasks import job_minimum, queue_of, reference
 
 log = structlog.get_logger(__name__)
 NEEDED_S = 60.0
-"""Maximum delay of the deletion of an expired Job until its creator has recorded its end."""
+"""Maximum time by which the deletion of an expired Job is delayed, so that its creator can record its end."""
 _HALF_DELETED_S = 5.0
 
 

@@ -14,7 +14,7 @@ STATUS_WRITES = Counter("muster_controller_status_writes_total", "Writes of a Jo
 REST_S = 0.5
 """Time in seconds without changes after which counters are written."""
 REST_PER_POD_S = 0.01
-"""Added to `REST_S` for each pod: counters of many pods change all the time."""
+"""Additional time for each pod of the Job, because the counters of a Job with many pods change all the time."""
 MESSAGE_INTERVAL_S = 5.0
 """Time without changes after which a new message with the same reason is written: a waiting gang's message changes
 whenever another gang moves.
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 
 class JobStatusWriter:
-    """The only writer of Jobs. `patched` writes a merge patch of a status.
+    """The only component that writes the status of Jobs. `patched` writes a merge patch of a status.
 
     `requeue_after` requests another pass over a key after a delay in seconds.
     """

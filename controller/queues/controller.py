@@ -161,7 +161,7 @@ class QueueController(KindController[Queue]):
         self._write(queue, rules.at_rest(queue, parent, busy=load.busy), load)
 
     def _gangs(self, name: str) -> list[PodGroupStatus]:
-        """Return the status of each gang in the queue, of either kind."""
+        """Return the status of each gang in the queue, from Volcano's PodGroups and native ones."""
         natives = self._natives.by_index(QUEUE_INDEX, name)
         return [*(each.status for each in self._groups.by_index(QUEUE_INDEX, name)), *map(status_of, natives)]
 

@@ -3,9 +3,9 @@
 A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes
 the queues below it, which open again with it. An annotation distinguishes them from queues that a Command has closed.
 
-A pod counts for the queue of its gang, with its present amounts, while it has a node and has not finished. A pod
-without a PodGroup counts for the queue that it named when it was first seen with its node. A pod counts at most the
-amounts that its node has offered.
+A pod is charged to the queue of its gang, with its current requests, while it has a node and has not finished. A pod
+without a PodGroup is charged to the queue that it named when it was first seen with its node. The charge is capped at
+the amounts that its node has offered.
 """
 
 import threading
@@ -146,7 +146,7 @@ class RequestsByQueue:
             return {queue for pod in pods if (queue := self._count_pod_of_queue(pod)) is not None}
 
     def moved(self, gang: str, queue: str) -> set[str]:
-        """Count the pods of a gang for the gang's present queue; return the queues whose sums have changed."""
+        """Charge the pods of a gang to the gang's current queue; return the queues whose sums have changed."""
         changed = set[str]()
         with self._lock:
             for uid in [*self._members.get(gang, ())]:

@@ -99,9 +99,9 @@ class RuntimeFinder:
         return decoder(kind.type).decode(self._known[uid][0])
 
     def digest(self, uid: str) -> str:
-        """Return the digest of the runtime that `of` has found for a TrainJob, for its status.
+        """Return the digest of the runtime that `runtime_of` has found for a TrainJob, for its status.
 
-        "" if `of` was not called yet.
+        Return "" if `runtime_of` was not called yet.
         """
         return self._known[uid][1] if uid in self._known else ""
 

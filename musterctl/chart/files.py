@@ -1,4 +1,4 @@
-"""The chart's files: the manifests in them that `muster up` installs too, kube-scheduler's configurations, and helm.
+"""Access to the chart's files: manifests that `muster up` also installs, kube-scheduler's configurations, and helm.
 
 If the extender's URL is an https URL, kube-scheduler presents a client certificate. kube-scheduler reads this
 certificate again for each connection, but reads the extender's authorities only when it starts.

@@ -170,7 +170,7 @@ def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> 
 
 
 def _forward(watch: LoopIterator[Any], news: SimpleQueue[APIError | None]) -> None:
-    """Put None when the watch shows a change or has ended, or put the error."""
+    """Put None into the queue when the watch reports a change or ends; if the watch fails, put the error."""
     try:
         next((kind for kind, _ in watch if kind != "BOOKMARK"), None)
     except APIError as error:

@@ -24,7 +24,7 @@ from webhook.offline.manifests import as_yaml
 
 T = TypeVar("T")
 INTERRUPTED = 130
-"""The exit code of a command that runs until it is interrupted."""
+"""Exit code of a command that the user interrupts, such as a watch."""
 _NO_VERSION = {"metadata": {"resourceVersion": ""}}
 """Metadata of a List, as kubectl prints it."""
 

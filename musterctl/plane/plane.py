@@ -199,7 +199,7 @@ class Plane:
         shutil.rmtree(self.root)
 
     def wait_ready(self, name: str, timeout_s: float = _START_TIMEOUT_S) -> None:
-        """Wait until the part is ready; raise LocalError if it dies or takes too long."""
+        """Wait until the part is ready; raise LocalError if the part dies or takes too long."""
         scheme, port, path = state.ready(name)
         url = self.commandlines.url(port, scheme=scheme) + path
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)

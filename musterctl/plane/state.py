@@ -106,7 +106,8 @@ class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     nodes: int = 8
     pool: tuple[str, ...] = ()
-    """Node pools besides the default pool, each with its own pair; the nodes are divided among all pools."""
+    """Node pools besides the default pool, each with its own extender and kube-scheduler; the nodes are divided
+    among all pools."""
     cpu: str = "32"
     memory: str = "256Gi"
     gpus: int = 8

@@ -93,7 +93,7 @@ class GangPage(Struct, frozen=True):
     part: ListPart
     """Of the members."""
     events: list[EventLine] | None
-    """The Events; None if the caller may not list Events."""
+    """Kubernetes Events about the gang; None if the caller may not list Events."""
     buttons: list[Button]
     explained: str
     """Address of the page that simulates helpful changes; empty if this page already shows all of them."""

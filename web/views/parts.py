@@ -1,7 +1,7 @@
-"""Small parts of several pages: times, bars, and the parts of a long list. Pure.
+"""Elements that several pages use: times, bars, and the pages of a long list. Pure.
 
-A time has a form for programs (`<time datetime>`) and a text for people. A bar has lengths in thousandths of its width,
-and the same information as text next to it. Each mark has its own shape, so that colours are not needed.
+A time has a machine-readable form (`<time datetime>`) and a text for people. A bar has lengths in thousandths of its
+width, and the same information as text next to it. Each mark has its own shape, so that colours are not needed.
 """
 
 from collections.abc import Callable, Mapping, Sequence

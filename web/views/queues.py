@@ -179,7 +179,7 @@ def _line(
 
 
 def spent_below(reports: Sequence[QueueReport], used: Mapping[str, Vector]) -> dict[str, Vector]:
-    """Return the usage of queues including their descendants; a queue follows its parent."""
+    """Return the usage of queues including their descendants; in the input, parents come before their children."""
     total = {report.queue: dict(used.get(report.queue, {})) for report in reports}
     for report in reversed(reports):
         if report.parent in total:

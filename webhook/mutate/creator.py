@@ -66,7 +66,7 @@ def signed(handler: Handler) -> Handler:
 
 
 def note_user(request: AdmissionRequest) -> ReviewVerdict:
-    """Write the user who moves a PodGroup, or gives it another class, into the PodGroup, for the history."""
+    """Write the user who moves a PodGroup, or changes its PriorityClass, into the PodGroup, for the history."""
     try:
         patch = Patch(generic(request.object))
     except MalformedError:

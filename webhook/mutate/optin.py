@@ -94,7 +94,7 @@ def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
 def annotated_queue(namespace: str, namespaces: Namespaces) -> str:
     """Return the queue that the namespace is locked to, or else the queue in Volcano's annotation.
 
-    Return "" if there is neither; raise APIError if this is unknown.
+    Return "" if there is neither; raise APIError if the namespace cannot be read.
     """
     metadata = namespaces.metadata(namespace)
     return locked_to(metadata.labels) or metadata.annotations.get(names.VOLCANO_QUEUE, "")

@@ -140,7 +140,7 @@ def _path_of(operation: Operation, document: JSON) -> Path:
 
 
 def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Validate objects like the API server, and then yield like `admit_all`.
+    """Validate objects as the API server does, then admit them and yield the same results as `admit_all`.
 
     Warn about kinds that Muster does not read.
     """

@@ -103,9 +103,9 @@ class _Queues(_Source):
         return self._cluster.queues.children(name) if self._cluster else []
 
     def names(self) -> list[str]:
-        """Return the queues of the cluster, for messages.
+        """Return the names of the cluster's queues, for messages.
 
-        Without a cluster no queue is ever missing, so no message needs them.
+        Without a cluster, every queue counts as existing, so no message needs the names.
         """
         return self._cluster.queues.names() if self._cluster else []
 

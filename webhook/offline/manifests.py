@@ -118,7 +118,7 @@ def _read_documents(text: str, file: str, *, aliases: bool) -> list[Any]:
 
 
 def _check(text: str, *, aliases: bool) -> None:
-    """Refuse too deep nesting, and aliases if they are not allowed, before the text is converted."""
+    """Reject text that is nested too deeply, or contains aliases that are not allowed, before it is converted."""
     depth = 0
     for event in yaml.parse(text, yaml.CSafeLoader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -67,7 +67,7 @@ def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True
 
 
 def _not_a_budget(key: str, value: str) -> str:
-    """Return Volcano's phrase, which tools search for, and the allowed values."""
+    """Return Volcano's error message, which tools search for, and the allowed values."""
     shown = f"invalid value <{json.dumps(value)}> for {key}"
     if _INTEGER.fullmatch(value):
         return f"{shown}, it must be a positive integer, or a percentage from 1% to 99%"

@@ -162,7 +162,7 @@ def _growth_errors(
 def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[FieldError]:
     """Yield an error for each increased amount.
 
-    In a new queue, for all amounts, because the new queue has checked no amount.
+    If the queue changes, every amount counts as increased, because the new queue has not checked any.
     """
     known = (old.spec.min_resources or {}) if _queue(group) == _queue(old) else {}
     for name, quantity in (group.spec.min_resources or {}).items():
@@ -195,7 +195,7 @@ def _move_errors(
 ) -> list[FieldError]:
     """Refuse a move to a queue that does not accept the PodGroup.
 
-    The old owner also counts, because one write can change owner and queue.
+    The rules for the old owner apply too, because one update can change both the owner and the queue.
     """
     for owner in (old.metadata.controller, group.metadata.controller):
         if owner and batch.is_job(owner):

@@ -168,7 +168,7 @@ def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: QueueTreeView
 
 
 def _sum_phrase(path: str, resource: str, total: int, limit: int) -> str:
-    """Return Volcano's phrase for children that exceed their parent."""
+    """Return Volcano's error message for children that exceed their parent."""
     field = path.removeprefix("spec.").removesuffix(".resource")
     amounts = [f"({resource}={_shown(resource, amount)})" for amount in (total, limit)]
     return f"sum of children's {field} {amounts[0]} exceeds parent's {field} limit {amounts[1]}"

@@ -47,7 +47,8 @@ _ADVICE = {
 """Advice how to get the reason of a refusal: True if the sender of the review is known."""
 
 MayKnow = Callable[[], bool]
-"""True if the user may create pods in the namespace; only called if a refusal would quote the namespace."""
+"""True if the user may create pods in the namespace; only called if an error message would quote policies or quotas
+of the namespace."""
 
 
 def may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:
@@ -135,7 +136,10 @@ def _shape(pod: Mapping[str, Any]) -> bytes:
 
 
 def _attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -> list[APIError | None]:
-    """Return the refusal of each pod, a few calls at a time, each within the deadline of the review."""
+    """Return the API server's rejection of each pod.
+
+    A few calls run at a time, all within the deadline of the review.
+    """
     if len(pods) <= 1:
         return [dry_runs.attempt(pod, namespace) for pod in pods]
     with ThreadPoolExecutor(min(_AT_ONCE, len(pods)), thread_name_prefix="dry-run") as pool:

@@ -1,7 +1,7 @@
 """The path from an event to its effect on a Job: policy, action, table cell, and pods to delete.
 
-The functions of this module run in their order. An example: task `worker` of a Running Job has the policy
-`{event: PodFailed, action: RestartTask}`, and a pod of it fails.
+The functions of this module run in their order. An example: task `worker` of a Running Job has the policy `{event:
+PodFailed, action: RestartTask}`, and one of its pods fails.
 
 | step | function | result in the example |
 |---|---|---|
@@ -13,8 +13,8 @@ The functions of this module run in their order. An example: task `worker` of a 
 | pods → next phase | `phases.next_phase` | Pending once enough old pods are gone; Failed if no restart was left |
 
 In Pending the missing pods are created again (`sync.decide`). `controller.job.actions` writes the phase and the target
-before any pod is deleted, and `controller.job.reconcile` does the work of the phase in the status. If the
-controller stops in between, the intent is in the status, and its successor continues.
+before any pod is deleted, and `controller.job.reconcile` does the work of the phase in the status. If the controller
+stops before the work is done, the status contains the intent, and the next leader continues.
 
 A restart of the whole Job raises `status.version`: pods of an older version are outdated, and their events are ignored.
 
@@ -36,7 +36,7 @@ from muster.api.volcano.batch import FINISHED, Job, JobStatus, LifecyclePolicy, 
 from muster.resources.runtime import parse_duration_s
 
 INTERNAL = frozenset({events.OUT_OF_SYNC, events.COMMAND_ISSUED, events.POD_RUNNING})
-"""Events that no policy matches."""
+"""Internal events, which no policy can match."""
 ANY = "*"
 
 
@@ -179,7 +179,7 @@ class RestartTarget(NamedTuple):
 
 
 def target_of(action: str, request: JobEvent) -> RestartTarget:
-    """Return the target of an action that an event has led to."""
+    """Return the part of the Job that an action restarts, given the event that caused the action."""
     if action == PolicyAction.RESTART_TASK:
         return RestartTarget("task", request.task)
     if action == PolicyAction.RESTART_PARTITION:

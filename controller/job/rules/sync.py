@@ -53,7 +53,7 @@ def _of_another_class(job: Job, slot: PodSlot, pod: Pod) -> bool:
 
 
 def half_deleted(pods: Iterable[Pod]) -> list[Pod]:
-    """Return existing pods whose grace period is over, because a deletion was interrupted between its two steps."""
+    """Return existing pods with a grace period of 0: their deletion was interrupted between its two steps."""
     return [pod for pod in pods if pod.metadata.deletion_grace_period_seconds == 0 and not pod.metadata.finalizers]
 
 

@@ -82,7 +82,7 @@ def timers_of(status: JobStatus) -> list[Timer]:
 
 
 def expires_s(job: Job) -> float | None:
-    """Return when the Job must be deleted, in seconds since the epoch; None if never or not yet known."""
+    """Return the time (seconds since the epoch) at which the Job must be deleted; None if there is none yet."""
     state, ttl_s = job.status.state, job.spec.ttl_seconds_after_finished
     ended = parse_time(state.last_transition_time)
     if ttl_s is None or ended is None or state.phase not in STOPPED_PHASES or job.metadata.deletion_timestamp:

@@ -96,7 +96,10 @@ def of_job_set(job_set: JobSet | None) -> Computed:
 
 
 def computed(status: Mapping[str, Any] | None) -> Computed:
-    """Read a plugin's part of a TrainJob's status. msgspec.ValidationError if it is malformed."""
+    """Read the part of a TrainJob's status that a plugin has computed.
+
+    Raise msgspec.ValidationError if it is malformed.
+    """
     found = msgspec.convert(status or {}, StatusPart)
     return Computed(_end_of(found.conditions, {end: end for end in ENDS.values()}), tuple(found.jobs_status))
 

@@ -47,7 +47,7 @@ def check_names(job: Job) -> Iterator[FieldError]:
 
 
 def check_counts(job: Job) -> Iterator[FieldError]:
-    """Check the numbers of pods, which may change: the limit of a gang, and reachable minimums."""
+    """Check the numbers of pods, which updates may change: the limit of a gang's size, and reachable minimums."""
     tasks, total = job.spec.tasks, total_replicas(job.spec)
     replicas = [PODS.exceeded(f"spec.tasks[{index}].replicas", task.replicas) for index, task in enumerate(tasks)]
     yield from chain(*replicas) if any(replicas) else PODS.exceeded_by("spec.tasks", total)

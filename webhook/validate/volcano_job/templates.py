@@ -67,7 +67,7 @@ def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[Fiel
 
 
 def sample(job: Job, task: TaskSpec) -> Manifest:
-    """Return a pod of this task, based on the template alone."""
+    """Return a pod of this task as its template describes it, without the changes of plugins."""
     pod = pod_to_try(task.template, task.name)
     if job.spec.priority_class_name and not pod["spec"].get("priorityClassName"):
         pod["spec"]["priorityClassName"] = job.spec.priority_class_name
