@@ -53,13 +53,18 @@ def printer(shown: Shown) -> Printer[GangRow]:
 
 
 def columns(shown: Shown) -> list[Column]:
-    """Return the columns of a table: with `wide` all nodes and the PodGroup, with `long` sentences and times."""
+    """Return the columns of a table: with `wide` all nodes, owner and PodGroup, with `long` sentences and times."""
     wide = shown.output == "wide"
     if shown.start:
         times: list[Column] = [("START", start_interval), ("KNOWN BY", lambda row: row.start_known_by or "-")]
     else:
         place: Column = ("NODES", lambda row: nodes_text(row.nodes, _ALL) if wide else nodes_text(row.nodes))
         times = [("START", start_time if shown.long else start), place]
+    owners: list[Column] = [
+        ("WORKLOAD", lambda row: row.reference),  # tells a Job of Kubernetes from a Volcano Job
+        ("USER", lambda row: row.user or "-"),
+        ("GANG", lambda row: row.gang or "-"),
+    ]
     return [
         ("NAME", lambda row: row.title),
         ("QUEUE", lambda row: row.queue or "-"),
@@ -68,7 +73,7 @@ def columns(shown: Shown) -> list[Column]:
         ("PRIORITY", lambda row: row.priority_text),
         ("AGE", lambda row: since(row.created)),
         *times,
-        *([("USER", lambda row: row.user or "-"), ("GANG", lambda row: row.gang or "-")] if wide else []),
+        *(owners if wide else []),
         ("REASON", (lambda row: plain(row.message)) if shown.long else (lambda row: row.reason)),
     ]
 

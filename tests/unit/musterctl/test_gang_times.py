@@ -65,7 +65,8 @@ LONG = ["m" * 30, "n" * 30]
     (Shown("n", "table", long=True), {"START": "08:30 (in 30m)", "NODES": f"{LONG[0]} and 1 more", "REASON": "whole"}),
     (Shown("n", "table", start=True), {"START": "08:30-09:00 (in 30m-60m)", "KNOWN BY": "past", "REASON": "brief"}),
     (Shown("n", "wide"),
-        {"START": "in 30m", "NODES": ",".join(LONG), "USER": "-", "GANG": "a-group", "REASON": "brief"}),
+        {"START": "in 30m", "NODES": ",".join(LONG), "WORKLOAD": row("a").reference,
+         "USER": "-", "GANG": "a-group", "REASON": "brief"}),
 ])  # fmt: skip
 def test_what_a_list_shows(shown: Shown, cells: dict[str, str]) -> None:
     """`wide` has all nodes and the PodGroup, `long` sentences and times of day, `start` intervals."""

@@ -102,6 +102,8 @@ def test_gangs_are_listed(muster: Any) -> None:
         ("Job old", "Completed", "over"),
         ("JobSet set (set-a)", "Running", "set-a"), ("JobSet set (set-b)", "Running", "set-b"),
     ]  # fmt: skip
+    references = {row[head.index("WORKLOAD")].partition("/")[0] for row in found}
+    assert references == {"job.batch", "jobset.jobset.x-k8s.io"}
 
 
 @pytest.mark.usefixtures("gangs")
