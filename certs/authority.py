@@ -133,7 +133,7 @@ def _builder(
 
 
 def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
-    """Return a distinguished name; for clients of an API server the organisations are the groups."""
+    """Return a distinguished name. In certificates for clients of an API server, the organizations are the groups."""
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization) for organization in organizations]
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 

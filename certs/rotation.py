@@ -48,7 +48,7 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """Current facts other than the Secret and the caBundles; seconds by fingerprint, 0 if missing."""
+    """Input of a decision besides the Secret and the caBundles; times in seconds by fingerprint, 0 if missing."""
 
     now_s: float
     """The time of the API server."""
@@ -92,7 +92,7 @@ class Refuse:
 
 Step = NewAuthority | Issue | Drop | Refuse
 Bundles = Sequence[tuple[Certificate, ...]]
-"""The parsed caBundle of every webhook."""
+"""The parsed caBundles of all webhooks."""
 
 
 def next_step(content: Content | None, bundles: Bundles, at: Situation) -> Step | None:

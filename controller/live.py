@@ -39,7 +39,7 @@ def controller_of(client: Client, meta: ObjectMeta, resource: Resource[Any] | No
 
 
 def exists(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
-    """Return True if the API server still has the object with this UID."""
+    """Return True if the object with this UID still exists in the API server."""
     found = get_or_none(client, resource, meta.name, meta.namespace)
     return found is not None and found.metadata.uid == meta.uid
 

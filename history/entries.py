@@ -184,13 +184,13 @@ class Entries:
         )
 
     def touch(self, gang: RecordedGang, run: GangRun | None = None) -> None:
-        """Mark a gang and one of its runs for writing."""
+        """Mark a gang and one of its runs as changed, so that they are written to the store."""
         self.changes.gangs[gang.id] = gang
         if run is not None:
             self.changes.runs[run.uid] = run
 
     def changed(self, holding: Holding) -> None:
-        """Mark a holding for writing."""
+        """Mark a holding as changed, so that it is written to the store."""
         self.changes.holdings[holding.pod] = holding
 
     def deleted(self, namespace: str, key: str) -> None:
@@ -211,7 +211,7 @@ class Entries:
             self.forget(known)
 
     def forget(self, gang: RecordedGang) -> None:
-        """Drop an ended gang without any open rows."""
+        """Drop a gang that has ended and has no unfinished run or holding."""
         if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner_key not in self.of_owner:
             self.gangs.pop(gang.id, None)
             del self._alive[gang.id]

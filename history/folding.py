@@ -83,7 +83,7 @@ def _of_all_names(totals: Totals[Key]) -> dict[tuple[Key, str], Amounts]:
 
 
 def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[tuple[Key, str], Amounts]) -> None:
-    """Add amounts to the folded amounts of a day."""
+    """Add amounts to the stored usage of a day."""
     names = sorted({key.namespace for key, _ in totals})
     for first in range(0, len(names), _AT_ONCE):
         namespaces = names[first : first + _AT_ONCE]

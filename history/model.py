@@ -143,7 +143,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     waits: str = ""
     """Reason for waiting, in one word."""
     minimum: int = 0
-    """Number of members that start together; 0 if it is not known yet."""
+    """Number of members that start together; 0 until the number is known."""
     priority_class: str = ""
     failure: str = ""
     """Sentence about the first member that failed since the last plan."""
@@ -242,7 +242,7 @@ class OutageRow(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RowChanges(msgspec.Struct):
-    """Pending writes: new or changed rows by key, and events in order."""
+    """Changes to write to the store: new or changed rows by key, and events in order."""
 
     gangs: dict[str, RecordedGang] = {}
     runs: dict[str, GangRun] = {}

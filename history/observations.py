@@ -122,7 +122,7 @@ class ObservationFeed:
 
     @property
     def versions(self) -> dict[str, str]:
-        """The resource versions up to which all observations are in the queue."""
+        """Resource version of each kind up to which all its changes have been put into the queue."""
         return {name: each.version for name, each in self.reflectors.items()}
 
     def _handler(self, kind: str, reflector: Reflector[Any]) -> Callable[[Any, Any], None]:

@@ -116,7 +116,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
 
 
 class KnownObjects(NamedTuple):
-    """UIDs of objects that are alive in the store; for Jobs with their namespaces."""
+    """UIDs of the objects that have not ended according to the store; those of Jobs with their namespaces."""
 
     pods: set[str]
     groups: set[str]
@@ -124,14 +124,14 @@ class KnownObjects(NamedTuple):
 
 
 def known_of(entries: Entries) -> KnownObjects:
-    """Return the gangs and pods that count as alive now."""
+    """Return the gangs and pods that have not ended according to the recorder."""
     return KnownObjects(
         {key for key, each in entries.holdings.items() if each.node}, set(entries.runs), set(entries.of_owner)
     )
 
 
 def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:
-    """Close entries of objects that no longer exist; return the number of members.
+    """Record the end of objects that no longer exist; return the number of members among them.
 
     The objects ended between the times `since` and `now`.
     """

@@ -65,7 +65,7 @@ class RecordedStatus(PodStatus):
 
 
 class RecordedPod(Pod):
-    """A pod with the times of its containers, which only this package reads."""
+    """A pod with the start and end times of its containers, which only this package needs."""
 
     status: RecordedStatus = field(default_factory=RecordedStatus)
 
@@ -200,7 +200,7 @@ def stamps(pod: Pod) -> Iterator[str | None]:
 
 
 def disrupted(pod: Pod) -> MemberEnd | None:
-    """Return whether a pod was evicted, or lost with its node; None if neither."""
+    """Return the kind of a pod's disruption: evicted, or lost with its node; None without a disruption."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
         return MemberEnd.EVICTED if pod.status.reason in {"Evicted", "Preempting"} else None

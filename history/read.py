@@ -219,7 +219,7 @@ def _text(scope: Scope, row: Any, whom: dict[str, str]) -> str:
 
 
 def gaps(store: HistoryStore, since: float | None = None) -> list[Outage]:
-    """Return the periods for which nothing was recorded, oldest first; they do not name gangs."""
+    """Return the periods for which nothing was recorded, oldest first, without names of gangs."""
     chosen = select(GAPS).order_by(GAPS.c.since)
     chosen = chosen if since is None else chosen.where(GAPS.c.until >= round(since * MS))
     with store.failing(), store.engine.connect() as connection:

@@ -38,7 +38,7 @@ POSITION: Final = "position"
 GATHER_S: Final = 0.05
 """Observations within this time form one transaction; binding a gang takes less time."""
 BEAT_S: Final = 10.0
-"""Interval between notes of the recorder's progress while nothing happens."""
+"""Interval at which the recorder writes its progress while nothing else is written."""
 SHORT_MS: Final = 5 * MS
 """Longest pause that does not count as a gap in the history; a restart of the process takes less."""
 _AGAIN_S: Final = 2.0

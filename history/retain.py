@@ -150,7 +150,7 @@ class FoldablePart(NamedTuple):
 
 
 def to_fold(parts: Iterable[FoldablePart], fixed: Mapping[str, int], limit: int) -> dict[str, int]:
-    """Return the namespaces to fold, each with its end of folding, so that the store fits into `limit` bytes.
+    """Return the namespaces to fold, each with the time until which to fold it, so that the store fits `limit` bytes.
 
     `fixed` are the bytes of each namespace that cannot be folded. The oldest part of the largest namespace is always
     folded first. Nothing of a namespace within its equal share is folded, even if the store then does not fit.

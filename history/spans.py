@@ -41,9 +41,9 @@ class ReadWindow(NamedTuple):
     scope: Scope
     namespace: str | None = None
     queue: str | None = None
-    """Queue to which the window is limited, if set; keys must then contain the queue."""
+    """Queue to which the query is limited, if set; the grouping keys must then contain the queue."""
     keys: Sequence[str] | None = None
-    """Keys of ended rows to which the window is limited, if set (`of_keys`)."""
+    """Keys of ended rows to which the query is limited, if set (`of_keys`)."""
 
 
 def floors(store: HistoryStore) -> dict[str, int]:

@@ -251,7 +251,7 @@ class HistoryStore:
 
 
 def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
-    """Return a row with some fields as JSON."""
+    """Return a row for the database, in which structured fields are JSON."""
     values = msgspec.structs.asdict(row)
     return {**values, **{field: msgspec.json.encode(values[field]).decode() for field in fields}}
 

@@ -51,7 +51,7 @@ def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str
 
 
 def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
-    """Return the amounts that count: for each existing queue the resources of its budgets, and a few more.
+    """Return the amounts that count: for each existing queue, the resources of its budgets and a few others.
 
     Users may write any queue or resource name into a pod that no admission has checked.
     """

@@ -30,7 +30,7 @@ _SHORT = {
 }  # fmt: skip
 """The short names of kubectl."""
 _WITHOUT_GANGS = ("cancel", "hold", "release")
-"""Verbs whose outcome does not depend on the state of gangs."""
+"""Verbs whose outcome does not depend on the state of the workload's gangs."""
 
 
 def act_on(

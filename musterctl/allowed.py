@@ -32,7 +32,7 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
 
 
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
-    """Return all inputs of the planner or, with a note on stderr, the listable inputs in one namespace."""
+    """Return all inputs of the planner; if the user may not list them, print a note and return one namespace's."""
     try:
         return read()
     except Forbidden as error:

@@ -218,7 +218,7 @@ def delete(client: Client, resource: Resource[Any], name: str, namespace: str | 
 
 
 def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:
-    """Act on each item and print failures; if there were any, exit with 1 after the last item."""
+    """Act on each item and print failures; if an item has failed, exit with code 1 after the last item."""
     failed = False
     for thing in things:
         try:
@@ -273,7 +273,7 @@ class _Kinds(msgspec.Struct):
 
 
 def kind_of(client: Client, content: JSON) -> Resource[Any]:
-    """Return the kind of an object, from discovery for foreign kinds.
+    """Return the kind of an object, from discovery for third-party kinds.
 
     Raise Failed if the API server does not serve it.
     """

@@ -163,7 +163,7 @@ recovery_option = click.option(
 
 
 def dump_options(command: Command) -> Command:
-    """Add the options of a dump of the cluster; the command gets `read`, a Reader that creates the dump."""
+    """Add the options for dumps of the cluster; the command gets `read`, a `ClusterReader` that creates the dump."""
 
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:
@@ -174,5 +174,5 @@ def dump_options(command: Command) -> Command:
 
 
 def report_options(command: Command) -> Command:
-    """Add the options of a report about the cluster or a snapshot: as `dump_options`, with --snapshot and --output."""
+    """Add the options for reports about a cluster or snapshot: those of `dump_options`, --snapshot and --output."""
     return with_options(dump_options(command), _snapshot, object_output_option)

@@ -1,4 +1,4 @@
-"""The message of a command if the API server does not answer: the cluster's name, and a command for the reason."""
+"""Error message for an API server that does not respond: names the cluster, and a command that shows the reason."""
 
 import os
 from pathlib import Path

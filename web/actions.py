@@ -101,7 +101,7 @@ def confirm(context: RequestContext) -> Response:
 
 
 def act(context: RequestContext) -> Response:
-    """Carry out the action, and redirect to the gangs of the namespace."""
+    """Carry out the action, and redirect to the list of the namespace's gangs."""
     action, namespace, name = _meant(context)
     uid = context.form.get("uid", "")
     if not uid:

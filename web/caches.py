@@ -46,7 +46,7 @@ _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 
 
 class ListableScope(NamedTuple):
-    """The part of a kind that the server may list."""
+    """Extent to which the server may list a kind: in the whole cluster, in one namespace, or not at all."""
 
     everywhere: bool = True
     """True for the whole cluster; False for one namespace."""
@@ -145,7 +145,7 @@ class PageCaches:
         return self._stores[resource].get(f"{namespace}/{name}" if namespace else name)
 
     def namespaces(self) -> list[str]:
-        """Return the names of namespaces that have, or had, objects for rows.
+        """Return the names of namespaces with objects that appear in rows, now or earlier.
 
         Deleted namespaces are left out, because the number of namespaces to check is limited.
         """

@@ -27,7 +27,7 @@ from web.rights import Remembered, digest_of, listing
 from web.view import Caller
 
 COOKIE: Final = "__Host-muster"
-"""Browsers only accept a cookie with this prefix from this host, and over TLS."""
+"""Name of the cookie with the token. Because of its prefix, browsers only accept it from this host and over TLS."""
 FORWARDED: Final = "x-forwarded-access-token"
 """Header in which oauth2-proxy passes the token of a signed-in user."""
 TOKEN_BYTES: Final = 3800

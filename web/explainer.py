@@ -135,7 +135,7 @@ class Explainer:
         return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
-        """Return the text for a gang of another namespace: its queue if the reader may see it, and no size."""
+        """Return a text for a gang of another namespace that gives its queue, if the reader may see it, but no name."""
         row = next((row for row in self._caches.rows(namespace) if name in {row.name, row.gang}), None)
         if row is None:
             return "something of another namespace"

@@ -81,7 +81,7 @@ class Streams:
 def live(
     site: Site, streams: Streams, threads: Threads, clock: Callable[[], float] = time.monotonic
 ) -> Callable[[Request], object]:
-    """Return the endpoint of streams: `/live?page=NAME`, or NAME/NAMESPACE for a page about one namespace."""
+    """Return the endpoint of the streams: `/live?page=NAME`, or `NAME/NAMESPACE` for a page about one namespace."""
 
     async def endpoint(request: Request) -> StreamingResponse:
         account = await account_of(site.callers, request, threads)

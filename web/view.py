@@ -71,7 +71,7 @@ class View:
         return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
-        """Return the data about queues in the gangs that the caller may see."""
+        """Return the data about queues that the gangs visible to the caller contain."""
         return own_queues(self._groups())
 
     def nodes(self) -> Sequence[Node]:

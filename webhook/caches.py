@@ -91,7 +91,7 @@ class QueueLookup(Cached[Queue]):
 
 
 class OwnerLookup:
-    """`Owners` from the API server, and from caches of owners with a framework label.
+    """Look-up of owners (`Owners`) in caches of workloads with a framework label, and in the API server.
 
     An owner whose label is only on its template is read at most once per second, however many pods it creates.
     """

@@ -110,7 +110,7 @@ _NEEDS_A_PLACE: Final = (
 def workload_labelled(kind: WorkloadKind) -> str:
     """Return an expression that is true if a workload opts in or out by its own label.
 
-    For kinds that use their namespace's queue, labels of the templates also count.
+    For kinds that use their namespace's queue, labels of the pod templates are checked too.
     """
     templates = [f"object.{'.'.join(path)}.metadata" for path in kind.templates if kind.admission.own_queue]
     return " || ".join([_LABELLED, *(f"(has({each}) && {_labelled(each)})" for each in templates)])

@@ -24,7 +24,7 @@ NO_REASON = Why("", "")
 
 
 def pointer(*path: Part) -> str:
-    """Return a JSON pointer (RFC 6901): in a part `~` is written `~0` and `/` is written `~1`."""
+    """Return a JSON pointer (RFC 6901), in which `~` in a key is escaped as `~0` and `/` as `~1`."""
     return "".join(map(_step, path))
 
 

@@ -92,7 +92,7 @@ _reviewed: ContextVar[tuple[Senders, str, str] | None] = ContextVar(
 
 
 def charged(request: AdmissionRequest) -> str:
-    """Return the user to whom the requests of a review are charged, with the object's namespace.
+    """Return the name to which the requests of a review are charged: the user, with the namespace of the object.
 
     All service accounts of a namespace count as one, because a tenant can create any number of them. Controllers of the
     cluster act for all users. Forged names are cut to the length of Kubernetes' names.

@@ -16,7 +16,7 @@ from muster.kube.errors import NotFound, Refused
 from muster.volcano.schedule import ScheduleError, read_schedule, zone_of
 
 BLOCKED_S = 30.0
-"""Time until a refused Job is retried."""
+"""Time until the next attempt to create a Job that the API server has rejected."""
 MARGIN_S = 0.1
 """Time that is added to the next scheduled pass, so that the clock has certainly reached the scheduled time."""
 LONGEST_S = 3600.0

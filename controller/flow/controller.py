@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
 """Time for which a created Job counts as existing while no cache contains it."""
 BLOCKED_S = 10.0
-"""Time until a JobFlow whose next Job cannot be created is retried."""
+"""Time until the next attempt for a JobFlow whose next Job could not be created."""
 _SHOWN = 3
 """Maximum number of errors in an event of a JobFlow."""
 FIRST_S = 2.0

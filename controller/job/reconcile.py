@@ -83,7 +83,7 @@ class Reconciler:
                 self._work(job, with_done(job, snapshot.pods))
 
     def _expired(self, job: Job) -> bool:
-        """Delete a Job, after its pods, when `ttlSecondsAfterFinished` have passed; until then request a pass."""
+        """Delete a Job, after its pods, once `ttlSecondsAfterFinished` have passed; before, request a later pass."""
         due_s = expires_s(job)
         if due_s is None:
             return False

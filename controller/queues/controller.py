@@ -31,14 +31,14 @@ BUILT_IN_QUEUES: Mapping[str, Mapping[str, Any]] = {
 """Specs of the queues that always exist, parents first."""
 
 PARENT_INDEX = "parent"
-"""Index of the queue store: the parent's name."""
+"""Index of the queue store by the name of the parent queue."""
 
 COUNT_EVERY_S = 0.5
 _HIGHEST = 64  # levels: more only where parents form a circle
 
 
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:
-    """Return True if only counters have changed, most likely by this controller, so no new count is needed."""
+    """Return True if only counters have changed, most likely by this controller, so that no pass is needed."""
     if old is None or new is None:
         return False
     before, after = old.metadata, new.metadata
@@ -69,7 +69,7 @@ class QueueController(KindController[Queue]):
         ]
 
     def limited(self, queue: str) -> bool:
-        """Return True if the queue has a capability, or one above it has."""
+        """Return True if the queue or one of its ancestors has a capability."""
         return any(each.spec.capability for each in lineage(queue, self._queues.get))
 
     def _seen(self, old: Queue | None, new: Queue | None) -> None:

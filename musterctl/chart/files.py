@@ -85,7 +85,7 @@ _ON_LOOPBACK: Final = ExtenderAt()
 def kube_scheduler(
     *, kubeconfig: str, extender: ExtenderAt = _ON_LOOPBACK, shared: bool = False, pool: str = DEFAULT_POOL
 ) -> dict[str, Any]:
-    """Return the configuration of the kube-scheduler of a node pool's pair; an empty kubeconfig means in-cluster.
+    """Return the configuration of a node pool's kube-scheduler; an empty kubeconfig means in-cluster.
 
     With `shared`, return the configuration of the cluster's own scheduler, which calls Muster only for marked pods.
     """

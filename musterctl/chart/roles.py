@@ -3,8 +3,8 @@
 `charts/muster/files/roles` has a file for each process and one for users: ordinary manifests, in which each rule also
 states its reason. helm and `muster up` fill in the same four names, so both install the same roles.
 
-kube-scheduler and the extender share a pod, hence a ServiceAccount. Both still have separate files, so that tests can
-check the rights of each process.
+kube-scheduler and the extender share a pod, and therefore a ServiceAccount. Both still have separate files, so that
+tests can check the rights of each process.
 
 `commands.yaml` lists the rights that each user command needs; docs/rights.md shows the table, and tests verify it. A
 command always uses the rights in `needs`; without the rights in `more` it shows less. A RoleBinding of `role` grants
@@ -109,7 +109,7 @@ def rules(of: str) -> tuple[RoleRule, ...]:
 
 
 def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return ServiceAccounts with their roles, and roles for users; `lease` is the Lease of a foreign scheduler."""
+    """Return ServiceAccounts with their roles, and roles for users; `lease` is the Lease of another scheduler."""
     processes = [process for account in accounts for process in account.processes]
     if len(set(processes)) < len(processes):
         raise ValueError(f"{', '.join(processes)}: a process may have only one account")
@@ -128,7 +128,7 @@ def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] 
 
 
 def of_pool(pool: str, namespace: str) -> list[dict[str, Any]]:
-    """Return the objects that the pair of a named node pool needs in addition to the roles of all pairs."""
+    """Return the objects that the extender and kube-scheduler of a named node pool need beyond the common roles."""
     names = {"<pool>": pool, "<namespace>": namespace, "<lease-namespace>": namespace}
     names["<account>"] = ACCOUNTS[SCHEDULER].name
     return [_applicable(each) for each in _manifests(POOL, names)]

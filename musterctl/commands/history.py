@@ -91,7 +91,7 @@ def list_history(
 
 
 def show_events(source: Source, namespace: str, name: str, output: str, since: float) -> None:
-    """Print the events of a workload's gangs since a time; one table for each workload that had the name."""
+    """Print the events of a workload's gangs since a time, in one table for each workload that has had this name."""
     name = name.rpartition("/")[2]
     events = [each for each in source.events(namespace, name) if each.at >= since]
     if output != "table":

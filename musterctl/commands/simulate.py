@@ -117,7 +117,7 @@ def simulate(
 def _read_submission(
     files: tuple[str, ...], dump: ClusterDump, read: ClusterReader, namespace: str, config: str
 ) -> Submission:
-    """Return the submission of these files; `config` is the webhook's."""
+    """Return the submission of these files; `config` is the configuration of the webhook."""
     try:
         found = [(file, list(documents(file))) for file in files]
         submission = Submission(

@@ -29,7 +29,7 @@ from musterctl.output.listing import INTERRUPTED, show_object
 
 POLL_S = 1.0
 _LAST_LINES_S = 5.0
-"""Maximum time to wait for the end of a log."""
+"""Maximum time to wait for the last lines of a log."""
 
 
 class WithArguments(WithCommand):
@@ -237,7 +237,7 @@ class Logs:
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait for the last lines."""
+        """Wait until the last lines of the log have been printed."""
         if self._thread:
             self._thread.join(_LAST_LINES_S)
 

@@ -258,7 +258,7 @@ def _keep(folder: Path, text: str) -> None:
 
 
 def change_planning(plane: Plane, before: str | None) -> bool:
-    """Write the file if the configuration has changed; return False if no running extender has to load it."""
+    """Write the planner's configuration if it has changed; return False if no running extender has to load it."""
     text = plane.state.options.planning_config
     if before is None or text == before or not plane.part(state.EXTENDER).alive:
         return False

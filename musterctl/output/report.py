@@ -162,7 +162,7 @@ def _waiting(reports: Sequence[QueueReport]) -> dict[str, int]:
 def _main(report: QueueReport, usual: str = PODS) -> str:
     """Return the resource whose fair share the queue uses most; GPUs first if shares are equal.
 
-    For a queue without usage, it is a resource that it deserves, else the `usual` one.
+    For a queue without usage, return a resource of its deserved amounts, or else the `usual` resource.
     """
     used, deserved = ({name for name in each if each[name]} - {PODS} for each in (report.allocated, report.deserved))
     among = used or deserved

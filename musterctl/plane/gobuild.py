@@ -43,12 +43,12 @@ class Recipe:
     """Programs that are built together from the Go module in `module`."""
 
     name: str
-    """Name of the programs, and of the folder of all their builds in the user's cache."""
+    """Name for this set of programs, and of the folder in the user's cache that contains their builds."""
     module: Path
     programs: Mapping[str, str]
-    """The package of each program."""
+    """Maps each program to its Go package."""
     minutes: int
-    """The time of a build with cold caches on 2 cores."""
+    """Duration in minutes of a build with cold caches on 2 cores."""
     otherwise: str = ""
     """Advice for users if the programs cannot be built."""
     tags: str = ""

@@ -23,7 +23,7 @@ _USERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "kube-controller-manager": ("system:kube-controller-manager", ()),
     "kube-scheduler": ("system:kube-scheduler", ()),
 }
-"""Names and groups of clients whose names Kubernetes defines."""
+"""Names and groups of the client users that Kubernetes itself defines."""
 _SERVER_NAMES: Final = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 _SERVICE_IP: Final = "10.0.0.1"  # the first address of the service range: the API server's own service
 _ADMISSION_PLUGINS: Final = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")

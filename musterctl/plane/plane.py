@@ -87,7 +87,7 @@ class Plane:
 
     @property
     def attached(self) -> bool:
-        """Return True if the cluster existed before."""
+        """Return True if Muster is attached to a cluster that existed before."""
         return bool(self.state.options.kubeconfig)
 
     @property

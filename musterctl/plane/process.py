@@ -40,7 +40,7 @@ class PlaneProcess:
 
     @property
     def started(self) -> bool:
-        """Return True from the start of the process to its stop, even if it has died."""
+        """Return True if the process was started and not stopped since, even if it has died."""
         return self._pid_file.exists()
 
     @property
@@ -50,7 +50,7 @@ class PlaneProcess:
 
     @property
     def pid(self) -> int | None:
-        """Return the pid while its process is alive, else None."""
+        """Return the pid of the process if it is alive, else None."""
         if self._child is not None:
             self._child.poll()  # reaps it
         try:

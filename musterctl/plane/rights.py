@@ -46,7 +46,7 @@ _INSTALLS: Final = {
     "clustertrainingruntimes.trainer.kubeflow.org": "create patch",
     "queues.scheduling.volcano.sh": "get",
 }
-"""Rights for the objects that `up` installs and reads. A user can only grant rights that they have."""
+"""Rights on the objects that `muster up` installs and reads. A user can only grant rights that they have."""
 _GRANTS: Final = (chart.WEBHOOK, chart.EXTENDER, chart.SCHEDULER, chart.CONTROLLER, chart.HISTORY, chart.USERS)
 
 

@@ -142,7 +142,7 @@ class PlaneState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def home() -> Path:
-    """Return the folder that contains one folder per plane."""
+    """Return the folder that contains the folders of all planes."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "muster"
 

@@ -20,7 +20,7 @@ from musterctl.plane.process import PlaneProcess
 _WATCH_S: Final = 1.0
 _RENEW_S: Final = 1800.0
 PAUSE_S: Final = 10.0
-"""Interval between two starts of a part, doubled each time that the part dies before it is stable."""
+"""Minimum interval between two starts of a part; it doubles each time the part dies before it has become stable."""
 LONGEST_PAUSE_S: Final = 300.0
 _STEADY: Final = 3
 """A part counts as stable once it has run for this multiple of its current restart interval."""

@@ -1,8 +1,8 @@
 """Content of each page as data: one module per page, computed from objects, reports and the caller's scope.
 
 Start at `gangs`, the simplest. The content of a page is a frozen Struct, which its template in `templates/` renders.
-Each Struct contains text, numbers and links, but no API objects. `parts` has times, bars and the parts of lists,
-`places` the nodes of a gang.
+Each Struct contains text, numbers and links, but no API objects. `parts` has times, bars and pages of lists; `places`
+has the nodes of a gang.
 
 Content depends only on the arguments (including the time), and contains no names outside the given scope. This package
 removes a report's statements about other tenants before a template gets the report. The package must not import

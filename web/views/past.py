@@ -38,7 +38,7 @@ class Period(Struct, frozen=True):
     queue: str = ""
     namespace: str = ""
     by: tuple[str, ...] = _BY
-    """Keys by which usage is grouped."""
+    """The keys by which the usage is grouped."""
     user: str = ""
 
     def since(self, now: float) -> float:

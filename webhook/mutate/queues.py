@@ -57,7 +57,7 @@ def reviewer(lookups: Lookups) -> Handler:
 
 
 def review_queue(request: AdmissionRequest) -> ReviewVerdict:
-    """Fill in defaults on CREATE; a malformed object is left to the API server's schema."""
+    """Fill in defaults on CREATE; a malformed object passes unchanged to the schema check."""
     try:
         queue = generic(request.object)
     except MalformedError:

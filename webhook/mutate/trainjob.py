@@ -20,7 +20,7 @@ _PATCHES = "runtimePatches"
 
 
 def reviewer(namespaces: Namespaces, runtimes: TrainingRuntimes, wall_s: Callable[[], float]) -> Handler:
-    """Return the handler for TrainJobs, on CREATE and UPDATE; a malformed object is left to the schema."""
+    """Return the handler for TrainJobs, on CREATE and UPDATE; a malformed object is left to the schema check."""
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
         try:

@@ -23,7 +23,7 @@ from webhook.review import Handler, ReviewVerdict, generic
 JSON = Mapping[str, Any]
 
 LABELLED = tuple(kind for kind in KINDS if kind.labelled)
-"""The kinds that the API server sends here."""
+"""Kinds of workloads that the API server sends to this handler."""
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in LABELLED}
 
 

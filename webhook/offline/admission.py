@@ -171,7 +171,7 @@ def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterato
 
 
 def _is_known(document: JSON) -> bool:
-    """Return True for an object that is reviewed, or that other reviews look up."""
+    """Return True for an object that admission reviews, or that it looks up in other reviews."""
     kind, group = str(document.get("kind", "")), str(document.get("apiVersion", "")).rpartition("/")[0]
     reviewed = routes_of(group, f"{kind.lower()}s") or kind_in(document)
     return bool(reviewed) or group == NATIVE_POD_GROUPS.group or kind in SUPPLIED_KINDS

@@ -132,7 +132,7 @@ class _Claims(_Source):
     def find(self, namespace: str, entry: PodResourceClaim) -> DeviceClaim | None:
         """Return the requests from the document, or else from the cluster's object.
 
-        Without a cluster, assume one device.
+        Without a cluster, assume that the claim requests one device.
         """
         template = entry.resource_claim_template_name
         kind, name = (CLAIM_TEMPLATES, template) if template else (RESOURCE_CLAIMS, entry.resource_claim_name or "")

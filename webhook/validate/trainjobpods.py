@@ -34,7 +34,7 @@ _STEPS = {
     "spec.initializer.dataset": trainer.DATASET_INITIALIZER,
     "spec.initializer.model": trainer.MODEL_INITIALIZER,
 }
-"""Fields of a TrainJob, and the containers that they are merged into."""
+"""Maps fields of a TrainJob to the container into which each field is merged."""
 _RESOURCES = "resources"
 _RESOURCES_PER_NODE = "resourcesPerNode"
 

@@ -38,7 +38,7 @@ JSON = dict[str, Any]
 
 _OPT_IN = {names.QUEUE, names.FRAMEWORK}
 VALIDATED = tuple(kind for kind in KINDS if kind.labelled or kind.no_ranks)
-"""The kinds that the API server sends here."""
+"""Kinds of workloads that the API server sends to this handler."""
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in VALIDATED}
 
 
@@ -149,7 +149,7 @@ class _Template:
 
     @property
     def managed(self) -> bool:
-        """False if Muster ignores the pods."""
+        """False if Muster ignores the pods of this template."""
         return not names.opted_out(self.labels)
 
     @property

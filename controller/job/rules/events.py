@@ -202,7 +202,7 @@ def group_changed(old: PodGroup | None, new: PodGroup | None) -> JobEvent | None
 
 
 def command_issued(command: Command) -> tuple[str, JobEvent] | None:
-    """Return the key of the Job that a Command is for and the request to it; None if it is for a queue.
+    """Return the key of the Job that a Command is for, and the resulting request; None if the Command is for a queue.
 
     The key has no name if no controller handles the target.
     """

@@ -190,7 +190,7 @@ def target_of(action: str, request: JobEvent) -> RestartTarget:
 
 
 def restarting(status: JobStatus, target: RestartTarget) -> JobStatus:
-    """Return the status with the target recorded: the whole Job (replacing its parts), or an additional part."""
+    """Return the status with the restart target recorded: the whole Job (which replaces parts), or another part."""
     noted = notes.words(status, notes.RESTART)
     if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
         noted = [str(target)]

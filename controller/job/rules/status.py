@@ -66,8 +66,8 @@ class Work(NamedTuple):
 def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None]:
     """Return the status with the phase that follows from the pods, or with the reason why the phase stays.
 
-    It includes the reason why the gang cannot be placed, if there is no other obstacle. A phase that deletes pods stays
-    while the deletion fails; surplus pods do not affect the phase.
+    Also return the reason why the gang cannot be placed; None if this is not what the Job currently waits for. A phase
+    that deletes pods stays while the deletion fails; surplus pods do not affect the phase.
     """
     counts, phase, status = count(work.pods), job.status.state.phase, work.status
     held = bool(work.failures) and phase not in SYNCED

@@ -66,7 +66,7 @@ def conditions(
 
 
 def why_waiting(children: Children) -> str:
-    """Return the message of its Job or PodGroup if its gang waits for nodes; "" otherwise."""
+    """Return the reason why a TrainJob's gang waits for nodes, from its Job or PodGroup; "" if it does not wait."""
     if children.job_set:
         return why_the_gang_waits(children.group)
     state = children.job.status.state if children.job else None
