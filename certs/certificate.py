@@ -24,7 +24,7 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """One certificate; two certificates are equal if all their bytes are."""
+    """One certificate; two certificates are equal if all their bytes are equal."""
 
     pem: bytes
     parsed: x509.Certificate = field(compare=False)

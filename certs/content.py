@@ -59,7 +59,7 @@ class Content:
 def read(
     data: Mapping[str, bytes], labels: Mapping[str, str], annotations: Mapping[str, str], leaves: tuple[str, ...]
 ) -> Content:
-    """Return the content of an existing Secret; `leaves` are the names of the certificates that it should contain."""
+    """Return the content of an existing Secret; `leaves` are the names of the server certificates in it."""
     faults: list[str] = []
     found = {name: _pair(data, name, faults) for name in (ISSUER, NEXT, *leaves)}
     issuer, coming = found[ISSUER], found[NEXT]

@@ -12,8 +12,8 @@ from muster.process.settings import Port, Settings
 from muster.resources.runtime import parse_duration_s
 
 LOAD_WAIT_S: Final = 3600.0
-"""Time after which all replicas present the certificates in the Secret; much longer than a kubelet needs for a volume.
-"""
+"""Time after which all replicas present the certificates in the Secret; much longer than a kubelet takes to update a
+volume."""
 TRUST_WAIT_S: Final = 30.0
 """Time until all API servers have loaded a new caBundle; a new authority does not sign before that."""
 _SHORTEST_S: Final = 6 * LOAD_WAIT_S

@@ -72,7 +72,7 @@ class Entries:
         self.spares: dict[str, str] = {}
         """Maps a run to the key of the holding of its spare slots."""
         self.why: dict[str, str] = {}
-        """Maps the UID of a pod that is about to be evicted to a sentence with the reason."""
+        """Maps the UID of a pod that is about to be evicted to the text of the reason."""
         self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
         """Maps a gang to the number of its open runs and holdings."""

@@ -68,7 +68,7 @@ def fold_rows(store: HistoryStore, keys: Collection[str]) -> None:
 
 
 def _merge(store: HistoryStore, namespace: str) -> None:
-    """Drop the names of workloads from the usage per day of a namespace."""
+    """Merge the daily usage of a namespace's workloads, which drops the names of the workloads."""
     mine = (DAYS.c.namespace == namespace) & (DAYS.c.name != ALL_NAMES)
     with store.engine.begin() as connection:
         for day in connection.execute(select(DAYS.c.day).where(mine).distinct()).scalars().all():

@@ -1,4 +1,4 @@
-"""Events of whole gangs, from PodGroups, Placements and Volcano Jobs, for the entries. Pure."""
+"""Processing of observed PodGroups, Placements and Volcano Jobs for the entries: events of whole gangs. Pure."""
 
 from msgspec.structs import replace
 

@@ -162,7 +162,7 @@ def of_job(job: RecordedJob, moment: ObservationTime, failure: str) -> Iterator[
 
 
 def ending_text(state: State, failure: str, message: str) -> str:
-    """Return the sentence about an end: the state; for failures the first failed member; and the owner's message."""
+    """Return the text about a gang's end: its state, the first failed member after a failure, the owner's message."""
     known = failure and state == "Failed" and f"pod {failure.partition(' ')[0]} " not in message
     parts = "; ".join(filter(None, (failure if known else "", message if state != "Deleted" else "")))
     return f"{state.lower()}: {parts}" if parts else state.lower()

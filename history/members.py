@@ -1,4 +1,7 @@
-"""Events of members, from their pods, for the entries: resources of each member, and requests of all. Pure."""
+"""Processing of observed pods for the entries: events and resources of each member, and the request of the gang.
+
+Pure.
+"""
 
 from collections import Counter
 from collections.abc import Iterable

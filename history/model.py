@@ -24,7 +24,7 @@ NAME_CHARS: Final = 253
 DAY_MS: Final = 86_400_000
 """Milliseconds per day; days are in UTC."""
 TEXT_CHARS: Final = 1_000
-"""Maximum characters of a stored sentence, because tenants can write it."""
+"""Maximum number of characters of a stored text, because tenants can write such texts."""
 NODES_KEPT: Final = 512
 """Maximum number of nodes in an event; holdings contain the nodes of all members."""
 EVENTS_KEPT: Final = 2_000
@@ -146,7 +146,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Number of members that start together; 0 until the number is known."""
     priority_class: str = ""
     failure: str = ""
-    """Sentence about the first member that failed since the last plan."""
+    """Text about the first member that has failed since the last placement was planned."""
     evicted_at: str = ""
     facts: Facts | None = None
     """Facts about the state from the PodGroup; None for pods without a PodGroup."""

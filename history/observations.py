@@ -48,7 +48,10 @@ class Observation(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The namespace and UID of the object; both are needed, because any user may name any UID as owner."""
+        """The namespace and UID of the object.
+
+        Both are needed, because any user may create an object that names any UID as its owner.
+        """
         return f"{self.namespace}/{self.uid}"
 
 

@@ -50,7 +50,7 @@ class _WatchedChange(NamedTuple):
 def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str], since: int, now: int) -> Past:
     """Read all changes between these resource versions, which API servers keep for a few minutes.
 
-    These changes happened between the times `since` and `now`.
+    The changes happened between the times `since` and `now`.
     """
     with ThreadPoolExecutor(len(KINDS)) as pool:
         changes = pool.map(
@@ -133,7 +133,7 @@ def known_of(entries: Entries) -> KnownObjects:
 def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:
     """Record the end of objects that no longer exist; return the number of members among them.
 
-    The objects ended between the times `since` and `now`.
+    They ended at some time between `since` and `now`.
     """
     there: dict[str, set[str]] = defaultdict(set)
     for observation in listed:

@@ -45,14 +45,14 @@ class Terminated(ContainerStateTerminated):
 
 
 class ContainerStateTimes(ContainerState):
-    """The state of a container, with its times."""
+    """The state of a container, with its start and end times."""
 
     running: Ran | None = None
     terminated: Terminated | None = None
 
 
 class ContainerStatusTimes(ContainerStatus):
-    """The status of a container, with its times."""
+    """The status of a container, with its start and end times."""
 
     state: ContainerStateTimes = field(default_factory=ContainerStateTimes)
 
@@ -78,7 +78,7 @@ class ObservationTime(NamedTuple):
 
     at: int
     live: bool
-    """True if the change was observed live, so that the clock is more precise than a time in whole seconds."""
+    """True if the change was observed when it happened, so that the clock is more precise than a timestamp."""
     within: int = 0
     """Uncertainty of the time in milliseconds, for events that were read afterwards."""
 
@@ -215,7 +215,7 @@ def _last(pod: RecordedPod) -> str | None:
 
 
 def why(pod: RecordedPod) -> str:
-    """Return a sentence about the failure; empty if it is unknown."""
+    """Return a text about the cause of a failure; empty if the cause is unknown."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is not None and condition.status == "True" and condition.message:
         return "" if condition.message == _GENERIC else condition.message

@@ -159,7 +159,7 @@ def _labelled(client: Client, namespace: str, selector: str) -> list[Target]:
 
 
 def _carry_out(acting: Acting, target: Target, request: VerbRequest) -> None:
-    """Carry out the steps of one outcome, and print the outcome."""
+    """Carry out the steps of a verb on one workload, and print the outcome."""
     groups = None if request.verb in _WITHOUT_GANGS else _groups(acting, target)
     condition = condition_of(target.kind, target.workload, _state(groups))
     found = outcome(target.kind, target.workload, condition, request)

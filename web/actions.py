@@ -25,14 +25,14 @@ Does = Callable[[Client, str, str, str], object]
 
 
 class PageAction(NamedTuple):
-    """One action on one kind."""
+    """An action that the page offers for workloads of one kind."""
 
     name: str
     resource: Resource[Any]
     needs: tuple[tuple[str, Resource[Any]], ...]
     """Verb and kind of each right that the action needs."""
     text: str
-    """A sentence that describes the action's effect."""
+    """Text that describes the effect of the action, for the user who confirms it."""
     does: Does
 
     @property

@@ -42,7 +42,7 @@ _HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin
 
 
 class TokenCallers:
-    """Identification of callers by tokens; with `forwarded`, a proxy that clients cannot bypass sends these."""
+    """Identification of callers by tokens; with `forwarded`, a proxy that clients cannot bypass sends the tokens."""
 
     def __init__(self, client: Client, config: ClientConfig, caches: PageCaches, *, forwarded: bool = False) -> None:
         self._client = client

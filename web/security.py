@@ -1,7 +1,7 @@
 """Checks of the origin of every request, and headers of every response that restrict the browser.
 
-Pages load nothing from other hosts and contain no scripts, so a name chosen by a user cannot become a script. Changes
-are only accepted as a POST from a page of this server.
+Pages load nothing from other hosts and contain no inline scripts, so no name that a user has chosen can run as a
+script. Changes are only accepted as a POST from a page of this server.
 """
 
 from typing import Final

@@ -147,9 +147,9 @@ def _warm(site: Site) -> None:
 
 
 def past_of(site: Site) -> list[str]:
-    """Return the namespaces in the history.
+    """Return the namespaces in the history; none if the history does not answer.
 
-    An empty result if the history does not answer, which its own pages report.
+    The pages of the history report such a failure themselves.
     """
     try:
         return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []

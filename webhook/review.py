@@ -71,7 +71,7 @@ class ReviewVerdict:
     patch: Sequence[Operation] = ()
     warnings: Sequence[str] = ()
     reasons: Sequence[Why] = ()
-    """One reason for each operation of the patch."""
+    """The reason for each operation of the patch, in the same order."""
     refusal: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY
     """The status code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from a webhook."""
 
@@ -159,7 +159,7 @@ def decode(raw: msgspec.Raw, kind: type[T]) -> T:
 
 
 def without_nulls(node: Any) -> Any:
-    """Return a copy of the JSON without null members."""
+    """Return a copy of a JSON value without fields that are null."""
     if isinstance(node, dict):
         return {key: without_nulls(member) for key, member in node.items() if member is not None}
     return [without_nulls(each) for each in node] if isinstance(node, list) else node

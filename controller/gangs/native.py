@@ -45,7 +45,7 @@ class NativeGroupWorker(KeyController):
         return is_gang(group) and self._served()
 
     def replay(self) -> None:
-        """Make a new leader check at once whether the kind is served."""
+        """Queue the check whether the API server serves the kind, so that a new leader makes this check at once."""
         self._was_served = False
         self.worker.queue.add(_CHECK)
 

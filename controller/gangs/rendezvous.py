@@ -142,7 +142,7 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ServiceError", message)
 
     def _workload(self, pod: Pod) -> Object | None:
-        """Return the topmost owner that the pod names, from which the webhook derives the Secret's name."""
+        """Return the topmost owner in the pod's metadata; the webhook derives the Secret's name from this owner."""
         meta = pod.metadata
         for label, resource in _BY_LABEL.items():
             if label in meta.labels:

@@ -224,7 +224,7 @@ class Actions:
 
 
 def _why(request: JobEvent) -> str:
-    """Return the event as a sentence for the Job's status."""
+    """Return a text about the event for the message in the Job's status."""
     if request.command:
         return f"asked for by Command {request.command}"
     if not request.pod:

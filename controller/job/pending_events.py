@@ -14,7 +14,7 @@ from muster.api.volcano.batch import Job
 
 
 class Batch:
-    """The requests of one pass. A request counts as handled when the loop over the batch takes the next one.
+    """The requests of one pass. A request counts as handled when the loop over the batch takes the next request.
 
     A Command stays in the batch until it is deleted, which is when the loop over `carried_out` takes the next one.
     """
@@ -41,7 +41,7 @@ class Batch:
     def carried_out(self) -> Iterator[JobEvent]:
         """Return the Commands that the pass has executed.
 
-        A Command counts as deleted when the loop takes the next one.
+        A Command counts as deleted when the loop takes the next Command.
         """
         while self._carried_out:
             yield self._carried_out[0]

@@ -37,7 +37,7 @@ class Load:
 
     @property
     def busy(self) -> bool:
-        """True if the queue contains an uncompleted gang."""
+        """True if the queue contains a gang that has not completed."""
         return any(count for phase, count in self.gangs.items() if phase != "completed")
 
 
@@ -101,14 +101,15 @@ def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
 
 
 class Counted(NamedTuple):
-    """The charge of a pod: its queue and amounts; `gang` is the key of its gang, empty without a gang."""
+    """The charge of a pod: the charged queue and amounts; `gang` is the key of the pod's gang, or empty."""
 
     queue: str
     amounts: Vector
     gang: str
     node: str
     beyond: Pod | None
-    """The pod itself, if it requests more than its node has offered, or if its node is unknown."""
+    """The pod, if its charge may change with its node: it requests more than the node offers, or the node is
+    unknown."""
 
 
 class RequestsByQueue:
@@ -123,12 +124,12 @@ class RequestsByQueue:
         self._group, self._offers = group, offers
         self._lock = threading.Lock()
         self._pods: dict[str, Counted] = {}
-        """By UID."""
+        """The counted pods by UID."""
         self._members: dict[str, dict[str, None]] = {}
-        """Maps the key of a gang to UIDs of pods."""
+        """Maps the key of a gang to the UIDs of its counted pods."""
         self._queues: dict[str, Vector] = {}
         self._beyond: dict[str, dict[str, Pod]] = {}
-        """Maps a node and a pod's UID to `Counted.beyond`."""
+        """Maps the name of a node to the pods in `Counted.beyond`, by UID."""
 
     def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
         """Count a pod in its current state; return the queue whose sum has changed."""

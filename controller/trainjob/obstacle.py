@@ -17,7 +17,7 @@ class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster i
 
 
 def foreign(what: str, meta: ObjectMeta, train_job: TrainJob) -> Obstacle:
-    """Return the obstacle that another owner's object has a name which the TrainJob needs."""
+    """Return the obstacle for an object of another owner that has a name which the TrainJob needs."""
     owner = meta.controller
     if owner and owner.kind == TRAIN_JOBS.kind and owner.name == train_job.metadata.name:
         return Obstacle(f"{what} of an earlier TrainJob of this name still exists; it is being deleted", passing=True)

@@ -7,9 +7,9 @@ kube-scheduler and the extender share a pod, and therefore a ServiceAccount. Bot
 tests can check the rights of each process.
 
 `commands.yaml` lists the rights that each user command needs; docs/rights.md shows the table, and tests verify it. A
-command always uses the rights in `needs`; without the rights in `more` it shows less. A RoleBinding of `role` grants
-the rights on namespaced kinds, for one namespace. Rights on cluster-scoped kinds need a ClusterRoleBinding of
-`muster-view-queues`. Commands that are not in the file need `muster-admin`, or are for local planes.
+command always uses the rights in `needs`; without the rights in `more` it shows less. A RoleBinding to the `role` of a
+command grants its rights on namespaced kinds in one namespace. Rights on cluster-scoped kinds need a ClusterRoleBinding
+of `muster-view-queues`. Commands that are not in the file need `muster-admin`, or are for local planes.
 """
 
 from collections.abc import Mapping, Sequence

@@ -134,7 +134,7 @@ def gap_text(gap: Outage) -> str:
 
 
 def report_silence(source: Source, what: str) -> None:
-    """Print a note on standard error about the time since which the recorder has been down and `what` is unknown."""
+    """If the recorder is down, print on standard error since when, and that `what` is unknown for that time."""
     if text := silence(source.coverage().looked, time.time(), what, clock):
         click.echo(text, err=True)
 

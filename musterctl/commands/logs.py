@@ -26,7 +26,7 @@ MOST_FOLLOWED = 64
 
 
 def log_options(command: F) -> F:
-    """Add the options that choose pods, container and lines."""
+    """Add the options that select the pods, the container and the lines of logs."""
     return with_options(
         command,
         click.option("-f", "--follow", is_flag=True, help="Follow each log until the pods have ended."),

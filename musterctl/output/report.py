@@ -260,7 +260,7 @@ def _spares_text(there: SparesThere) -> str:
 def _rows(
     domains: Sequence[DomainReport], indent: str | None = None, *, gang: bool, spares: bool
 ) -> Iterator[list[str]]:
-    """Yield a row per domain, followed by its inner domains; `indent` is the text before branches, None at the top."""
+    """Yield a row per domain, followed by its inner domains; `indent` is the prefix of branches, None at the top."""
     for place, each in enumerate(domains):
         last = place == len(domains) - 1
         branch = "" if indent is None else indent + ("`-- " if last else "|-- ")

@@ -25,7 +25,7 @@ from webhook.settings import WebhookSettings
 
 _TEMPLATES: Final[dict[str, list[str]]] = files.document(Path(__file__).with_name("arguments.yaml"))
 _PLAYED_NODES_LAST: Final = "8760h"
-"""Time for which nodes without Leases stay Ready, because kwok sets their condition only once."""
+"""Time for which simulated nodes, which renew no Lease, stay Ready; long, because kwok sets the condition only once."""
 
 _KWOK: Final = {
     "apiVersion": "config.kwok.x-k8s.io/v1alpha1",

@@ -143,7 +143,7 @@ def check_rights(client: Client) -> None:
 
 
 def _allowed(client: Client, right: Right) -> bool:
-    """Return True if the client's user has the right."""
+    """Return True if the user of the client has this right."""
     whole, _, subresource = right.resource.partition("/")
     resource, _, group = whole.partition(".")
     asked = reviews.ResourceAttributes(right.verb, group, resource, subresource)

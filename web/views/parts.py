@@ -65,10 +65,11 @@ class Bar(Struct, frozen=True):
     """Thousandths."""
     used_text: str
     part: int
-    """Thousandths of a part of the usage that has its own pattern: spare slots, or fragmented capacity."""
+    """Length of the section of the usage with a separate pattern (spare slots or fragmented capacity), in
+    thousandths."""
     marks: list[Mark]
     label: str
-    """A sentence with the whole content, for readers who cannot see the bar."""
+    """Text with the whole content of the bar, for readers who cannot see it."""
 
 
 def bar(resource: str, used: int, marks: Mapping[str, int | None], *, part: int = 0) -> Bar:

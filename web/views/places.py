@@ -1,4 +1,4 @@
-"""Places of a gang's members: racks, their nodes, and the ranks on each. Pure."""
+"""Racks and nodes of a gang's members, with the ranks on each node. Pure."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ NO_RACK = ""
 
 
 class NodeOfGang(Struct, frozen=True):
-    """A node with members of the gang."""
+    """A node that has members of the gang."""
 
     name: str
     ranks: str

@@ -62,9 +62,10 @@ def mutate(
     groups: Sequence[ResourceGroup] = (),
     believed: bool = True,
 ) -> ReviewVerdict:
-    """Return a patch, or errors; `namespace` is the review's, as the pod's own may be empty.
+    """Return a patch or errors. `namespace` comes from the review, because the namespace in the pod may be empty.
 
-    `believed` is true if the sender may be the controller that the pod names; users can also name a controller.
+    `believed` is true if the sender may be the controller that owns the pod. It is needed because users can also create
+    pods that name a controller as their owner.
     """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if names.opted_out(meta.labels):

@@ -71,7 +71,7 @@ def _adapter(review: PodReview, owners: Owners) -> Adapter:
 def _owner_errors(adapter: Adapter) -> list[FieldError]:
     """Return the errors why the owner's pods cannot form a group.
 
-    Error paths refer to the pod itself only if it has no owner.
+    The errors only have paths in the pod if the pod has no owner.
     """
     errors = adapter.errors()
     if adapter.owner.kind == "Pod":

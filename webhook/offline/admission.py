@@ -114,7 +114,10 @@ class OfflineAdmission:
 
 
 def _apply(result: Admitted, operation: Operation, why: Why) -> None:
-    """Apply one operation; one at a time, since "-" in a path means another element of the list each time."""
+    """Apply one operation of a patch.
+
+    Operations are applied one at a time, because "-" in a path refers to a different list index each time.
+    """
     # A map that only contains the next value needs no separate reason, and a removed member has no line.
     if operation["op"] == "add" and operation["value"] != {}:
         result.reasons[_path_of(operation, result.after)] = why

@@ -54,7 +54,7 @@ def oversights(given: Labelled, queues: NamespaceQueues) -> Findings:
 
 
 def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
-    """Refuse a template whose framework differs from its workload's."""
+    """Reject a template whose framework label differs from the label of its workload."""
     whole = mapping(value_at(given.workload, ("metadata", "labels"))).get(names.FRAMEWORK)
     own = given.labels.get(names.FRAMEWORK)
     if whole and own and whole != own:

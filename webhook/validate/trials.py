@@ -59,7 +59,7 @@ def may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) 
 
 @dataclass(frozen=True, slots=True)
 class QuotedError(FieldError):
-    """An error with the API server's message."""
+    """An error that quotes the API server's message."""
 
     @property
     def cause(self) -> str:

@@ -4,7 +4,7 @@ A fault is caused by the infrastructure or the user program, or is unknown, as l
 
 * infrastructure: caused by the kubelet, kube-scheduler, or the loss of a node; these use up no budget;
 * user program: an exit code that the program chooses;
-* unknown: a signal, because a broken GPU and an invalid pointer cause the same signal.
+* unknown: a signal, because a broken GPU and an invalid pointer in the program cause the same signal.
 
 Counted restarts are recorded in the Job's status with their times, so that another process continues the count. A
 restart beyond the budget ends the Job: it enters Restarting like every restart, and then fails.

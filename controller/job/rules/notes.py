@@ -12,15 +12,15 @@ from muster.api.volcano.batch import JobStatus
 from muster.volcano.done import SUCCEEDED
 
 RESTART = "muster.dev/restart"
-"""Key of the parts of the Job that are being restarted (`policies`)."""
+"""Key of the note with the parts of the Job that are being restarted (`policies`)."""
 COMMANDS = "muster.dev/command"
-"""Key of the UIDs of the last executed Commands."""
+"""Key of the note with the UIDs of the Commands that were executed last."""
 TIMERS = "muster.dev/timers"
-"""Key of the timers that cannot be derived from timestamps (`timers`)."""
+"""Key of the note with the timers that cannot be derived from timestamps (`timers`)."""
 BACK_OFF = "muster.dev/refused"
-"""Key of the delay of new pods (`timers`)."""
+"""Key of the note with the current delay of new pods (`timers`)."""
 RESTARTS = "muster.dev/restarts"
-"""Key of the restarts that count towards the budget (`budget`)."""
+"""Key of the note with the restarts that count towards the budget (`budget`)."""
 _KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF, RESTARTS, SUCCEEDED})
 _PLUGIN = "plugin-"
 _CLAIM = "volume-pvc-"

@@ -41,7 +41,7 @@ _SECOND_MS = 1000
 
 
 class Failure(NamedTuple):
-    """A failure of a pass, with reason and message; a `transient` failure is retried."""
+    """A failure during a pass, with reason and message; after a `transient` failure, the pass is retried."""
 
     reason: str
     message: str

@@ -132,7 +132,7 @@ class BackOff(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """The kubelet's last refusal of a pod, as a sentence."""
+        """Text about the last pod that the kubelet rejected, or about the quick restarts."""
         if not self.reason:
             return f"it was restarted more than {AT_ONCE} times, the last ones within {QUICK_S:.0f} s each"
         return f"kubelet refused pod {self.pod} ({self.reason})"

@@ -104,7 +104,7 @@ def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
 
 
 def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
-    """Return an object that creates pods, with notes: its TrainJob's hash, last resumption and lifetime after the end.
+    """Return the manifest of an object that creates pods, with annotations: TrainJob's hash, last resumption, and TTL.
 
     With the field `ttlSecondsAfterFinished`, a Job might be deleted before the TrainJob's end is recorded, and would
     run again.
