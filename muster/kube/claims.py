@@ -1,4 +1,4 @@
-"""Requests of pods' device claims, read from the API server on demand."""
+"""Device claims of pods: the requests in them, read from the API server on demand."""
 
 from muster.api.kubernetes.core import PodResourceClaim
 from muster.api.kubernetes.devices import CLAIM_TEMPLATES, RESOURCE_CLAIMS, DeviceClaim

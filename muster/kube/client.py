@@ -1,4 +1,4 @@
-"""The API client of threads: every call of `muster.kube.loopclient`, made on an event loop while the caller waits."""
+"""The API client for threads: each call of `muster.kube.loopclient` runs on an event loop while the thread waits."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class LoopIterator(Iterator[R], Generic[R]):
-    """Items of a watch or an asynchronous generator of the loop, for a thread that waits for each item."""
+    """Iterator for a thread over a watch or an asynchronous generator, which runs on the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Any, where: str) -> None:
         self._loop = loop
@@ -83,9 +83,10 @@ def _opening(
 class Client:
     """Every call of `LoopClient` under the same name, for threads, which wait while `loop` executes the call.
 
-    Without a `loop`, it uses a loop that all clients of the process share, in a separate thread. It may be created
-    before the process forks. A call on the loop's own thread would deadlock, so it raises a RuntimeError. `on_warning`
-    is called on the loop's thread. For the other options see `muster.kube.config.ClientOptions`.
+    Without a `loop`, the client uses an event loop that all clients of the process share, in a separate thread. A
+    client may be created before the process forks. A call on the event loop's own thread would deadlock, so it raises a
+    RuntimeError. `on_warning` is called on the loop's thread. For the other options see
+    `muster.kube.config.ClientOptions`.
     """
 
     get = _blocking(LoopClient.get)
@@ -112,11 +113,11 @@ class Client:
         self._make = partial(LoopClient, config, **options)
         self._given = loop
         self._made: dict[asyncio.AbstractEventLoop, LoopClient] = {}
-        """Maps a loop to its client; loops that this process does not run belong to the process that forked it."""
+        """Maps an event loop to its client. Loops that this process does not run belong to the parent process."""
 
     @classmethod
     def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[ClientOptions]) -> "Client":
-        """Return a client for this kubeconfig; "" means in-cluster, None in-cluster or the user's default."""
+        """Return a client for this kubeconfig; "" means in-cluster, None means in-cluster or the user's default."""
         return cls(load_config(kubeconfig), **options)
 
     @property
@@ -135,7 +136,7 @@ class Client:
         return self.on_loop.server_time_s()
 
     def close(self) -> None:
-        """Close the connections soon; calls in progress fail with `Unreachable`."""
+        """Close the connections soon; calls that are in progress fail with `Unreachable`."""
         if not self._made:
             return
         with suppress(RuntimeError):  # the loop has ended, and the connections with it

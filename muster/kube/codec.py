@@ -28,14 +28,15 @@ UNREADABLE = (msgspec.DecodeError, RecursionError)
 _MOST_REPORTED = 10_000
 _BETWEEN = rb'[^"{}\[\]]{0,65536}+'
 _BODY = rb'[^"\\]{0,65536}+(?:\\.[^"\\]{0,64}+){0,2048}+(?:(")(\s{0,64}+:)?' + _BETWEEN + rb")?+"
-"""Pattern of a string up to its end (with a colon if it is a key), or up to a length, because the GIL is held
-meanwhile."""
+"""Pattern of a string up to its end, with the colon if it is a key. A match has a maximum length, because matching
+holds the GIL."""
 _TOKEN = re.compile(rb'"' + _BODY + rb"|[{}\[\]]" + _BETWEEN + rb"|" + _BETWEEN, re.DOTALL)
 _REST = re.compile(_BODY, re.DOTALL)
 _QUOTE = ord(b'"')
 _MOST_BYTES = 65_536
 _MOST_TOKENS = 2_000
-"""Limit of the search for a name, which takes at most about two milliseconds."""
+"""Maximum number of tokens in which the name of an object is searched; the search takes at most about two
+milliseconds."""
 
 
 class Identity(NamedTuple):
@@ -53,11 +54,11 @@ class Identity(NamedTuple):
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _reported: set[tuple[str, Identity]] = set()
-"""Kinds and versions of left-out objects that have been reported, because each is reported only once."""
+"""Kinds and object versions that were left out and have been reported, so that each is reported only once."""
 
 
 class _Name(msgspec.Struct, rename="camel", gc=False):
-    """The metadata that identify an object; other data are skipped, in about two milliseconds per megabyte."""
+    """The metadata that identify an object. Other data are skipped, which takes about two milliseconds per megabyte."""
 
     namespace: str = ""
     name: str = ""
@@ -85,11 +86,11 @@ def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 class ListPage(Generic[T]):
-    """A list, or a part of one: its metadata and its objects.
+    """A list from the API server, or one page of a list: the metadata and the objects.
 
-    Objects are decoded lazily. If the caller processes each before it requests the next, the CPU's caches are reused,
-    and 50,000 pods cost a third less. An undecodable object is left out; after the iteration, `left_out` contains the
-    keys of these objects.
+    Objects are decoded lazily. If the caller processes each object before it decodes the next one, the CPU's caches are
+    reused, and 50,000 pods take a third less time. An undecodable object is left out; after the iteration, `left_out`
+    contains the keys of these objects.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class ListPage(Generic[T]):
 
     @classmethod
     def cut(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
-        """Parse a response with objects of any depth; takes about 0.3 s per megabyte, so do not call it on a loop."""
+        """Parse a response whose objects may be nested to any depth. Too slow for an event loop: 0.3 s per megabyte."""
         outer = dict(parts(body))
         metadata = decoder(ListMeta).decode(outer.get(b"metadata", b""))
         items = [msgspec.Raw(value) for _, value in parts(outer.get(b"items", b""))]
@@ -142,8 +143,8 @@ def parts(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, 
     The decoder raises RecursionError for values that are nested a thousand levels deep, even in skipped fields. This
     function counts brackets instead: it is slower, but finds the object that is too deep, and its name.
 
-    It yields strings, objects and arrays, and skips numbers, booleans and null. If the text ends, or `most_tokens` is
-    reached, within a value, its beginning is yielded last.
+    Strings, objects and arrays are yielded; numbers, booleans and null are skipped. If the text ends within a value, or
+    `most_tokens` is reached, the beginning of this value is yielded last.
     """
     depth, begin, key = 0, 0, b""
     for start, end, is_key in islice(_tokens(data), most_tokens):
@@ -189,10 +190,10 @@ def part(data: bytes, key: bytes) -> bytes:
 
 
 def identity(data: bytes | memoryview, error: Exception | None = None) -> Identity:
-    """Identify an object that could not be read.
+    """Return the identity of an object that could not be decoded.
 
-    An object that is nested too deeply or truncated is only identified if its name is near the beginning, because this
-    runs on event loops.
+    If the object is nested too deeply or truncated, it is only identified by a name near its beginning, because a
+    longer search would block event loops.
     """
     if not isinstance(error, RecursionError):
         with suppress(*UNREADABLE):
@@ -211,7 +212,7 @@ def text(value: bytes) -> str:
 
 
 def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> str:
-    """Log and count once that a version of an object is left out, with the reason; return the object's key."""
+    """Log and count, once, that a version of an object is left out for this reason; return the object's key."""
     if not which.name or (res.plural, which) not in _reported:
         if len(_reported) >= _MOST_REPORTED:
             _reported.clear()
@@ -224,7 +225,7 @@ def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> st
 
 
 def content_of(res: Resource[Any], obj: Mapping[str, Any] | msgspec.Struct) -> dict[str, Any]:
-    """Return an object as plain data, with its kind; parts of a Struct with only default values are omitted."""
+    """Return an object as plain data, with its kind; parts of a Struct with only default values are left out."""
     if isinstance(obj, msgspec.Struct):
         content = {name: value for name, value in msgspec.to_builtins(obj).items() if value != {}}
     else:

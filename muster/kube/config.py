@@ -1,7 +1,7 @@
 """Address and credentials of the API server, from a kubeconfig file or a pod's service account.
 
-The `kubernetes` package reads both, including multiple files, exec plugins, logins and proxies. This module converts
-the result into a small `ClientConfig`, and errors into sentences. The sentences only quote names from a kubeconfig,
+The `kubernetes` package reads both, and handles multiple files, exec plugins, logins and proxies. This module converts
+its result into a small `ClientConfig`, and its errors into sentences. A sentence quotes only names from a kubeconfig,
 because the package's own errors may quote whole entries with secrets.
 """
 
@@ -32,11 +32,11 @@ log = structlog.get_logger(__name__)
 _DEFAULT = "~/.kube/config"
 _TOKEN = "BearerToken"  # noqa: S105 - the package's name for the header
 _RENEWED = frozenset({"tokenFile", "auth-provider"})
-"""Credentials that may change, so the configuration is reloaded; the package itself renews credentials of exec plugins.
-"""
+"""Kinds of credentials that may change, so that the configuration is loaded again. The package itself renews the
+credentials of exec plugins."""
 _CREDENTIALS = frozenset({"token", "exec"}) | _RENEWED
 _loading = threading.Lock()
-"""The package stores certificates in files that all loads of a kubeconfig share."""
+"""Lock for loading, because the package stores certificates in files that all loads of a kubeconfig share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ClientConfig:
     """Address and credentials for an API server.
 
     `authorization` returns the value of the Authorization header for the next request, and may read a file or run a
-    program; without it, there is no header. Certificates are read once, when the configuration is loaded.
+    program. If it is None, requests have no such header. Certificates are read once, when the configuration is loaded.
     """
 
     server: str
@@ -55,15 +55,15 @@ class ClientConfig:
     namespace: str = "default"
     """The namespace of a kubeconfig's context."""
     certificate: bool = False
-    """True if TLS presents a client certificate of the user, in addition to any `authorization`."""
+    """True if a client certificate of the user is presented by TLS, in addition to any `authorization`."""
 
 
 class ClientOptions(TypedDict, total=False):
     """The options of a client.
 
-    At most `connections` requests are in progress at once, and others wait; streams do not count. `timeout_s` is the
-    default timeout of a call, without the time in the queue. `on_warning` receives the API server's warnings, including
-    warnings of refused requests; without it, they are not read.
+    At most `connections` requests are in progress at once, not counting streams; other requests wait. `timeout_s` is
+    the default timeout of a call, not counting this wait. `on_warning` receives the API server's warnings, also in
+    responses that reject a request. Without it, warnings are not read.
     """
 
     user_agent: str
@@ -89,7 +89,7 @@ def load_config(kubeconfig: Path | str | None = None) -> ClientConfig:
 
 
 class _UnusableError(ValueError):
-    """An error in a configuration; the message quotes no secrets."""
+    """A kubeconfig or service account that cannot be used; the message quotes no secrets."""
 
 
 class _Variable(msgspec.Struct):
@@ -125,7 +125,7 @@ class _KubeconfigEntry(msgspec.Struct):
 
 
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
-    """Structure of a kubeconfig, for the parts in which errors of the package might quote a secret."""
+    """Structure of a kubeconfig, limited to the parts about which the package's errors might quote a secret."""
 
     contexts: list[_KubeconfigEntry]
     clusters: list[_KubeconfigEntry]
@@ -133,7 +133,7 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     current_context: str | None = None
 
     def context(self) -> _Context:
-        """Return the current context, whose cluster and user must exist."""
+        """Return the current context, after a check that its cluster and user exist."""
         name = self.current_context or ""
         context = _named("current-context", name, self.contexts, "context").context or _Context()
         cluster = _named(f"context {name}", context.cluster, self.clusters, "cluster").cluster or _ServerAddress()
@@ -180,7 +180,7 @@ def _of_files(files: str) -> ClientConfig:
 
 
 def _merged(files: str) -> KubeConfigMerger:
-    """Return the files merged into one, in the same way as the package does."""
+    """Return the contents of the files, merged in the same way as in the package."""
     try:
         merger = KubeConfigMerger(files)
     except OSError:
@@ -209,7 +209,7 @@ def _context(merger: KubeConfigMerger) -> _Context:
 
 @contextmanager
 def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
-    """Load the configuration with the package; keys and certificates are in files until this context ends."""
+    """Load the configuration with the package; key and certificate files exist until this context ends."""
     found = Configuration()
     with _loading, tempfile.TemporaryDirectory() as folder:
         try:
@@ -230,7 +230,7 @@ def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
 
 
 def _reload(merger: KubeConfigMerger) -> str | None:
-    """Return the Authorization header after loading everything again."""
+    """Load the whole configuration again, and return the Authorization header."""
     with _loaded(merger) as found:
         return _header(found)
 
@@ -280,7 +280,7 @@ def _proxy(url: str) -> str:
 
 
 class _Credentials:
-    """The Authorization header; its last value is kept while it cannot be renewed. Thread-safe."""
+    """The Authorization header; if it cannot be renewed, its last value stays in use. Thread-safe."""
 
     def __init__(self, header: str, ask: Callable[[], str | None]) -> None:
         self._header = header.strip()

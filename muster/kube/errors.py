@@ -1,4 +1,4 @@
-"""Errors of requests to an API server, warnings in its responses, and the wait before another attempt."""
+"""Errors of requests to an API server, warnings in its responses, and delays between attempts."""
 
 # ruff: noqa: N818 - the names are the API server's own names for these responses
 
@@ -13,8 +13,8 @@ from muster.api.kubernetes.meta import Status
 _OVER_QUOTA = "exceeded quota"
 _NAMESPACE_ENDS = "NamespaceTerminating"
 _SILENT = re.compile(r'failed calling webhook "([^"]+)"')
-"""Pattern of the API server's message about a webhook that did not respond (a refusal contains "denied the
-request")."""
+"""Pattern of the API server's message about a webhook that did not respond. If a webhook rejects, it is "denied the
+request"."""
 
 
 class ConfigurationError(Exception):
@@ -24,8 +24,8 @@ class ConfigurationError(Exception):
 class APIError(Exception):
     """Base of the errors of a request that did not succeed.
 
-    `status` is the HTTP code (0 without a response), `reason` and `message` come from the API server, and `where` is
-    the request. `retry_after_s` is the requested pause, and `details` contains the causes by field.
+    `status` is the HTTP code (0 without a response), and `where` is the request. `reason` and `message` come from the
+    API server. `retry_after_s` is the time that it asks to wait, and `details` contains the causes by field.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class APIError(Exception):
 
 
 class Unreachable(APIError):
-    """No response: network, timeout, TLS (status 0)."""
+    """No usable response was received, because of a network error, a timeout or a TLS error (status 0)."""
 
 
 class Undecodable(APIError):
-    """A malformed response (status 200)."""
+    """A response that is malformed although the status is 200."""
 
 
 class TooLarge(Undecodable):
@@ -64,14 +64,14 @@ class TooLarge(Undecodable):
 
 
 class Refused(APIError):
-    """4xx: the API server, a policy, a quota or a webhook refuses the object.
+    """4xx: the API server, a policy, a quota or a webhook rejects the object.
 
-    The class itself is also used for 413: the object is too large.
+    The class itself is raised for 413 (the object is too large).
     """
 
 
 class BadRequest(Refused):
-    """400: the request is invalid, or a webhook without a status code refuses the object."""
+    """400: the request is invalid, or a webhook has rejected the object without a status code."""
 
 
 class Unauthorized(APIError):
@@ -83,7 +83,7 @@ class Forbidden(Refused):
 
 
 class NamespaceEnds(APIError):
-    """403: the namespace is being deleted, so no new objects are allowed. Retrying never succeeds."""
+    """403: the namespace is being deleted, so no new objects are allowed. A retry cannot succeed."""
 
 
 class NotFound(APIError):
@@ -91,7 +91,7 @@ class NotFound(APIError):
 
 
 class Conflict(APIError):
-    """409, or 422 for a patch: the object has changed, or is not the intended one."""
+    """409, or 422 for a patch: the object has changed since it was read, or another object has its name now."""
 
 
 class AlreadyExists(APIError):
@@ -99,7 +99,7 @@ class AlreadyExists(APIError):
 
 
 class Gone(APIError):
-    """410: the resource version or continue token is too old, so list again."""
+    """410: the resource version or continue token is too old, so the objects must be listed again."""
 
 
 class Invalid(Refused):
@@ -115,7 +115,7 @@ class ServerError(APIError):
 
 
 def over_quota(error: APIError) -> bool:
-    """Return True if only an exhausted ResourceQuota of the namespace refused the object."""
+    """Return True if the only reason for the rejection is an exhausted ResourceQuota of the namespace."""
     return isinstance(error, Forbidden) and _OVER_QUOTA in error.message
 
 
@@ -145,7 +145,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | None = None) -> APIError:
-    """Return the error for a response; a body that is not a Status (e.g. from a proxy) becomes the message."""
+    """Return the error for a response; a body that is not a Status (e.g. from a proxy) is used as the message."""
     try:
         answer = msgspec.json.decode(body, type=Status)
     except (msgspec.DecodeError, RecursionError):
@@ -177,7 +177,7 @@ def warnings_of(headers: Iterable[str]) -> Iterator[str]:
 
 
 class Backoff:
-    """Delays that double from `first_s` to `longest_s`, each shortened by up to a half at random."""
+    """Delays that double from `first_s` up to `longest_s`; each is shortened by a random part, at most a half."""
 
     def __init__(self, first_s: float, longest_s: float, random: Callable[[], float]) -> None:
         self._first_s = first_s

@@ -1,7 +1,7 @@
 """Recorder of core/v1 Events, which `kubectl describe` and `kubectl get events` show.
 
-Recording never blocks and never fails for the caller: events wait in a bounded queue for a thread that writes them. A
-repeated event is one object whose count grows.
+Recording never blocks and never raises an error: events wait in a bounded queue for a thread that writes them. If an
+event repeats, the count in the existing Event object is increased.
 """
 
 import platform
@@ -50,7 +50,7 @@ class _Key(NamedTuple):
 
 
 class _Pending(msgspec.Struct, gc=False):
-    """A pending event that occurred `times` times, last at `last_s` (seconds since the epoch)."""
+    """An event that is not written yet; it occurred `times` times, last at `last_s` (seconds since the epoch)."""
 
     api_version: str
     resource_version: str
@@ -60,7 +60,7 @@ class _Pending(msgspec.Struct, gc=False):
 
 
 class EventWriter:
-    """Writer of Events in the name of `component`. The function `wall_s` returns seconds since the epoch."""
+    """Writes Events with `component` as their source. The function `wall_s` returns seconds since the epoch."""
 
     def __init__(self, client: Client, component: str, *, wall_s: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -72,7 +72,7 @@ class EventWriter:
         self._writing = False
         self._stopping = False
         self._written: LRUCache[_Key, tuple[str, int]] = LRUCache(_MAX_REMEMBERED)
-        """Names and counts of existing events; the count is patched when an event repeats."""
+        """Names and counts of Event objects that exist; if an event repeats, the count of its object is patched."""
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
@@ -101,7 +101,7 @@ class EventWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write remaining events for a moment, then end the thread."""
+        """Try for a short time to write the remaining events, then end the thread."""
         if self._thread.ident is not None:
             self.flush(_STOP_FLUSH_S)
         with self._changed:

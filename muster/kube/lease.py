@@ -1,7 +1,7 @@
-"""Leader election with a Lease, so that at most one holder acts at a time, and followers of a lease.
+"""Leader election with a Lease, so that at most one process acts at a time, and followers of another process's Lease.
 
 A holder renews the lease every `retry_period_s`, and stops acting if it could not renew for `renew_deadline_s` since it
-*sent* its last successful renewal. Other candidates take the lease when they have *seen* it unchanged for
+*sent* its last successful renewal. Another candidate takes the lease when it has *seen* the lease unchanged for
 `lease_duration_s`, which is longer. Therefore the holder stops first, even if a request or its response is lost. Wall
 clocks are not compared, and `leading` is computed from the monotonic clock at each call: a process that was suspended
 past its deadline no longer acts.
@@ -27,11 +27,12 @@ log = structlog.get_logger(__name__)
 LEADING = Gauge("muster_kube_leading", "1 while this process holds the lease.", ["lease"])
 _JITTER = 0.2
 _FOLLOWER_DELAY_S = 2.0
-"""Interval of the leader's renewals, so that a follower notices the leader soon after an outage."""
+"""Maximum delay between a follower's attempts to read the lease: the leader's renewal interval, so that it soon notices
+the leader after an outage."""
 
 
 class Elector:
-    """One candidate for a lease; runs in a separate thread.
+    """One candidate in the election of a leader; runs in a separate thread.
 
     `on_started` and `on_stopped` are called alternately from that thread, when the lease is won and when it is lost or
     released. They must return quickly (start or signal threads, but do no work), because the lease is not renewed
@@ -104,9 +105,9 @@ class Elector:
     def _renew_once(self) -> None:
         """Try to take or renew the lease, and start or stop leading accordingly.
 
-        A lost response ("unknown") changes nothing by itself: the deadline decides. But once `leading` was False for a
-        moment, it must not become True again without `on_started`, because work was refused or abandoned in the
-        meantime. So the process stops leading after a renewal that was too late.
+        If a response is lost ("unknown"), the process leads until its deadline. Once `leading` has been False, even
+        briefly, it must not become True again without `on_started`, because work may have been rejected or abandoned in
+        the meantime. So a process whose renewal was too late stops leading.
         """
         sent_at = self._monotonic_s()
         holder = self._try()
@@ -146,14 +147,14 @@ class Elector:
 
     @property
     def _timeout_s(self) -> float:
-        """Limit of one request: two of them (read, write) fit into the renew deadline."""
+        """Timeout of one request, so that two of them (a read and a write) fit into the renew deadline."""
         return self._renew_deadline_s / 2.5
 
     def _free(self, spec: core.LeaseSpec) -> bool:
-        """Return True for a lease of this process, without a holder, or without a renewal for its duration.
+        """Return True if this process may take the lease: it is its own, has no holder, or has expired.
 
-        Any change of the record counts as a renewal, regardless of the times in it. A new candidate waits for a whole
-        duration, because the age of the record is unknown.
+        Any change of the record counts as a renewal, regardless of the times in it. A new candidate waits for the whole
+        lease duration, because it does not know when the lease was last renewed.
         """
         now = self._monotonic_s()
         if spec != self._seen:
@@ -207,11 +208,11 @@ class Elector:
 
 
 class LeaseFollower:
-    """Follower of another process's lease; `active` while a holder with this `identity_prefix` renews in time.
+    """Observer of another process's lease; `active` while a holder with this `identity_prefix` renews it in time.
 
     The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. All
-    times are of this process's clock. A lease that existed at the start only counts from its next renewal, because the
-    age of the last one is unknown.
+    times are measured by this process's clock. A lease that existed at the start only counts from its next renewal,
+    because the age of the last one is unknown.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The event loop on which a process calls its API servers, and how threads wait for it.
+"""The event loop on which a process calls the API server, and functions by which threads wait for it.
 
 There is one loop per process, in a separate thread, created on first use. A fork does not copy the thread, so the child
 creates its own.
@@ -22,25 +22,24 @@ T = TypeVar("T")
 
 _STOP_S = 2.0
 ENDED = "Ended"
-"""Reason of the error of a call whose loop ends with the process."""
+"""Reason in the error of a call whose event loop has ended together with the process."""
 _POLL_S = 1.0
 """Interval at which a waiting caller checks if the loop has ended."""
 _SLICE_S = 0.002
 _SWITCH_S = 0.001
-"""Maximum time for which a computing thread holds the interpreter; Python's default is five times as long.
+"""Maximum time for which a computing thread holds Python's interpreter lock (GIL); the default is five times as long.
 
 A thread's call needs the interpreter three or four times in the loop's thread, and waits for it each time. While the
-planner computes, these waits would also delay kube-scheduler.
-"""
+planner computes, these waits would also delay kube-scheduler."""
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""Loops by the id of their process. Loops of parent processes are kept, because closing one would break the parent's
-waits, which use the same descriptors."""
+"""Event loops by the id of the process that created them. A forked child keeps its parent's loop open: both share file
+descriptors, so closing the loop would break the parent."""
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def prefer_the_loop() -> None:
-    """Make computing threads release the interpreter sooner, because the loop waits for it at every iteration."""
+    """Make computing threads release the GIL sooner, because the event loop needs it at every iteration."""
     sys.setswitchinterval(min(_SWITCH_S, sys.getswitchinterval()))
 
 
@@ -66,7 +65,7 @@ def _start() -> asyncio.AbstractEventLoop:
             runner.run(until_the_end())
 
     def end() -> None:
-        """Cancel all tasks and end the thread; a forked child has no such thread."""
+        """Cancel all tasks and end the thread. In a forked child, there is no such thread."""
         if thread.is_alive():
             started.result().call_soon_threadsafe(ended.set)
             thread.join(_STOP_S)
@@ -79,7 +78,7 @@ def _start() -> asyncio.AbstractEventLoop:
 
 
 def runs_on(loop: asyncio.AbstractEventLoop) -> bool:
-    """Return True on this loop's thread, which must not wait for the loop."""
+    """Return True if the caller is on this loop's thread, where it must not wait for the loop."""
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
@@ -124,7 +123,7 @@ def _ended(where: str) -> Unreachable:
 
 
 class TimeSlice:
-    """Time slice of long work on a loop, which yields every two milliseconds because urgent calls run there too."""
+    """Time slice for long work on an event loop, which yields every 2 ms so that urgent calls are not delayed."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()

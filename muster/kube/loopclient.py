@@ -28,7 +28,7 @@ _EVICT_S = 15.0
 
 
 class LoopClient(Reads):
-    """Typed access to one API server: the calls of `Reads`, and calls that write; used on one loop."""
+    """Typed access to one API server: the calls of `Reads`, and calls that write. Used on one event loop."""
 
     async def create(
         self,
@@ -80,7 +80,7 @@ class LoopClient(Reads):
         dry_run: bool = False,
         timeout_s: float | None = None,
     ) -> T:
-        """Send a JSON merge patch; with metadata.resourceVersion in it, `Conflict` if the object has changed."""
+        """Send a JSON merge patch; if it contains metadata.resourceVersion, raises `Conflict` for a changed object."""
         path, query = res.path(namespace, name, subresource), given(dryRun="All" if dry_run else None)
         return await self._typed(
             res, "patch", "PATCH", path, patch, content_type=MERGE_PATCH, query=query, timeout_s=timeout_s
@@ -119,7 +119,7 @@ class LoopClient(Reads):
         propagation: Literal["Foreground", "Background", "Orphan"] | None = None,
         dry_run: bool = False,
     ) -> None:
-        """Delete an object; raises `Conflict` if it is not the one with this UID or resource version."""
+        """Delete an object; raises `Conflict` if its UID or resource version differs from the given one."""
         if not name:
             raise ValueError(f"a {res.kind} without a name cannot be deleted: the request would delete all of them")
         options = given(
@@ -154,10 +154,10 @@ class LoopClient(Reads):
     ) -> None:
         """Evict the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
 
-        Budgets do not count pods without a node. By default the pod's own grace period applies.
+        Disruption budgets do not apply to pods without a node. By default, the pod's own grace period is used.
 
-        With a resource version, a changed pod is not evicted (`Conflict`), which the API server reports at once. It
-        reports a different UID only after ten seconds of retries.
+        If a resource version is given and the pod has changed since, the API server reports a `Conflict` at once. For a
+        pod with another UID, it reports an error only after ten seconds of retries.
         """
         eviction = {
             "apiVersion": "policy/v1",

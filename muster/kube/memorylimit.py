@@ -1,8 +1,8 @@
-"""Limit on the memory that a namespace's objects may use in a cache; the newest objects beyond it are left out. No I/O.
+"""Limit on the memory of a namespace's objects in a cache; the newest objects beyond it are left out. No I/O.
 
-A user who may create objects could otherwise fill the memory of a process that serves all users. Objects are measured
-in their stored form. The oldest objects stay, regardless of the order of a list; a left-out object is added when there
-is space again.
+A user who may create objects could otherwise fill the memory of a process that serves all users. The size of an object
+is measured in its stored form. The oldest objects are kept, regardless of the order of a list. A left-out object is
+added as soon as there is space for it.
 """
 
 from bisect import bisect_left, insort
@@ -25,9 +25,9 @@ KEPT = Gauge(
 )
 LEFT_OUT = Gauge("muster_kube_left_out", "Objects that are left out because they exceed a memory limit.", ["resource"])
 _BYTES_OF_A_VALUE = 128
-"""Maximum overhead of a dictionary entry, a list item or an object, in addition to its text."""
+"""Maximum memory in bytes for a dictionary entry, a list item or an object, in addition to its text."""
 _MOST_AGAIN = 10
-"""Number of left-out objects that are read again at a time."""
+"""Maximum number of left-out objects that are read again at the same time."""
 
 
 def weight_of(obj: Object) -> int:
@@ -66,7 +66,7 @@ class _Namespace:
 
 
 class LimitVerdict(NamedTuple):
-    """Keys of objects to drop, and the reason why the object itself is not stored; empty if it is stored."""
+    """Keys of objects to drop, and the reason why the checked object is not stored; no reason if it is stored."""
 
     gone: tuple[str, ...] = ()
     refusal: str = ""
@@ -75,7 +75,7 @@ class LimitVerdict(NamedTuple):
 class MemoryLimit(Generic[T]):
     """Memory limit of one kind, per namespace and per object; cluster-scoped objects have no limit.
 
-    An object stored as text counts with its bytes, other objects with the result of `weigh`.
+    An object that is stored as text counts with its length in bytes, any other object with the result of `weigh`.
     """
 
     def __init__(
@@ -92,10 +92,13 @@ class MemoryLimit(Generic[T]):
         self._kept, self._left_out = KEPT.labels(resource.plural), LEFT_OUT.labels(resource.plural)
         self._namespaces: dict[str, _Namespace] = {}
         self._freed: set[str] = set()
-        """Namespaces with left-out objects in which space has become free."""
+        """Namespaces that have left-out objects, and in which space has become free."""
 
     def weigh(self, obj: T, packed: Any = None) -> LimitVerdict:
-        """Check a new or changed object, stored as `packed`. A known object that is refused keeps its old version."""
+        """Check a new or changed object, stored as `packed`.
+
+        If the new version of a known object exceeds the limit, the old version stays.
+        """
         meta = obj.metadata
         if not meta.namespace:
             return LimitVerdict()
@@ -146,7 +149,7 @@ class MemoryLimit(Generic[T]):
         return space is not None and key in space.left_out
 
     def again(self) -> list[str]:
-        """Return the keys of some left-out objects of a namespace that fit now, oldest first."""
+        """Return the keys of left-out objects of a namespace that fit now, oldest first, up to a maximum number."""
         for namespace in [*self._freed]:
             space = self._namespaces.get(namespace) or _Namespace()
             room, found = self._of_namespace - space.bytes, []
@@ -161,7 +164,7 @@ class MemoryLimit(Generic[T]):
         return []
 
     def _to_go(self, space: _Namespace, one: _Weighed) -> list[_Weighed] | None:
-        """Return the newer objects to drop for this one; None if it must be left out itself."""
+        """Return the newer objects to drop so that this one fits; None if this one must be left out itself."""
         known = space.kept.get(one.key)
         over = space.bytes - (known.bytes if known else 0) + one.bytes - self._of_namespace
         newer: list[_Weighed] = []
@@ -176,7 +179,7 @@ class MemoryLimit(Generic[T]):
         return newer
 
     def _forget_left_out(self, key: str) -> None:
-        """Ignore an object until it changes, because it can never fit."""
+        """Ignore a left-out object until it changes, because it can never fit."""
         space = self._namespaces.get(key.partition("/")[0])
         if space is not None:
             with self._measured(space):
@@ -184,7 +187,7 @@ class MemoryLimit(Generic[T]):
 
     @contextmanager
     def _measured(self, space: _Namespace) -> Iterator[None]:
-        """Add a change of a namespace to the metrics."""
+        """Update the metrics after a change of a namespace."""
         kept, left_out = space.bytes, len(space.left_out)
         yield
         self._kept.inc(space.bytes - kept)

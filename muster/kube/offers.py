@@ -1,4 +1,4 @@
-"""Largest allocatable resources of each node; the recorder and the controller limit charges of pods to them."""
+"""Largest allocatable resources of each node; the recorder and the controller charge a pod for no more than these."""
 
 from contextlib import suppress
 
@@ -12,7 +12,11 @@ from muster.resources.vector import Vector, maximum
 
 
 class NodeOffers:
-    """The largest allocatable resources of each node so far: pods keep their devices while a device plugin restarts."""
+    """The largest allocatable resources that each node has had.
+
+    While a device plugin restarts, its devices are missing from the node's allocatable resources, although pods still
+    use them.
+    """
 
     def __init__(self, client: Client) -> None:
         self.reflector = Reflector(client, NODES, store=ObjectStore[Node](), keep=_offering)
@@ -34,7 +38,7 @@ class NodeOffers:
 
 
 def _offering(node: Node) -> Node:
-    """Return the part of a node that is cached."""
+    """Return a copy of a node with only the fields that are cached."""
     meta = node.metadata
     known = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
     return Node(metadata=known, status=NodeStatus(allocatable=node.status.allocatable))

@@ -1,7 +1,7 @@
-"""A cache of a third-party kind, which exists while its CRD is installed.
+"""A cache for a third-party kind, which only exists while the CRD of the kind is installed.
 
-Only this CRD is watched permanently, by name. Therefore the installation, removal or version change of the kind is
-noticed at once, and costs nothing before.
+Only the CRD itself is watched all the time, by name. Therefore the installation, removal or a version change of the
+kind is noticed at once. A kind that is not installed costs nothing else.
 """
 
 import time
@@ -18,7 +18,7 @@ from muster.kube.store import Handler, ObjectStore
 
 log = structlog.get_logger()
 PATIENCE_S = 10.0
-"""Maximum wait for an optional kind at startup, e.g. while its conversion webhook is down."""
+"""Maximum time to wait for an optional kind at startup, e.g. if its conversion webhook does not respond."""
 
 
 class OptionalReflector:
@@ -41,18 +41,18 @@ class OptionalReflector:
         self._version: str | None = None
         self._objects: Reflector[Any] | None = None
         self._since_s: float | None = None
-        """Time of the last check for the CRD or, once the CRD exists, for the kind."""
+        """Time when the wait for the CRD or, once the CRD exists, for the kind began."""
 
     @property
     def synced(self) -> bool:
-        """True once the kind's objects are reported, the kind does not exist, or the wait takes too long."""
+        """True once all objects are reported, the kind does not exist, or the wait has taken too long."""
         if self._definition.synced and (self._objects is None or self._objects.synced):
             return True
         return self._since_s is not None and time.monotonic() - self._since_s > PATIENCE_S
 
     @property
     def trouble(self) -> str | None:
-        """A sentence while the CRD cannot be read; unreadable objects of third-party kinds are harmless."""
+        """A sentence if the CRD cannot be read. Unreadable objects of the third-party kind are not reported."""
         return self._definition.trouble
 
     @property
@@ -66,7 +66,7 @@ class OptionalReflector:
         self._definition.start()
 
     def stop(self) -> None:
-        """End the watches; reported objects stay known."""
+        """End the watches. Objects that were reported are not reported as deleted."""
         self._definition.stop()
         if self._objects is not None:
             self._objects.stop()

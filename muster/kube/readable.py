@@ -1,4 +1,4 @@
-"""Readability of kinds, for readiness checks (which report since when a kind is unreadable), metrics and the log."""
+"""State of each kind that is read, for the log, metrics, and readiness checks, which report unreadable kinds."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ PATIENCE_S = 30.0
 
 @dataclass(slots=True)
 class Failing:
-    """Reason why a kind cannot be read, with the monotonic time and the time of day of the first failure."""
+    """Reason why a kind cannot be read, and when the failures began, by the monotonic clock and by the time of day."""
 
     since_s: float
     clock: str
@@ -29,7 +29,7 @@ class Failing:
 
 
 class Readable:
-    """State of one kind, given by its plural: never read yet, read, or failing since some time."""
+    """State of one kind (named by its plural): not read yet, read, or failing since a certain time."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -47,7 +47,7 @@ class Readable:
 
     @property
     def synced(self) -> bool:
-        """True once the kind has been read: its first list is in the store, and has been reported to the handlers."""
+        """True once the kind has been read: its first list is in the store and has been reported to the handlers."""
         return self.first.is_set()
 
     @property
@@ -73,7 +73,7 @@ class Readable:
     def refused(self, error: APIError) -> None:
         """Record and log a failure; before the first read, log only one line for a while.
 
-        At that time an installation may be in progress.
+        Before the first read, an installation may still be in progress.
         """
         self.failed(error)
         failing = self._failing
@@ -85,7 +85,7 @@ class Readable:
 
 
 class Read(Protocol):
-    """A kind that is read by a reflector or in another way."""
+    """Interface to the state of a kind that is read by a reflector or in another way."""
 
     @property
     def trouble(self) -> str | None:
@@ -97,9 +97,9 @@ class Read(Protocol):
 
 
 def not_ready(kinds: Mapping[str, Read], *unfilled: str) -> str | None:
-    """Return a sentence while a kind was never read or is no longer readable; otherwise None.
+    """Return a sentence if a kind has not been read yet, or cannot be read any more; otherwise None.
 
-    `kinds` provides the names for the sentence; `unfilled` are other caches that are not filled yet.
+    The sentence uses the names in `kinds`. `unfilled` are other caches that are not filled yet.
     """
     if troubles := [trouble for each in kinds.values() if (trouble := each.trouble)]:
         return "; ".join(troubles)

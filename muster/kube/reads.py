@@ -1,4 +1,6 @@
-"""Read access to the API server: objects, lists, watches and logs; also describes the guarantees of every call.
+"""Read access to the API server: objects, lists, watches and logs.
+
+These guarantees also apply to the calls that write.
 
 Every call has a timeout and an explicit content type, raises an `APIError` (muster.kube.errors) on failure, and is sent
 once. The caller decides whether a retry is harmless.
@@ -25,13 +27,16 @@ from muster.kube.watch import Watch, lines_of
 T = TypeVar("T")
 
 FIRST_OBJECTS = 100
-"""Maximum number of objects on the first page, whose sizes are unknown: a pod has a few kilobytes, or a megabyte."""
+"""Maximum number of objects on the first page. Their sizes are not known yet: a pod may have a few kilobytes, or a
+megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
-"""For each page, the API server collects all remaining objects, which also takes memory. 50,000 pods of a kilobyte in
-pages of 1,000 cost it 1.7 s CPU with its garbage collections, in pages of 5,000 it is 0.9."""
+"""Maximum number of objects on a page. Small pages are expensive, because the API server collects all remaining objects
+for each page. For example, 50,000 pods of a kilobyte cost it 1.7 s of CPU time in pages of 1,000, and 0.9 s in pages of
+5,000."""
 _MOST_TIMES = 10
-"""Maximum growth from page to page: the first hundred objects may be small, and the next 5,000 a megabyte each."""
+"""Maximum factor by which a page may be larger than the previous one. The first hundred objects may be small, while
+each of the next 5,000 has a megabyte."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 # a quiet stream still carries a bookmark about every minute; a longer silence means that the peer is gone
 _SILENCE_S = 150.0
@@ -62,7 +67,7 @@ class Reads:
         self.close = self._transport.close
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, **call: Unpack[Call]) -> bytes:
-        """Send any request, for calls that have no separate method."""
+        """Send any request. Only for calls that have no method of their own."""
         return await self._transport.exchange(method, path, body=body, **call)
 
     async def get(
@@ -82,9 +87,10 @@ class Reads:
     ) -> AsyncGenerator[ListPage[T]]:
         """List in pages, the first with at most `first` objects; all pages have the same resource version.
 
-        A page is sized to about 16 MiB, based on the previous page, with at most ten times its limit and at most 5,000
-        objects. It is requested while the previous page is processed. A page of more than `MOST_BYTES` is dropped and
-        requested again with fewer objects. Raises `Gone` if the version was compacted in the meantime.
+        The size of the previous page determines the limit of the next one: about 16 MiB, at most ten times the previous
+        limit, and at most 5,000 objects. The next page is requested while the previous page is processed. A page of
+        more than `MOST_BYTES` is dropped and requested again with fewer objects. Raises `Gone` if the version was
+        compacted in the meantime.
         """
         path, selected = res.path(namespace), _selected(**selectors)
 
@@ -166,8 +172,8 @@ class Reads:
     ) -> AsyncGenerator[str]:
         """Yield the lines of a container's log, or the `last` ones.
 
-        With `follow`, until it ends, even if it is silent. With `most_bytes`, the API server cuts the log there,
-        because a program may print a line without end.
+        With `follow`, lines are yielded until the log ends, even after long silence. With `most_bytes`, the API server
+        cuts the log at this length, because a program may print an endless line.
         """
         path = f"{PODS.path(namespace, pod)}/log"
         tail, most = (None if each is None else str(each) for each in (last, most_bytes))
@@ -183,7 +189,7 @@ class Reads:
     async def _passed_over(
         self, res: Resource[T], path: str, query: Mapping[str, str], error: TooLarge, timeout_s: float | None
     ) -> ListPage[T]:
-        """Return an empty page that skips a single object which is too large."""
+        """Return an empty page, which skips a single object that is too large."""
         body = await self._send("list", res, "GET", path, accept=_METADATA, query=query, timeout_s=timeout_s)
         try:
             any_kind: Resource[Any] = res
@@ -215,12 +221,12 @@ class Reads:
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Return the options that are set; the API server has defaults for options that are None."""
+    """Return the options that are not None; for the others, the API server has defaults."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 async def _page_of(res: Resource[T], body: bytes, where: str) -> ListPage[T]:
-    """Read the page of a response; if an object is nested too deeply, split it in a thread, because that is slow."""
+    """Return the page in a response. If an object is nested too deeply, the slow `ListPage.cut` runs in a thread."""
     try:
         try:
             return ListPage.read(res, body)
@@ -235,7 +241,7 @@ def _undecodable(what: str, error: Exception, where: str) -> Undecodable:
 
 
 def _objects_after(page: ListPage[Any], limit: int) -> int:
-    """Return the limit of the next page, after one of at most `limit` objects."""
+    """Return the limit of the page that follows this one, which had at most `limit` objects."""
     if not len(page):
         return limit
     return max(1, min(_PAGE_BYTES * len(page) // page.size_bytes, limit * _MOST_TIMES, _MOST_OBJECTS))

@@ -45,23 +45,25 @@ _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
 AGAIN_S = 5.0
-"""Interval between reads of left-out objects, so that a deletion does not cause a request for each object."""
+"""Interval between two reads of left-out objects, so that not every deletion causes a request."""
 _NOT_SERVED_S = 30.0
-"""Interval between checks for a kind that the API server does not know; it may restart with another feature gate."""
+"""Interval between two checks for a kind that the API server does not serve. It may serve the kind after a restart with
+another feature gate."""
 
 
 class Reflector(Readable, Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
-    Handlers get changes from `Mirror`. They are called on the loop's thread and must only record them, because they
-    block the loop, and a client call would deadlock.
+    Handlers get changes from `Mirror`. They run on the event loop's thread, so they must only record a change: work
+    would block the loop, and a client call would deadlock.
 
     Objects over the `budget` are left out of the store, and read again when there is space. Objects that do not satisfy
     `wants` are treated as missing.
 
-    `keep` trims an object to the stored part (at least its name, UID and resourceVersion), which handlers then get as
-    `old`. With `may_be_absent`, a kind that the API server does not know has no objects. `relists` counts the lists
-    after the first; `longest_delay_s` limits the pause between attempts while the API server does not respond.
+    `keep` trims an object to the part to store (at least name, UID and resourceVersion), which handlers then get as
+    `old`. With `may_be_absent`, a kind that the API server does not serve is treated as having no objects. `relists`
+    counts the lists after the first one. `longest_delay_s` is the maximum pause between attempts while the API server
+    does not respond.
     """
 
     def __init__(
@@ -178,7 +180,7 @@ class Reflector(Readable, Generic[T]):
             await asyncio.sleep(self._backoff.next())
 
     async def _not_served(self, error: NotFound) -> None:
-        """Process the response that the API server does not know the kind; an optional kind then has no objects."""
+        """Handle the response "kind not served"; an optional kind is then treated as having no objects."""
         if not self._may_be_absent:
             self.refused(error)
             return
@@ -193,9 +195,9 @@ class Reflector(Readable, Generic[T]):
     async def _follow(self) -> None:
         """List the objects, and then watch from the version of the list.
 
-        The server ends each stream after some minutes, and the next one starts at once. A stream that ends early is a
-        failure (a proxy that cuts connections, an unstable server), so the next one waits, and longer each time. Any
-        event or bookmark counts as progress and resets the wait.
+        The API server ends each stream after a few minutes, and the next stream is opened at once. A stream that ends
+        early is a failure, such as a proxy that cuts connections. Then the next stream is opened after a delay, which
+        grows with each failure and is reset by any event or bookmark.
         """
         await self._list()
         while not self._stopping:
@@ -212,7 +214,7 @@ class Reflector(Readable, Generic[T]):
                 await asyncio.sleep(self._backoff.next())
 
     async def _list(self) -> None:
-        """Make the store equal to a complete list, page by page, so that only some pages are in memory together.
+        """Make the store equal to a complete list, page by page, so that only a few pages are in memory at once.
 
         An unreadable object keeps its last known version, as in a watch.
         """
@@ -236,7 +238,7 @@ class Reflector(Readable, Generic[T]):
         self.first.set()
 
     async def _in_steps(self, change: Iterator[None]) -> None:
-        """Apply a change to the mirror, and yield to other tasks between its steps."""
+        """Apply a change to the mirror step by step, so that other tasks can run between the steps."""
         slice_of_time = TimeSlice()
         for _ in change:
             if self._stopping:
@@ -244,10 +246,10 @@ class Reflector(Readable, Generic[T]):
             await slice_of_time.share()
 
     async def _consume(self) -> None:
-        """Process one stream; `_version` is the last reported version, regardless of how the stream ends.
+        """Process one stream. However the stream ends, `_version` is the last version that was reported.
 
-        Bookmarks also advance it, because otherwise rarely changing kinds would fall behind the server's history.
-        Streams have random lengths, so that the streams of all kinds and replicas do not end together.
+        Bookmarks advance `_version` too; otherwise the version of a rarely changing kind would become too old for the
+        API server. Streams have random durations, so that the streams of all kinds and replicas do not end together.
         """
         if self._watched:
             RESTARTS.labels(self._resource.plural).inc()
@@ -295,9 +297,9 @@ class Reflector(Readable, Generic[T]):
                     )
 
     async def _read_single(self, key: str, budget: MemoryLimit[T]) -> None:
-        """Read one object through a list, because some processes only have this right.
+        """Read one object by listing, because some processes may list the kind but not get single objects.
 
-        An empty list means it was deleted.
+        An empty list means that the object was deleted.
         """
         namespace, _, name = key.rpartition("/")
         fields = filter(None, (self._selectors["field_selector"], f"metadata.name={name}"))

@@ -1,4 +1,4 @@
-"""Periodic check if the API server serves a kind that depends on a feature gate or an installation.
+"""Periodic check whether the API server serves a kind that depends on a feature gate or an installation.
 
 Such a kind can appear and disappear while a process runs, because the API server may restart with other gates. A watch
 would report nothing before the first object of the kind exists.
@@ -17,7 +17,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 
 FRESH_S = 60.0
-"""Time for which a result of the check is cached."""
+"""Time for which the result of a check is used without another request."""
 _TIMEOUT_S = 3.0
 
 
@@ -34,10 +34,10 @@ class _ServedKinds(Wire):
 
 
 class Served:
-    """`served()` is true while the API server serves the kind, based on a result of the last minute. Thread-safe.
+    """Cached check whether the API server serves a kind; a call returns a result of the last minute. Thread-safe.
 
-    One caller queries and waits; meanwhile others get the previous result. If a query fails, the result does not
-    change; before the first result, the kind counts as not served.
+    If the result is old, one caller sends a request and waits, while other callers get the old result. If the request
+    fails, the result does not change. Before the first result, the kind counts as not served.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Served:
         self._until_s = float("-inf")
 
     def __call__(self) -> bool:
-        """Return the latest result; not for the loop's own thread."""
+        """Return the latest result. Do not call this on the event loop's own thread."""
         if self._monotonic_s() >= self._until_s and self._asking.acquire(blocking=False):
             try:
                 with suppress(APIError):

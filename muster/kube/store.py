@@ -1,4 +1,4 @@
-"""Objects of a reflector, by key and by any number of indexes, and the handlers of their changes. No I/O."""
+"""Objects of a reflector, by key and by any number of indexes, and handlers for changes of these objects. No I/O."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ Indexer = Callable[[T], Iterable[str]]
 """Function that returns the values of an object in an index. The function must be pure, because it is called again when
 the object is removed."""
 Handler = Callable[[T | None, T | None], None]
-"""Function called for a change with the old object and the new one; None if there is no such object."""
+"""Function that is called for each change with the old and the new object; None stands for a missing object."""
 
 
 class ObjectStore(Generic[T]):
@@ -29,10 +29,10 @@ class ObjectStore(Generic[T]):
 
     Objects are shared, not copied: readers must not change them.
 
-    If `packed` names the type, objects (with templates or other plain data) are stored as text, and each reader gets a
-    copy. A list of short arguments is twelve times as large in Python as in JSON, and every user can write one. Each
-    read of a usual Job then costs some microseconds, so this is not for kinds that are read by the thousand, such as
-    pods.
+    If `packed` names the type, objects (with templates or other plain data) are stored as JSON text, and each reader
+    gets a copy. Any user can write a long list of short arguments, which takes twelve times as much memory in Python as
+    in JSON. Decoding a usual Job takes some microseconds, so kinds that are read by the thousand, such as pods, should
+    not be packed.
     """
 
     def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None, *, packed: type[T] | None = None) -> None:
@@ -75,8 +75,8 @@ class ObjectStore(Generic[T]):
     def add_object(self, obj: T, packed: Any = None, old: T | None = None) -> None:
         """Add or replace an object. The method is only for the store's single writer, the reflector.
 
-        Callers may pass `packed`, the stored form, and `old`, the result of `get`, because for a long object each takes
-        milliseconds. If an index raises, nothing changes.
+        The caller may pass `packed` (the stored form) and `old` (the result of `get`) if it has them, because computing
+        each takes milliseconds for a long object. If an indexer raises, nothing changes.
         """
         key = obj.metadata.key
         values = {name: list(indexer(obj)) for name, indexer in self._indexers.items()}
@@ -118,7 +118,7 @@ class ObjectStore(Generic[T]):
 
 
 def text_of(obj: Object) -> bytes:
-    """Return an object as JSON, copied because the encoder's buffer may be larger than its content."""
+    """Return an object as JSON. The text is copied, because the encoder's buffer may be larger than its content."""
     return bytes(memoryview(msgspec.json.encode(obj)))
 
 
@@ -130,7 +130,7 @@ class Mirror(Generic[T]):
     """Keeps a store equal to the API server's lists and watches; `plural` names the kind in logs and metrics.
 
     Handlers get (None, new) for an added object, (old, new) for a changed one and (old, None) for a deleted one. `old`
-    is always the previous call's `new`, or the part of it that `keep` has kept. Handlers are called after the store has
+    is always the `new` of the previous call for this object, trimmed by `keep`. Handlers are called after the store has
     changed. An exception is logged and counted, and the other handlers are still called.
 
     Objects over the `budget` are left out and reported to `refused`. A known object keeps its old version, or is
@@ -149,7 +149,7 @@ class Mirror(Generic[T]):
     ) -> None:
         self.store = store
         self.gone: list[Callable[[str], None]] = []
-        """Functions that are called with the key of each deleted object, including unwanted ones."""
+        """Functions that are called with the key of each deleted object, even if the object did not satisfy `wants`."""
         self._wants = wants
         self.handlers: list[Handler[T]] = []
         self.refused: list[Callable[[T, str], None]] = []
@@ -159,14 +159,14 @@ class Mirror(Generic[T]):
         self._keep = keep
 
     def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
-        """Put each object and record its key in `keys`; reading and putting are separate steps."""
+        """Put all objects, and collect their keys in `keys`; reading an object and putting it are separate steps."""
         for item in items:
             yield
             keys.add(self.add_object(item))
             yield
 
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
-        """Remove all other objects, one per step; if all objects of a list were put before, the store equals the list.
+        """Remove all objects except `keys`, one per step; after `put_all` of a list, the store then equals the list.
 
         The store is changed object by object and never emptied. Meanwhile readers see a mix of old and new objects, as
         with a delayed watch, but never a cluster without pods.
@@ -177,7 +177,7 @@ class Mirror(Generic[T]):
                 yield
 
     def add_object(self, new: T) -> str:
-        """Process a new or changed object, unless this version is known; return its key."""
+        """Process a new or changed object, unless this version of it is already known; return its key."""
         key = new.metadata.key
         if self._wants is not None and not self._wants(new):
             self.remove(key)
@@ -214,7 +214,7 @@ class Mirror(Generic[T]):
             self._notify(old, None)
 
     def _within_budget(self, new: T, packed: Any) -> bool:
-        """Return False if an object must be left out; drop newer objects that must make space for it."""
+        """Return False if an object must be left out; otherwise drop newer objects if it needs their space."""
         if self.budget is None:
             return True
         verdict = self.budget.weigh(new, packed)

@@ -35,28 +35,28 @@ JSON = "application/json"
 MOST_BYTES = 32 * 1024 * 1024
 """Maximum size of a response or a line of a watch; the API server accepts objects of a few megabytes."""
 BROKEN = (aiohttp.ClientError, OSError, UnicodeError)
-"""Connection errors before or during a response."""
+"""Errors that mean that the connection failed before or during a response."""
 
 _CONNECT_S = 5.0
 _KEPT_S = 60.0
-"""Time for which an idle connection is kept open."""
+"""Time after which an idle connection is closed."""
 _CREDENTIALS_S = 10.0
-"""Time for which an Authorization header is reused."""
+"""Time after which the Authorization header is determined again."""
 _FIRST_ERROR = 400
 _SHOWN_CHARS = 500
 _MOST_AT_ONCE_BYTES = 1024 * 1024
-"""Maximum size of a body that is passed as bytes; for larger ones aiohttp expects a file, so that the loop is not
-blocked."""
+"""Maximum size of a request body that is passed to aiohttp as bytes. A larger body is passed as a file, so that the
+event loop is not blocked."""
 # prometheus_client computes a key of the labels under a lock at each call
 _requests = cache(REQUESTS.labels)
 _seconds = cache(REQUEST_SECONDS.labels)
 _keepers: set[asyncio.Task[None]] = set()
-"""References to the tasks of open sessions, because a loop alone does not protect waiting tasks from garbage
+"""References to the tasks that keep sessions open. An event loop alone does not protect waiting tasks from garbage
 collection."""
 
 
 class Transport:
-    """Sender of requests to one API server, which converts refusals into errors.
+    """Sends requests to one API server, and converts error responses into exceptions.
 
     A transport is used on one event loop, and ends with the loop.
     """
@@ -136,7 +136,7 @@ class Transport:
             return answer
 
     def close(self) -> None:
-        """Close all connections soon; calls in progress fail with `Unreachable`, later ones open new connections.
+        """Close all connections soon; calls in progress fail with `Unreachable`, and later calls open new connections.
 
         Call this on the loop.
         """
@@ -187,7 +187,7 @@ class Transport:
         return self._session
 
     def _judge(self, answer: aiohttp.ClientResponse, data: bytes, where: str) -> None:
-        """Record the server's clock and warnings, and raise the error of a refusal."""
+        """Record the API server's clock and its warnings, and raise the error if the request was rejected."""
         headers = answer.headers
         if date := headers.get("Date"):
             self._clock = (date, time.monotonic())
@@ -199,10 +199,10 @@ class Transport:
 
 
 class _CachedHeader:
-    """Cache of the Authorization header. The header is fetched in a thread, because a program may have to run for it.
+    """Cache of the Authorization header, which is determined in a thread because a program may have to run for it.
 
-    All calls wait for the same result. A call that gives up does not cancel it; otherwise each call would start a
-    hanging program again, until no threads are left.
+    All calls wait for the same result, and a call that times out does not cancel it. Otherwise each call would start
+    another instance of a hanging program, until no threads are left.
     """
 
     def __init__(self, ask: Callable[[], str] | None) -> None:
@@ -212,7 +212,7 @@ class _CachedHeader:
         self._fresh_until = float("-inf")
 
     async def header(self) -> str | None:
-        """Return the current value; None if it is not needed."""
+        """Return the current value of the header; None if requests need none."""
         if self._ask is None or time.monotonic() < self._fresh_until:
             return self._header
         if self._asking is None:
@@ -229,7 +229,7 @@ class _CachedHeader:
 
 
 def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
-    """Return a proxy and its headers, separately because aiohttp's errors would show a password in the URL."""
+    """Return a proxy's URL and, separately, its headers, because aiohttp's errors would show a password in the URL."""
     proxy = URL(url) if url else None
     if proxy is None or not proxy.user:
         return proxy, {}
@@ -238,7 +238,7 @@ def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
 
 
 async def _keep(session: aiohttp.ClientSession) -> None:
-    """Close a session when this task is cancelled, as happens to all tasks at the end of a loop."""
+    """Keep a session open until this task is cancelled, as all tasks are at the end of an event loop."""
     async with session:
         await asyncio.get_running_loop().create_future()
 
@@ -256,7 +256,7 @@ async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
 
 
 def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Create a socket that closes a minute after its peer has vanished, because a log may be silent for longer."""
+    """Create a socket that detects within a minute that its peer has vanished; a log may be silent for longer."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,11 +1,11 @@
-"""Trimming of long objects: parts that are slow to decode and that real objects do not need. Pure.
+"""Trimming of long objects: removes parts that are slow to decode and that real objects do not have. Pure.
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
 selectors in one pod. These are tens of thousands of small strings, which take tens of milliseconds on an event loop.
-Real objects have some dozens of such entries. Annotations have at most 256 KiB in total and are kept. The policy
-`muster-pods` limits the number of containers and resources, because a pod's requests depend on them. Commands,
-arguments and variables are not limited, but no code reads them from existing pods. Trimming would change the meaning of
-a PodGroup, so a PodGroup that is too long is not decoded.
+Real objects have some dozens of such entries. Annotations have at most 256 KiB in total and are kept. Containers and
+resources cannot be trimmed, because a pod's requests depend on them; the policy `muster-pods` limits their number.
+Commands, arguments and variables are not limited, but no code reads them from existing pods. A PodGroup that is too
+long is not decoded at all, because trimming would change its meaning.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from muster.api.fields import FieldError
 from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES, Limit
 
 LONG: Final = 65_536
-"""Size of an object in bytes above which it is trimmed."""
+"""Size in bytes above which an object is trimmed."""
 TOO_LARGE: Final = f"{names.DOMAIN}/too-large"
-"""Replacement for a pod's demands: a label that no node has, and a gate that is never removed."""
+"""Name that replaces parts of a pod which are too long: a label that no node has, and a gate that is never removed."""
 
 
 class _Metadata(msgspec.Struct, rename="camel", gc=False):
@@ -84,14 +84,16 @@ _INSTEAD: dict[str, Any] = {
     },
     "scheduling_gates": [{"name": TOO_LARGE}],
 }
-"""Replacements of fields: a waiting pod then fits no node; a bound pod keeps its resources with any demands."""
+"""Replacements for fields that are too long. With them, a waiting pod fits no node; a bound pod still counts with its
+resources."""
 
 
 def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
-    """Return a long object without excessive owners and finalizers; of excessive labels only charged ones remain.
+    """Return an object in which owners, finalizers and labels that are too long are removed or reduced.
 
-    A bound pod is still charged by those (`names.CHARGED`). Very long demands of `pods` are also cut. Short or
-    unreadable objects are returned unchanged. msgspec.ValidationError if a PodGroup is too long (`podgroups`).
+    Labels that determine the queue to which a pod is charged (`names.CHARGED`) are kept. For `pods`, scheduling fields
+    that are too long are replaced. Short or unreadable objects are returned unchanged. Raises msgspec.ValidationError
+    for a PodGroup that is too long.
     """
     if len(memoryview(data)) <= LONG:
         return data
@@ -112,7 +114,7 @@ def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
 
 
 def too_long(group: bytes | msgspec.Raw) -> list[FieldError]:
-    """Return the parts of a PodGroup that are too long; raises msgspec.DecodeError if it is not an object."""
+    """Return the parts of a PodGroup that are too long. Raises msgspec.DecodeError if the text is not an object."""
     return _too_long(_of_kind["podgroups"].decode(group)) if len(memoryview(group)) > LONG else []
 
 

@@ -1,4 +1,4 @@
-"""One watch request, whose bytes from the API server become lines and then typed events."""
+"""One watch request: the bytes from the API server are split into lines, which are decoded into typed events."""
 
 import asyncio
 from collections import deque
@@ -32,11 +32,11 @@ class Watch(Generic[T]):
     """Iterator over (type, object) of an open stream, which ends when the server ends it or `close` is called.
 
     Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as an `APIError` (`Gone` if the resource
-    version is too old), a broken stream as `Unreachable`. An unreadable object is logged and skipped, so the others are
-    still seen; its deletion is reported by name.
+    version is too old), a broken stream as `Unreachable`. An unreadable object is logged and skipped, so that the other
+    objects are still reported. Its deletion is reported by name.
 
-    While an event is not consumed, only little of the stream is read ahead, and the server waits. Used on one event
-    loop.
+    Until an event is consumed, only a small part of the stream is read ahead, and the server waits. A watch is used on
+    one event loop.
     """
 
     def __init__(self, answer: aiohttp.ClientResponse, resource: Resource[T]) -> None:
@@ -127,7 +127,7 @@ class Watch(Generic[T]):
         return None
 
     def _named(self, metadata: ObjectMeta) -> T:
-        """Create an object from its metadata alone, because the kind's own type may require a spec."""
+        """Create an object from its metadata alone, because decoding the type of the kind may require a spec."""
         kind = self._resource.type
         if isinstance(kind, type) and issubclass(kind, Object):
             return cast(T, Object(metadata=metadata))
@@ -135,13 +135,13 @@ class Watch(Generic[T]):
 
 
 async def _share_loop(line: bytes) -> None:
-    """Let other tasks run between steps if the line is long, because each step then takes milliseconds."""
+    """Let other tasks run if the line is long, because each step of its processing then takes milliseconds."""
     if len(line) > LONG:
         await asyncio.sleep(0)
 
 
 class LineCutter:
-    """Splitter of chunks of any size into lines, without empty lines and an unfinished last line.
+    """Splits chunks of any size into complete lines; empty lines and an unfinished last line are left out.
 
     Parts of a long line are joined once, when it is complete. A line of more than `most_bytes` is truncated to
     slightly more than `most_bytes`.

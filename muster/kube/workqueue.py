@@ -1,8 +1,8 @@
 """A work queue of keys with client-go's semantics.
 
 A key is queued at most once, however often it is added. A key in progress is not handed out again; if it is added in
-the meantime, it is queued again after `done`. Keys can be added after a delay, or after one that doubles with each
-failure. Workers do::
+the meantime, it is queued again after `done`. Keys can be added after a fixed delay, or after a delay that doubles with
+each failure. A worker runs this loop::
 
     while (key := queue.get()) is not None:
         try:
@@ -75,7 +75,7 @@ class WorkQueue(Generic[K]):
             self._add(key, first=first)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Add a key after `delay_s`; of several delays, the earliest end counts."""
+        """Add a key after `delay_s`; if it is added several times, it is queued at the earliest of these times."""
         with self._changed:
             if self._down:
                 return
@@ -123,7 +123,7 @@ class WorkQueue(Generic[K]):
             return None
 
     def done(self, key: K) -> None:
-        """End the work on a key; if it was added in the meantime, queue it again."""
+        """Mark the work on a key as done; if the key was added in the meantime, queue it again."""
         with self._changed:
             if key in self._processing:
                 self._processing.discard(key)
@@ -133,7 +133,7 @@ class WorkQueue(Generic[K]):
                 self._changed.notify()
 
     def others_wait(self, key: K) -> bool:
-        """Return True if keys of an idle group wait, so that a long-running worker can yield."""
+        """Return True if keys of a group without keys in progress wait, so that a long-running worker can yield."""
         with self._changed:
             self._promote()
             return self._ready.others_wait(key)
@@ -153,10 +153,10 @@ class WorkQueue(Generic[K]):
             self._changed.notify()
 
     def _promote(self) -> float | None:
-        """Add all due delayed keys, and return the time of the next one.
+        """Queue all delayed keys that are due, and return the time when the next one is due.
 
-        An earlier time for a key is a second heap entry, because entries cannot be removed from the middle. `_due` has
-        the valid time, and other entries are skipped.
+        If a key is added with an earlier time, it gets a second heap entry, because entries cannot be removed from the
+        middle of a heap. `_due` contains the valid time; other entries are skipped.
         """
         now = self._monotonic_s()
         while self._heap:
@@ -173,14 +173,15 @@ class WorkQueue(Generic[K]):
 class GroupQueue(Generic[K]):
     """Queued keys, taken from each group (`group_of`) alternately. Not thread-safe.
 
-    Groups without keys in progress come first, then the group that has waited longest. Every step has constant cost,
-    regardless of the number of keys and groups.
+    Groups without keys in progress come first; among equals, the group that has waited longest. The cost of each
+    operation does not depend on the number of keys and groups.
     """
 
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:
         self._group_of = group_of
         self._idle: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
-        """Keys of idle groups: first the priority keys, then the others, each in order of arrival."""
+        """Keys of groups without keys in progress: first the keys added with `first`, then the others, each in order of
+        arrival."""
         self._busy: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
         """Keys of groups with keys in progress."""
         self._in_work: Counter[Hashable] = Counter()

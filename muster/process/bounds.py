@@ -1,7 +1,7 @@
 """Limits for clients of a server: time for a request and a response, size of a header, number of connections.
 
-uvicorn waits for a client without a deadline, and accepts a header of any size. With these limits, a request, a
-response and a connection each have a deadline from their beginning, which single bytes do not extend.
+uvicorn itself waits for a client without a deadline, and accepts a header of any size. With these limits, a request, a
+response and a connection each have a deadline, which begins at their start and is not extended by further bytes.
 """
 
 import asyncio
@@ -16,21 +16,23 @@ from muster.process.counters import from_zero
 REQUEST_S = 10.0
 """Maximum time from the first byte of a request to the last."""
 ANSWER_S = 10.0
-"""Time for the client to receive a response, once the server must wait for the client. Over TLS, uvloop buffers each
-response completely; the client then has as long as a connection may be idle."""
+"""Maximum time for a client to receive a response, counted from when the server must wait for the client. Over TLS,
+uvloop buffers the whole response, so the client has as long as a connection may be idle."""
 LINGER_S = 0.3
-"""Time for which idle connections stay open when the server stops, so that a request on its way is still answered."""
+"""Time for which idle connections stay open when the server stops, so that a request that is already on its way is
+still answered."""
 AGE_S = 3600.0
-"""Time after which a connection ends with its next response, so that its client must show its certificate again."""
+"""Age at which a connection is closed after its next response, so that its client must present its certificate
+again."""
 HEADER_BYTES = 64 * 1024
 HEADER_FIELDS = 100
 CONNECTIONS = 1000
-"""Maximum number of connections without a complete request. Beyond this number, the oldest connection of the address
-with the most connections is closed, so that no client can exclude another. Calls in progress are not counted:
-kube-scheduler has one for each waiting member of a gang, and must not lose connections that it will use soon."""
+"""Maximum number of connections without a complete request. Beyond this number, the address with the most connections
+loses its oldest one, so that no client can shut out another. Requests in progress are not counted, because
+kube-scheduler has one for each waiting member of a gang."""
 _CHECKS = 50
-"""Connections are counted each time that this fraction of `CONNECTIONS` has been added, because counting visits them
-all."""
+"""Connections are only counted each time that another `CONNECTIONS / _CHECKS` of them have been opened, because
+counting visits all of them."""
 
 OPEN = Gauge("muster_server_connections", "Open client connections of all servers of the process")
 DROPPED = Counter(
@@ -42,20 +44,20 @@ from_zero(DROPPED, ("request", "answer", "connections"))
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """A uvicorn connection with these limits."""
+    """A uvicorn connection with the limits of this module."""
 
     begun_at_s = 0.0
     _in_header = False
     _header_bytes = 0
-    """Size of the complete header fields in bytes."""
+    """Size in bytes of the header fields that have been received completely."""
     _unread_bytes = 0
-    """Size in bytes of chunks that contain only a part of the header."""
+    """Size in bytes of received data that is only a part of a header field."""
     _request: asyncio.TimerHandle | None = None
     _answer: asyncio.TimerHandle | None = None
     _leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Give the first request the same time to begin that uvicorn gives to later requests."""
+        """Start the timer for the first request; uvicorn itself has such a timer only for later requests."""
         super().connection_made(transport)
         OPEN.inc()
         self.begun_at_s = self.loop.time()
@@ -72,7 +74,7 @@ class BoundedConnection(HttpToolsProtocol):
         _stop(self._answer)
 
     def data_received(self, data: bytes) -> None:
-        """Refuse an endless header: one that exceeds the limit and one read."""
+        """Refuse an endless header, once it exceeds the limit by more than one read."""
         header = self.headers
         super().data_received(data)
         if self._in_header and self.headers is header:
@@ -94,14 +96,14 @@ class BoundedConnection(HttpToolsProtocol):
             raise ValueError(f"a header has at most {HEADER_BYTES} bytes in {HEADER_FIELDS} fields")
 
     def on_headers_complete(self) -> None:
-        """Make this request the last one if the connection is old or the server stops."""
+        """Make this request the connection's last one if the connection is too old, or if the server is stopping."""
         self._in_header = False
         super().on_headers_complete()
         if self._leaving or self.loop.time() > self.begun_at_s + AGE_S:
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
-        """Stop the timer of a request."""
+        """Stop the timer of a request, because the request is complete."""
         super().on_message_complete()
         _stop(self._request)
 
@@ -110,17 +112,17 @@ class BoundedConnection(HttpToolsProtocol):
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Start the timer of a response that cannot be sent at once."""
+        """Start the timer of a response, because the client does not receive it fast enough."""
         super().pause_writing()
         self._answer = self.loop.call_later(ANSWER_S, self.drop, "answer")
 
     def resume_writing(self) -> None:
-        """Stop the timer of a response."""
+        """Stop the timer of a response, because the client has received it."""
         super().resume_writing()
         _stop(self._answer)
 
     def shutdown(self) -> None:
-        """End the connection after its response, or soon if no request is in progress."""
+        """Close the connection after its response; soon if no request is in progress."""
         self._leaving = True
         if self._is_idle:
             self.loop.call_later(LINGER_S, self._leave)
@@ -129,7 +131,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def peer(self) -> str:
-        """The address of the client; empty if it has none."""
+        """The address of the client; empty if it is unknown."""
         return self.client[0] if self.client else ""
 
     @property
@@ -138,7 +140,7 @@ class BoundedConnection(HttpToolsProtocol):
         return self._is_idle or self.cycle.more_body
 
     def drop(self, reason: str) -> None:
-        """Close the connection at once."""
+        """Close the connection at once, and count it under this reason."""
         DROPPED.labels(reason).inc()
         self.transport.abort()
 

@@ -1,4 +1,4 @@
-"""Health and metrics of a process, on a separate port with plain HTTP; on loopback also its /debug."""
+"""Health checks and metrics of a process, served over plain HTTP on a separate port; /debug only on loopback."""
 
 import asyncio
 import platform
@@ -32,7 +32,7 @@ PAGES: Final = ("/debug", THREADS, TASKS)
 
 
 class Debug:
-    """Pages of one process with its `options`; `sizes` returns the numbers of its objects by name.
+    """Debug pages of one process, which show its `options`, and the numbers of its objects, as `sizes` returns them.
 
     `loop` returns the event loop whose tasks are shown; by default, the loop of the API client.
     """
@@ -51,14 +51,14 @@ class Debug:
         self._began_s = time.monotonic()
 
     def page(self, path: str) -> Response:
-        """Return one of `PAGES`."""
+        """Return the page at this path, which must be one of `PAGES`."""
         if path in {TASKS, THREADS}:
             return PlainTextResponse(waits(self._loop()) if path == TASKS else stacks())
         text = msgspec.json.format(msgspec.json.encode(self.summary(), enc_hook=str)) + b"\n"
         return Response(text, media_type="application/json")
 
     def summary(self) -> dict[str, Any]:
-        """Return version, options with the settings, and sizes; times are in seconds."""
+        """Return the version, the options including the settings, and the sizes; times are in seconds."""
         return {
             "process": self._process,
             "version": version("muster"),
@@ -82,7 +82,7 @@ def stacks() -> str:
 
 
 def waits(loop: asyncio.AbstractEventLoop) -> str:
-    """Return the stacks of an event loop's tasks, with the innermost call last; equal stacks are counted."""
+    """Return the stacks of an event loop's tasks, with the innermost call last; equal stacks are shown once."""
     counts = Counter("".join(_places(task.get_coro())) for task in asyncio.all_tasks(loop))
     return "\n".join(f"{count} tasks\n{place}" for place, count in counts.most_common())
 
@@ -100,24 +100,24 @@ _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - where one listens on all add
 _NOT_FOUND = "not found; there are /metrics, /healthz and /readyz\n"
 
 Check = Callable[[], str | None]
-"""Function that returns None if all is well, otherwise one sentence on why the process is not ready."""
+"""Function that returns None if all is well, otherwise one sentence that explains why the process is not ready."""
 
 
 class Health:
-    """Checks of a process, which is ready when no check fails, and alive when no liveness check fails."""
+    """Health of a process: it is ready if no check fails, and alive if no liveness check fails."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
         self._liveness: dict[str, Check] = {}
 
     def add_check(self, name: str, check: Check) -> None:
-        """Add a check, which is called on each probe, so it must be quick and must not raise."""
+        """Add a check. It is called at each probe, so it must be fast and must not raise."""
         self._checks[name] = check
 
     def add_liveness_check(self, name: str, check: Check) -> None:
-        """Add a check for faults that only a new process can fix.
+        """Add a check for faults that only a restart of the process can fix.
 
-        Like any check, it must be quick and must not raise.
+        Like any check, it must be fast and must not raise.
         """
         self._liveness[name] = check
 
@@ -139,8 +139,9 @@ class StatusServer:
     """Server of /metrics, /healthz (the process is alive) and /readyz (the process can work), in a daemon thread.
 
     /debug is served on loopback only. If `host` is the address of another interface, the server also listens on the
-    same port of the loopback (`kubectl port-forward` arrives there). Start it after a fork, never before: threads don't
-    survive one, and metrics belong to the process that counts. Port 0 takes a free port, which `port` returns.
+    same port of the loopback (`kubectl port-forward` arrives there). Start the server after a fork, never before:
+    threads do not survive a fork, and metrics belong to the process that counts them. With port 0, the server selects a
+    free port, which `port` returns.
     """
 
     def __init__(

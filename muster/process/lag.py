@@ -1,4 +1,4 @@
-"""Delay of an event loop, as a metric, and as a check that reports from another thread if the loop is blocked."""
+"""Delay of an event loop, as a metric, and as a health check that detects a blocked loop from another thread."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from prometheus_client import Histogram
 TICK_S: Final = 0.1
 """Interval between two timers of the loop."""
 BLOCKED_S: Final = 5.0
-"""Delay above which a loop is blocked, so that its process is neither ready nor alive."""
+"""Delay from which an event loop counts as blocked, so that its process is neither ready nor alive."""
 LAG = Histogram(
     "muster_loop_lag_seconds",
     "Seconds by which the event loop was late for a timer",
@@ -19,7 +19,7 @@ LAG = Histogram(
 
 
 class LoopLag:
-    """Measurement of one loop's delay, from `follow` on; `blocked` may be called from any thread."""
+    """Measures the delay of one event loop once `follow` was called; `blocked` may be called from any thread."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s

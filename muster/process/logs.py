@@ -1,6 +1,6 @@
-"""Structured logs: one JSON object per line on stderr, also for libraries that use `logging`.
+"""Structured logs: one JSON object per line on stderr, including the logs of libraries that use `logging`.
 
-Lines contain texts of tenants, and people read them on terminals, so control characters are escaped.
+Lines contain texts of tenants and are read on terminals, so control characters are escaped.
 """
 
 import faulthandler
@@ -25,8 +25,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\r(?!\n)"
 def harmless(text: str) -> str:
     """Return a text whose control characters are escaped as in JSON, so that a terminal does not interpret them.
 
-    Colours are removed, and a carriage return, with which progress bars rewrite a line, begins a new line. JSON stays
-    valid: outside of strings it has only control characters that are not replaced.
+    Colours are removed. A carriage return, by which progress bars rewrite a line, is replaced by a line end. JSON stays
+    valid, because the control characters that it contains outside of strings are not replaced.
     """
     if text.isprintable():
         return text
@@ -34,7 +34,7 @@ def harmless(text: str) -> str:
 
 
 def show_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write a traceback like Python, with escapes because its message may be a tenant's."""
+    """Write a traceback like Python, but with control characters escaped, because a message may quote a tenant."""
     sys.stderr.write(harmless("".join(traceback.format_exception(kind, error, trace))))
 
 

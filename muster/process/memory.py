@@ -1,7 +1,7 @@
 """Limits on the C library's unused memory (glibc only), and on the length of garbage collections.
 
-A list of 50,000 pods is in memory twice for a moment, as bytes and as objects. By default, each thread that ever
-allocated memory gets a separate pool, which never shrinks.
+For a moment, a list of 50,000 pods is in memory twice, as bytes and as objects. By default, each thread that allocates
+memory gets its own pool, which never shrinks.
 """
 
 import ctypes
@@ -12,23 +12,23 @@ _ARENAS = 2
 
 
 def share_arenas() -> None:
-    """Make all threads allocate from two pools; call this before any threads exist."""
+    """Make all threads allocate from two shared pools. Call this before any threads exist."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def give_back() -> None:
-    """Return free memory to the kernel."""
+    """Return the process's free memory to the kernel."""
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)
 
 
 def freeze() -> int:
-    """Exclude all present objects from later collections, which stop every thread; return their number.
+    """Exclude all existing objects from later garbage collections, which stop every thread; return their number.
 
-    Call it once the caches are filled. A full collection takes 0.16 s with 20,000 pods, and 0.06 s with only the
+    Call this once the caches are filled. A full collection takes 0.16 s with 20,000 pods, and 0.06 s with only the
     modules.
     """
     gc.collect()

@@ -35,12 +35,12 @@ from muster.process.tls import Files, ServerTLS, send_end
 
 LARGE_BYTES = 64 * 1024
 LARGE_AT_ONCE = 8
-"""Number of large bodies that are read at the same time, so that clients cannot fill the memory with incomplete
-requests."""
+"""Maximum number of large request bodies that are read at the same time. Otherwise clients could fill the memory with
+incomplete requests."""
 
 
 class ThreadedApp:
-    """The app as an ASGI app: a complete request uses one of the threads."""
+    """Wraps the Flask app as an ASGI app: once a request is complete, one of the threads processes it."""
 
     def __init__(self, app: flask.Flask, threads: int) -> None:
         self._app = app
@@ -71,7 +71,7 @@ class ThreadedApp:
 
 
 _STOP_S = 5
-"""Time for `on_worker_stop`, in addition to the time for requests."""
+"""Maximum time for `on_worker_stop`, in addition to the time for requests in progress."""
 _PR_SET_PDEATHSIG = 1
 _MEMORY = "/dev/shm"  # noqa: S108 - a folder whose files are never written to a disk
 
@@ -89,7 +89,7 @@ def serve(
 ) -> None:
     """Serve over TLS until SIGTERM, then end the process with SystemExit (0 after an orderly stop).
 
-    FileError if `files` cannot be used; changed files take effect with the next connection. `on_worker_start` runs in
+    Raises FileError if `files` cannot be used. Changes of the files apply to new connections. `on_worker_start` runs in
     the worker before the first request and must not block; if it raises, the process ends with an error.
     `on_worker_stop` runs in a thread of the worker after its last request.
     """
@@ -119,7 +119,7 @@ def serve(
 
 
 def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_stop: Callable[[], None]) -> Router:
-    """Return the app in the form that the worker serves."""
+    """Return the app in the form in which the worker serves it."""
 
     @asynccontextmanager
     async def life(_: Router) -> AsyncIterator[None]:
@@ -136,9 +136,9 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 
 
 def _tie(master_pid: int) -> None:
-    """End the worker when its master ends.
+    """Make the kernel end the worker when its master ends.
 
-    If the master was killed, the worker would otherwise run for some seconds beside its successor.
+    If the master was killed, the worker would otherwise continue to run for some seconds beside its successor.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Servers of ASGI apps with uvicorn: in the process's own loop (`run`), or in a thread with its own loop (`Threaded`).
 
-A waiting call is a coroutine, which costs a connection but no thread. Therefore no code may block the loop: blocking
-calls belong in a thread. `muster.process.bounds` limits clients, and `muster.process.tls` provides encryption.
+A call that waits is a coroutine, which occupies a connection but no thread. Therefore no code may block the event loop;
+blocking calls belong in a thread. `muster.process.bounds` limits clients, and `muster.process.tls` provides encryption.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from muster.process.tls import ServerTLS
 log = structlog.get_logger()
 
 IDLE_S: Final = 120
-"""Time for which an idle connection stays open. Go's clients close theirs after 90 s, and the server must not be the
-first to close it."""
+"""Time after which an idle connection is closed. It exceeds the 90 s after which Go's clients close theirs, because the
+server must not close a connection first."""
 GRACE_S: Final = 5
-"""Time for requests in progress once the server must stop."""
+"""Maximum time for requests in progress after the server was told to stop."""
 BACKLOG: Final = 4096
 """Maximum number of connections that wait to be accepted."""
 
@@ -54,7 +54,7 @@ def settings(tls: ServerTLS | None) -> dict[str, Any]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a socket on this address (`::` serves IPv6 and IPv4); port 0 takes a free port.
+    """Open a socket on this address (`::` serves IPv6 and IPv4); port 0 selects a free port.
 
     Return a listening socket; raises OSError if the port is in use.
     """
@@ -65,7 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serving(app: ASGIApp, listening: socket.socket, tls: ServerTLS | None = None) -> AsyncIterator[Any]:
-    """Serve on the running loop, and answer requests in progress at the end; yields a task that ends then."""
+    """Serve on the running loop, and finish requests in progress at the end; yields the server's task."""
     server = _Server(uvicorn.Config(app, lifespan="off", **settings(tls)))
     task = asyncio.create_task(server.serve([listening]))
     try:
@@ -86,11 +86,11 @@ def run(
     loop: asyncio.AbstractEventLoop | None = None,
     tls: ServerTLS | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, in this thread, on `loop` or a new one.
+    """Serve until SIGTERM or SIGINT, in this thread, on `loop` or a new event loop.
 
-    Raises OSError if the port cannot be opened. `on_start` runs before the first request; if it raises, so does this.
-    After the signal `on_stopping` runs on the loop, requests under way are answered for up to five seconds, and
-    `on_stop` runs in a thread.
+    Raises OSError if the port cannot be opened. `on_start` runs before the first request; an exception in it is raised
+    here. After the signal, `on_stopping` runs on the loop. Then requests in progress get up to five seconds to finish,
+    and `on_stop` runs in a thread.
     """
     allow_descriptors()
     prepare()
@@ -137,7 +137,7 @@ class Threaded:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer requests in progress, and close the port."""
+        """Finish requests in progress, and close the port."""
         self._server.should_exit = True
         self._thread.join()
 
@@ -153,9 +153,9 @@ def allow_descriptors() -> None:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which leaves signals to the process."""
+    """uvicorn's server without its signal handlers, because the process handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Do nothing."""
+        """Do nothing, so that uvicorn installs no signal handlers."""
         yield

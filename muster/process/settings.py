@@ -1,7 +1,7 @@
-"""Settings of a process that are the same for all its pods, in a YAML file; a Struct defines them.
+"""Settings that are the same for all pods of a process, in a YAML file whose fields a Struct defines.
 
-A field of the Struct is the only place for a setting's type, limits, default and reason. Flags are only for settings
-that differ between pods.
+Type, limits, default and description of a setting are only defined in the Struct. Command-line flags are only for
+settings that differ between pods.
 """
 
 import argparse
@@ -26,12 +26,12 @@ _COMMENT: Final = textwrap.TextWrapper(
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """Base of the settings of each process."""
+    """Base class of the settings of each process."""
 
     KIND: ClassVar[str] = ""
 
     def problems(self) -> Iterator[str]:
-        """Yield mistakes in combinations of valid fields: sentences that begin with the name of a field."""
+        """Yield a sentence for each invalid combination of valid fields; it begins with the name of a field."""
         yield from ()
 
 
@@ -49,7 +49,8 @@ class SettingsError(ValueError):
 def read(text: str, wanted: type[S]) -> S:
     """Return the settings in a file.
 
-    Raises SettingsError with all errors in single fields or, without such errors, in combinations of fields.
+    Raises SettingsError with all errors in single fields. If there are none, it reports all errors in combinations of
+    fields.
     """
     try:
         document = yaml.safe_load(text)
@@ -86,7 +87,7 @@ def parser_of(process: str, description: str) -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[S]) -> dict[str, Any]:
-    """Return the arguments by name; `settings` has the settings of the file `--settings`, or the defaults.
+    """Return the arguments by name; `settings` contains the settings from the file `--settings`, or the defaults.
 
     Errors end the process with code 2.
     """
@@ -109,9 +110,9 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: t
 
 
 def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
-    """Yield a sentence for each refused argument of a command line.
+    """Yield a sentence for each rejected argument of a command line.
 
-    For a flag that is a field of the file, the sentence names the field.
+    If the flag corresponds to a field of the settings file, the sentence names this field.
     """
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
@@ -122,13 +123,13 @@ def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
 
 
 def text_of(settings: Settings, more: Mapping[str, object]) -> str:
-    """Return the text of a file with these settings; `more` has fields, named as in files, that take precedence."""
+    """Return the text of a settings file; `more` contains fields, named as in files, that override `settings`."""
     content = {"apiVersion": API_VERSION, "kind": settings.KIND, **msgspec.to_builtins(settings), **more}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
 def file_of(settings: Settings, descriptions: dict[str, str]) -> str:
-    """Return the text of a file with every field, its default and its description."""
+    """Return the text of a settings file with every field, its default and its description."""
     lines = [f"apiVersion: {API_VERSION}", f"kind: {settings.KIND}"]
     for name, value in msgspec.to_builtins(settings).items():
         lines += ["", *_COMMENT.wrap(descriptions[name])]
@@ -155,7 +156,7 @@ _NUMBERS: Final = ("a whole number", "a number")
 
 
 def mistakes(document: Any, shape: type, path: str) -> list[FieldError]:
-    """Return the errors of `document` as a `shape` (a Struct), including unknown fields."""
+    """Return the errors in a `document` that should have this `shape` (a Struct), including unknown fields."""
     return list(_mistakes(document, inspect.type_info(shape), path))
 
 

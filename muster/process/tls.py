@@ -1,7 +1,7 @@
-"""TLS of a server, whose certificate, key and client authorities are in files that may change while it runs.
+"""TLS for a server whose certificate, key and client authorities are in files that may change while it runs.
 
-TLS 1.2 or later, and 1.3 if clients must show a certificate, because a session of 1.2 could be resumed after its
-authority was removed.
+TLS 1.2 or later is required. If clients must present a certificate, TLS 1.3 is required, because a session of TLS 1.2
+could be resumed after the client's authority was removed.
 """
 
 import os
@@ -21,7 +21,7 @@ class FileError(ValueError):
 
 
 class Files(NamedTuple):
-    """The certificate and key of a server, both PEM, and the authorities of its clients if it requires certificates."""
+    """Files (PEM) with a server's certificate and key and, if clients need a certificate, with their authorities."""
 
     cert: Path
     key: Path
@@ -33,7 +33,7 @@ class Files(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """The context for new connections, with the expiry time of its certificate in seconds since the epoch."""
+    """The context for new connections, and the expiry time of its certificate in seconds since the epoch."""
 
     context: ssl.SSLContext
     ends_s: float
@@ -42,9 +42,9 @@ class _Shown(NamedTuple):
 class ServerTLS:
     """TLS of a server that follows changes of its files.
 
-    `context` is for the server. Each handshake checks the files and continues with a context of their present content.
-    While the files cannot be used (e.g. only one of them is written yet), the last usable content stays; without any,
-    handshakes fail.
+    The server uses `context`. Each handshake checks the files, and continues with a context for their current content.
+    If the files cannot be used (e.g. because only one of them has been written yet), the last usable content stays in
+    use. Without any, handshakes fail.
     """
 
     def __init__(self, files: Files) -> None:
@@ -60,7 +60,7 @@ class ServerTLS:
         self._stamp, self._shown = self._files.stamp(), _load_context(self._files)
 
     def ends_s(self) -> float:
-        """Return the expiry time of the certificate for the next client, in seconds since the epoch.
+        """Return the expiry time of the certificate for new connections, in seconds since the epoch.
 
         Returns 0 without a certificate.
         """
@@ -99,7 +99,7 @@ def send_end(tls: ServerTLS) -> None:
 
 
 def _context(*, requires_certificates: bool) -> ssl.SSLContext:
-    """Return a context without a certificate; with `requires_certificates`, clients must show one."""
+    """Return a context without a certificate; with `requires_certificates`, clients must present one."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_3 if requires_certificates else ssl.TLSVersion.TLSv1_2
     if requires_certificates:

@@ -1,7 +1,7 @@
 """OpenTelemetry traces of gangs on their way through the processes; disabled by default.
 
 The ids of a trace and of its first span are digests of the workload's UID. Every process computes the same ids, so
-objects and calls need not contain them. Spans are recorded afterwards, with their times, where metrics are observed. A
+objects and calls need not contain them. Spans are recorded after they have ended, in the same places as metrics. A
 process has one recorder, `SPANS`.
 
 Muster does not require OpenTelemetry: `pip install 'muster[tracing]'`, or an image with requirements-tracing.lock, adds
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 ENDPOINT_VARIABLE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 """OpenTelemetry's own environment variable for the receiver of traces."""
 ROOT: Final = "gang"
-"""Name of the first span, from the submission of a gang until the gang runs."""
+"""Name of the first span, which lasts from the submission of a gang until the gang runs."""
 _MISSING: Final = (
     "traces are enabled, but OpenTelemetry is not installed: `pip install 'muster[tracing]'`, "
     "or build the image with `make image LOCK=requirements-tracing.lock`"
@@ -40,7 +40,7 @@ _ANY_TRACE: Final = 1  # ids must not be zero
 
 
 class Spans:
-    """Recorder of this process's spans, which drops them until `send` is called."""
+    """Records the spans of this process; spans are dropped until `send` is called."""
 
     def __init__(self) -> None:
         self._processor: SpanProcessor | None = None
@@ -48,7 +48,7 @@ class Spans:
 
     @property
     def on(self) -> bool:
-        """True if spans are sent."""
+        """True if spans are sent and not dropped."""
         return self._processor is not None
 
     def send(self, process: str, processor: "SpanProcessor") -> None:
@@ -85,7 +85,7 @@ class Spans:
 
     @contextmanager
     def around(self, workload: str, name: str, **attributes: str | int) -> Iterator[None]:
-        """Record the duration of the block, even after an error."""
+        """Record the duration of the block as a span, even if the block raises an error."""
         began_s = time.time()
         try:
             yield

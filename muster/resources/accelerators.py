@@ -1,7 +1,8 @@
 """Accelerators of one container: which of its resources are devices, and how many devices it requests. Pure.
 
-A program runs one process for each device. Names are those with which device plugins register resources. A resource
-that measures a device (memory, cores) is a fraction of one device, not a count.
+Frameworks usually run one process per device. Resources are recognized by the names that device plugins register. A
+resource that measures a property of a device (memory, cores) stands for a fraction of one device, not for a number of
+devices.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,18 +21,19 @@ ACCELERATORS: Final = (
     "aws.amazon.com/neuron", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "google.com/tpu",
     "huawei.com/Ascend*", "cambricon.com/mlu*", "hygon.com/dcu*",
 )  # fmt: skip
-"""Resources that count devices, besides all names with `gpu` after the slash; a `*` matches models and profiles."""
+"""Names of resources that count devices, in addition to all names with `gpu` after the slash. A `*` stands for a model
+or profile."""
 _CLASSES: Final = ("gpu", "mig", "tpu", "neuron", "gaudi", "npu", "accelerator")
-"""Parts of the names of device classes of accelerators; other device classes may be networks."""
+"""Parts of device class names that identify accelerators; other device classes may be, for example, networks."""
 _AMOUNTS: Final = ("mem", "core", "percent", "priority")
-"""Parts of the names of resources that measure a property of a device."""
+"""Parts of resource names that show that the resource measures a property of a device."""
 
 Claims = Callable[[PodResourceClaim], DeviceClaim | None]
 """Function that returns the requests behind an entry of a pod's `resourceClaims`; None if they are unknown."""
 
 
 def no_claims(_claim: PodResourceClaim) -> DeviceClaim | None:
-    """Return None, because no claim can be read."""
+    """Return None: for callers that cannot read claims."""
     return None
 
 
@@ -40,11 +42,11 @@ class Accelerators(NamedTuple):
 
     number: int
     seen: bool
-    """True if a program can count the devices that it sees: whole GPUs, and claims with unknown requests."""
+    """True if a program should count the devices itself: for whole GPUs, and for claims with unknown requests."""
 
 
 def is_accelerator(resource: str, more: Sequence[str] = ()) -> bool:
-    """Return True if a resource counts devices; `more` has names or patterns besides the known ones."""
+    """Return True if a resource counts devices; `more` are names or patterns in addition to the known ones."""
     return _listed(resource, more) or _gpu(resource) == "device"
 
 
@@ -71,7 +73,7 @@ def accelerators(
 
 
 def _listed(resource: str, more: Sequence[str]) -> bool:
-    """Return True for a name in the table; a wildcard does not match resources that measure a device."""
+    """Return True if the name is in the table; a wildcard does not match resources that measure a device."""
     name = resource.lower()
     exact = any(name == each.lower() for each in (*ACCELERATORS, *more))
     return exact or (
@@ -81,7 +83,7 @@ def _listed(resource: str, more: Sequence[str]) -> bool:
 
 
 def _gpu(resource: str) -> str:
-    """Return the kind of a resource with `gpu` in its name (count of devices, or quantity); "" for others."""
+    """Return how a resource with `gpu` in its name counts (by devices, or by a quantity); "" for others."""
     _, _, name = resource.lower().rpartition("/")
     if "gpu" not in name:
         return ""
@@ -98,7 +100,7 @@ def _shared(container: Container, spec: PodSpec, annotations: Mapping[str, str])
 
 
 def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tuple[bool, int | None]]:
-    """Yield, for each request that the container uses, True if it is for accelerators, and its number of devices.
+    """Yield a pair for each request that the container uses: True if it is for accelerators, and the number of devices.
 
     The number is None if it is unknown.
     """
@@ -113,7 +115,7 @@ def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tu
 
 
 def _devices(request: DeviceRequest) -> tuple[bool, int | None]:
-    """Return True if a request is for accelerators, and its number of devices; alternatives may differ in both."""
+    """Return True if a request is for accelerators, and the number of devices. Alternatives may differ in both."""
     exact = [request.exactly] if request.exactly else request.first_available
     counts = {0 if each.admin_access else None if each.allocation_mode == ALL else max(1, each.count) for each in exact}
     of_accelerators = any(part in each.device_class_name.lower() for each in exact for part in _CLASSES)

@@ -1,4 +1,4 @@
-"""Delays between attempts. Pure."""
+"""Delays between attempts that grow with each failure. Pure."""
 
 from typing import Final
 

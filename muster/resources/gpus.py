@@ -19,7 +19,7 @@ from muster.resources.quantity import parse
 from muster.resources.vector import GPU, WHOLE, Vector, add
 
 ASKING = frozenset(names.GPU_SHARE_KEYS)
-"""Annotations with which a pod requests a GPU fraction."""
+"""Annotations by which a pod requests a GPU fraction."""
 _WHOLE = (GPU, names.VOLCANO_GPU_NUMBER)
 _MEBI = 2**20
 _FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")
@@ -28,7 +28,7 @@ _COUNT = re.compile(r"[1-9][0-9]{0,17}")
 
 @dataclass(frozen=True, slots=True)
 class GpuShare:
-    """The same fraction of each of some devices of one node, given as a portion or as memory."""
+    """A request for an equal share of each of one or more devices of a node, given as a portion or as memory."""
 
     portion: int = 0
     """Thousandths of each device, 1 to 999; 0 if the memory is given."""
@@ -37,10 +37,11 @@ class GpuShare:
     devices: int = 1
     """Number of different devices."""
     by_resource: bool = False
-    """True if the share is requested by Volcano's resource, which only nodes with Volcano's device plugin have."""
+    """True if the share is requested by Volcano's resource. Only nodes with Volcano's device plugin have this
+    resource."""
 
     def on(self, memory: int) -> int:
-        """Return the thousandths of a device with this memory (in MiB), rounded up.
+        """Return the share in thousandths of a device that has this memory (in MiB), rounded up.
 
         The result exceeds 1000 if the device is too small.
         """
@@ -50,10 +51,10 @@ class GpuShare:
 
 
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
-    """Return the GPU share that a pod requests, if any. Raises ValueError that names unreadable annotations.
+    """Return the GPU share that a pod requests, if any; raises a ValueError that names unreadable annotations.
 
-    Users can write annotations until the binding, but not requests. So with whole GPUs no part counts, and Volcano's
-    resource takes precedence over annotations.
+    Until a pod is bound, users can change its annotations, but not its requests. So annotations have no effect if the
+    pod requests whole GPUs, and Volcano's resource takes precedence over them.
     """
     if any(requests.get(whole, 0) > 0 for whole in _WHOLE):
         return None
@@ -144,7 +145,7 @@ def _portion(text: str) -> int:
 
 
 def _memory(text: str) -> int:
-    """Return the number in MiB; a number without a unit is in MiB, others are rounded up to MiB."""
+    """Return the memory in MiB. A number without a unit is in MiB; a number with a unit is rounded up to MiB."""
     if _COUNT.fullmatch(text):
         return int(text)
     unit = bool(text) and text[-1].isalpha() and text[-1] not in "num"
@@ -160,8 +161,8 @@ def _memory(text: str) -> int:
 def counted(pod: Pod) -> Vector:
     """Return a bound pod's resources for its queue, with the GPU fraction that was recorded at its binding.
 
-    Only the recorded part counts, not the request: nothing else was given to the pod. ValueError names a quantity that
-    is wrong.
+    Only the recorded fraction counts, not the requested one, because the pod got no more than this. Raises a ValueError
+    that names an invalid quantity.
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations
     devices = len(given_devices(annotations))
@@ -173,7 +174,7 @@ def counted(pod: Pod) -> Vector:
 
 
 def device_memory(node: Node, amounts: Vector) -> int:
-    """Return the memory of each GPU of a node in MiB, by Volcano's device plugin or the node's label; 0 if unknown."""
+    """Return the memory of each GPU of a node in MiB, from Volcano's device plugin or a node label; 0 if unknown."""
     number = amounts.get(names.VOLCANO_GPU_NUMBER, 0)
     if number > 0:
         return amounts.get(names.VOLCANO_GPU_MEMORY, 0) // number
@@ -187,22 +188,22 @@ def is_gpu(resource: str) -> bool:
 
 
 def is_divided(node: Node, amounts: Vector) -> bool:
-    """Return True for a node with MIG devices under either of NVIDIA's strategies; pods get no fractions of these."""
+    """Return True for a node with MIG devices (with either of NVIDIA's strategies), of which pods get no fractions."""
     divided = any(amount > 0 and name.startswith(names.MIG_PREFIX) for name, amount in amounts.items())
     return divided or "-MIG-" in node.metadata.labels.get(names.GPU_PRODUCT, "")
 
 
 def format_portion(portion: int) -> str:
-    """Return thousandths of a device in the form that users write."""
+    """Return thousandths of a device in the form in which users write them."""
     return f"0.{portion:03}".rstrip("0") if portion < WHOLE else "1"
 
 
 def given_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the devices that Muster recorded when it bound a pod with a GPU fraction; empty for other pods."""
+    """Return the devices that Muster recorded when it bound a pod with a GPU fraction; empty for all other pods."""
     return devices_of_text(annotations.get(names.GPU_DEVICES_CHOSEN, ""))
 
 
 def chosen_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the devices of a pod on a node, from its annotations; empty without annotations."""
+    """Return the numbers of the devices that a pod shares, from its annotations; empty without annotations."""
     text = annotations.get(names.GPU_DEVICES_CHOSEN) or annotations.get(names.VOLCANO_GPU_INDEX, "")
     return devices_of_text(text)

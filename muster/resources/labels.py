@@ -1,6 +1,7 @@
 """Label selectors: conditions on labels, and their text form for kubectl. Pure.
 
-A selector matches if all its conditions hold; a selector without conditions matches everything, as in the API server.
+A selector matches if all of its conditions are met. A selector without conditions matches everything, as in the API
+server.
 """
 
 import re
@@ -10,7 +11,7 @@ from functools import lru_cache
 
 MAX_LABEL = 63
 KNOWN_TEXTS = 1024
-"""Maximum number of parsed selectors in the cache."""
+"""Maximum number of parsed selectors in the cache of this module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def read_selector(text: str) -> Requirements:
 
 
 def selects(selector: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    """Return True if all conditions hold for these labels."""
+    """Return True if these labels meet all conditions."""
     return all(each.holds(labels) for each in selector)
 
 

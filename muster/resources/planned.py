@@ -1,7 +1,7 @@
-"""Parts of pod specs and templates that the planner uses; other parts are neither stored nor written to a file.
+"""Parts of pod specs and templates that the planner uses; only these parts are stored and written to recordings.
 
-Environment, commands, images and names of secrets do not affect where a pod fits. A megabyte of short arguments takes
-twelve megabytes in Python, and every user can write such a template.
+Environment variables, commands, images and names of Secrets do not affect on which nodes a pod fits. Any user can write
+a template with a megabyte of short arguments, which would take twelve megabytes in Python.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ class PlannedTemplate(msgspec.Struct, omit_defaults=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        """Size as JSON in bytes."""
+        """Size of the template as JSON, in bytes."""
         return len(msgspec.json.encode(self))
 
 
@@ -40,7 +40,7 @@ def planned_spec(spec: PodSpec) -> PodSpec:
 
 
 def planned_template(template: dict[str, Any]) -> PlannedTemplate:
-    """Return the used parts of a user's template; raises msgspec.ValidationError for other values."""
+    """Return the parts of a user's template that the planner uses; msgspec.ValidationError if it is malformed."""
     meta = msgspec.convert(template.get("metadata") or {}, TemplateMeta)
     spec = planned_spec(msgspec.convert(template.get("spec") or {}, PodSpec))
     return PlannedTemplate(TemplateMeta(labels=meta.labels, annotations=meta.annotations), spec)

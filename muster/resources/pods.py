@@ -1,8 +1,8 @@
-"""Requests of a pod, computed like in kube-scheduler, the pod's use of a quota, and a node's allocatable resources.
+"""Requests of a pod, computed as in kube-scheduler, usage of a quota by a pod, and a node's allocatable resources.
 
-Pure. Init containers run one after another before the containers, so their maximum counts, not their sum. A sidecar (an
-init container that always restarts) keeps running, so it counts with the containers and with later init containers.
-Pod-level resources replace the sum of the containers; the overhead of the runtime class is added.
+All functions are pure. Init containers run one after another, before the containers, so their maximum counts, not their
+sum. A sidecar (an init container that always restarts) keeps running, so it counts with the containers and with later
+init containers. Pod-level resources replace the sum of the containers; the overhead of the runtime class is added.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,10 +27,10 @@ class AmountsOnNode(NamedTuple):
     containers: dict[str, tuple[ResourceRequirements, Quantities]]
     """Maps a container to its actual resources, and to the resources allocated to it."""
     whole: ResourceRequirements | None
-    """Actual resources of the pod as a whole, if its spec has resources for the pod."""
+    """Actual resources of the pod as a whole, if its spec sets resources at pod level."""
     whole_allocated: Quantities
     infeasible: bool
-    """True if the requested resize is impossible."""
+    """True if the kubelet reports that the requested resize is impossible."""
 
 
 def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
@@ -51,11 +51,12 @@ def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
 
 
 def requests_on_node(pod: Pod) -> Vector:
-    """Return the resources that a pod uses on its node; during a resize, the larger ones count.
+    """Return the resources that a pod uses on its node; during a resize, the larger of old and new ones count.
 
-    As kube-scheduler counts up to 1.36: the maximum of requested, allocated and actual resources of each container,
-    without the requested ones if kubelet reports that the resize is infeasible. Since 1.37 it takes the maximum of the
-    three sums, which is less if containers are resized up and down at once; the larger value is right for both.
+    kube-scheduler up to 1.36 adds up, over the containers, the maximum of requested, allocated and actual resources.
+    Requested resources do not count if the kubelet reports that the resize is infeasible. Since 1.37, kube-scheduler
+    takes the maximum of the three sums. It is smaller if some containers grow while others shrink. This function
+    returns the larger value, which is safe for both versions.
     """
     on_node = amounts_on_node(pod)
     if on_node is None:
@@ -76,7 +77,7 @@ def requests_on_node(pod: Pod) -> Vector:
 
 
 def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, infeasible: bool = False) -> Vector:
-    """Return the sum of containers (or the pod-level resources; `whole`: actual ones), overhead, and one of `pods`."""
+    """Return the containers' sum or the pod-level resources (actual ones: `whole`), plus overhead and one of `pods`."""
     result = _container_requests(spec, of)
     if spec.resources:
         wanted, has = _pod_level_requests(spec.resources, result), _of_pods(whole)
@@ -88,7 +89,7 @@ def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, i
 
 
 def resource_names(spec: PodSpec) -> set[str]:
-    """Return every resource that the pod names in requests or limits."""
+    """Return the names of all resources in the pod's requests and limits."""
     asked = [container.resources for container in (*spec.containers, *spec.init_containers)]
     asked += [spec.resources] if spec.resources else []
     return {name for each in asked for name in (*each.requests, *each.limits)} | set(spec.overhead or ())
@@ -100,7 +101,7 @@ def node_allocatable(node: Node) -> Vector:
 
 
 def _requests(resources: ResourceRequirements) -> Vector:
-    """Return the requests; a limit replaces a missing request, as by the API server's defaults."""
+    """Return a container's requests; a limit replaces a missing request, as the API server's defaults do."""
     return vector({**resources.limits, **resources.requests})
 
 
@@ -174,7 +175,10 @@ def pod_usage(spec: PodSpec) -> PodUsage:
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
-    """Return the pod spec with limits as requests, because both are added up alike; limited overhead counts."""
+    """Return the pod spec with limits in place of requests, because both are added up in the same way.
+
+    Overhead counts only for resources that some container limits.
+    """
     limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
     return structs.replace(
         spec,
@@ -190,7 +194,7 @@ def _limited(container: Container) -> Container:
 
 
 def quota(usage: PodUsage) -> dict[str, str]:
-    """Return the usage under the names of a quota: plain, `requests.` and `limits.` names, `pods` and `count/pods`."""
+    """Return the usage under the names of a ResourceQuota: plain, `requests.…` and `limits.…`, and counts of pods."""
     requests = to_quantities(usage.requests)
     limits = to_quantities(usage.limits)
     pods = requests.pop(PODS)

@@ -1,8 +1,8 @@
 """Kubernetes quantities ("500m", "1.5Gi", "3e2") as exact integers, and back.
 
-The grammar is the API server's. A quantity begins with an ASCII decimal number. A decimal suffix (n u m k M G T P E), a
-binary suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2) may follow. Fractions of the requested unit are rounded up,
-and quantities beyond 64 bits are capped, as in the API server.
+The grammar is the API server's. A quantity begins with an ASCII decimal number. It may end with a decimal suffix (n u m
+k M G T P E), a binary suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2). Fractions of the requested unit are rounded
+up, and quantities beyond 64 bits are capped, as in the API server.
 """
 
 import re
@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 LARGEST = 2**63 - 1
-"""The largest quantity; larger quantities are reduced to it."""
+"""The largest quantity; larger values are capped at it."""
 
 _MAX_CHARS = 256
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -47,7 +47,7 @@ def exact(text: str) -> Fraction:
 
 
 def _read_number(text: str) -> tuple[int, int]:
-    """Return a whole number, and the power of ten with which to multiply it."""
+    """Return a quantity as a whole number, and the power of ten by which to multiply it."""
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if not match:
         raise ValueError(_complaint(text if len(text) <= _MAX_CHARS else f"{text[:20]}…"))
@@ -72,8 +72,8 @@ def _complaint(text: object) -> str:
 def format_quantity(value: int, *, milli: bool = False) -> str:
     """Return the shortest exact text of a quantity in base units (with `milli`, in thousandths).
 
-    Multiples of 2^20 are written with binary suffixes (they are bytes), everything else with decimal ones, as the API
-    server writes counts: `parse(format_quantity(v)) == v`.
+    Multiples of 2^20 are assumed to be bytes and get a binary suffix. All other numbers get a decimal suffix, as in the
+    API server. The result is exact: `parse(format_quantity(v)) == v`.
     """
     if milli:
         if value % 1000:

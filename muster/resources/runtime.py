@@ -1,4 +1,4 @@
-"""Durations in Go's form ("1h30m"), and the expected running time of pods, from annotations and deadlines."""
+"""Durations in Go's format ("1h30m"), and the expected run time of pods, from annotations and deadlines."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,9 +22,9 @@ _BUDGET = re.compile(r"([0-9]+) in (\S+)")
 
 
 def parse_duration_ns(text: str) -> int:
-    """Return a duration in whole nanoseconds, equal for all spellings; ValueError explains the format.
+    """Return a duration in whole nanoseconds, so that all spellings of it are equal; ValueError explains the format.
 
-    Negative durations, which Go and the schema allow, are refused.
+    Negative durations raise the error too, although Go and the schema allow them.
     """
     if len(text) > _MAX_CHARS or not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration; write it like 30s, 5m or 1h30m")
@@ -62,7 +62,7 @@ def parse_days_s(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Times of a pod or template, in seconds; None if not set."""
+    """Declared run time and deadline of a pod or template, in seconds; None if not set."""
 
     declared_s: float | None = None
     """The annotation `muster.dev/expected-runtime`."""
@@ -70,7 +70,7 @@ class Runtime:
     """The pod's activeDeadlineSeconds, after which the pod is ended."""
 
     def expected_s(self, otherwise: float | None) -> float | None:
-        """Return the expected running time; `otherwise` is the workload's default.
+        """Return the expected run time; `otherwise` is the workload's own value, used if the pod declares none.
 
         Returns None if the pod may run forever.
         """
@@ -84,7 +84,7 @@ UNKNOWN = Runtime()
 
 
 def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | None) -> Runtime:
-    """Return the expected runtime by these annotations and this deadline, which is ignored if out of bounds."""
+    """Return the runtime that these annotations and this deadline declare; a deadline out of bounds is ignored."""
     declared = declared_s(annotations)
     deadline = active_deadline_seconds
     if deadline is None or not 0 < deadline <= SECONDS.value:
@@ -104,14 +104,14 @@ def declared_s(annotations: Mapping[str, str]) -> float | None:
 def notice_s(text: str | None) -> float | None:
     """Return the seconds of an eviction notice (`muster.dev/evict-notice`, or a queue's maximum); None for none.
 
-    A notice above the limit counts as the limit. With 0, a queue disables notices.
+    A notice period longer than the limit is capped at the limit. With 0, a queue disables eviction notices.
     """
     seconds = readable_duration_s(text)
     return None if seconds is None else min(seconds, float(NOTICE.value))
 
 
 def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the errors in the eviction notice that these annotations, at this field path, request or allow."""
+    """Yield the errors in the eviction notice that these annotations (at this field path) request or allow."""
     for key in (EVICT_NOTICE, MAX_EVICT_NOTICE):
         text = annotations.get(key)
         if text is None:
@@ -137,7 +137,7 @@ class RestartBudget:
 
 
 def restart_budget(annotations: Mapping[str, str]) -> RestartBudget | None:
-    """Return the budget in the annotation `muster.dev/restart-budget` (`5 in 1h`); None if there is no valid one."""
+    """Return the budget in the annotation `muster.dev/restart-budget` (`5 in 1h`); None if it is missing or invalid."""
     text = annotations.get(RESTART_BUDGET, "")
     found = _BUDGET.fullmatch(text.strip()) if len(text) <= _MAX_CHARS else None
     if found is None:
@@ -153,7 +153,7 @@ def restart_budget(annotations: Mapping[str, str]) -> RestartBudget | None:
 
 
 def budget_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield the error in the restart budget of these annotations, at this field path."""
+    """Yield the error, if any, in the restart budget in these annotations, at this field path."""
     text = annotations.get(RESTART_BUDGET)
     if text is not None and restart_budget(annotations) is None:
         message = (

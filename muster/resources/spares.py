@@ -1,6 +1,6 @@
 """Annotations about spare slots: the number of a gang's spare nodes, and the permission to borrow spare slots.
 
-`muster.dev/spares: "2"` applies to the gang's largest pod set, `worker=2,ps=1` to pod sets by name.
+In the annotation `muster.dev/spares`, "2" applies to the gang's largest pod set; "worker=2,ps=1" names the pod sets.
 """
 
 import re
@@ -41,7 +41,7 @@ def parse_spares(text: str) -> dict[str, int]:
 
 
 def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
-    """Return the spares of a PodGroup, by pod set; empty for an invalid annotation (admission was bypassed)."""
+    """Return the spare nodes of a PodGroup, by pod set; empty for an invalid annotation (if admission was bypassed)."""
     text = annotations.get(names.SPARES)
     if text is None:
         return {}
@@ -52,7 +52,7 @@ def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
 
 
 def borrows(annotations: Mapping[str, str]) -> bool:
-    """Return True for a gang that may borrow spare slots, and is evicted when these are needed."""
+    """Return True for a gang that may run on borrowed spare slots, and is evicted when their owner needs them."""
     return annotations.get(names.BORROWS) == "true"
 
 

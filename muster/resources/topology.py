@@ -1,9 +1,10 @@
 """Topology requests of workloads: annotations, and Volcano's networkTopology. Pure.
 
-Three spellings have the same meaning on a pod template or a pod: Muster's own (`muster.dev/topology-…`), Kueue's
-(`kueue.x-k8s.io/podset-…`) and KAI-Scheduler's (`kai.scheduler/topology-…`). If two levels contradict each other,
-Muster's counts. `muster.dev/topology` names the topology for all levels. A *level* is a node label key, the tierName of
-HyperNodes, or a tier's number. A malformed annotation has no effect; admission refuses it by `mistakes`.
+Three groups of annotations have the same meaning on a pod template or a pod: Muster's own (`muster.dev/topology-…`),
+Kueue's (`kueue.x-k8s.io/podset-…`) and KAI-Scheduler's (`kai.scheduler/topology-…`). If their levels contradict each
+other, Muster's annotation applies. `muster.dev/topology` names the topology for all levels. A *level* is a node label
+key, the tierName of HyperNodes, or a tier's number. A malformed annotation has no effect; admission rejects it, because
+`mistakes` reports it.
 """
 
 import re
@@ -21,7 +22,7 @@ from muster.api.volcano.scheduling import NetworkTopology
 HYPER_NODES = "hypernodes"
 """Name of the topology that HyperNodes describe."""
 LAYERS = 3
-"""Layers of slices, as in Kueue."""
+"""Maximum number of layers of slices, as in Kueue."""
 Level = str | int
 """A label key or a tierName; a number is a tier, and allows every lower tier."""
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -30,16 +31,17 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """Request that pods are in one domain."""
+    """A request that pods are placed in one domain of the topology."""
 
     topology: str = ""
-    """Name of the topology; empty for the topology that has the level."""
+    """Name of the topology; if empty, the topology that has the requested level."""
     required: Level | None = None
-    """Level of the domain that must hold the pods, possibly inside a smaller domain; otherwise the pods wait."""
+    """Level of the domain that must contain all pods; the pods wait until there is such a domain. A smaller domain is
+    also accepted."""
     preferred: Level | None = None
-    """Level at which the pods are close enough; None for as close as possible."""
+    """Level at which the pods are close enough to each other; None for as close as possible."""
     anywhere: bool = False
-    """Kueue's unconstrained: any nodes, preferably in domains with little free capacity."""
+    """True for Kueue's mode "unconstrained": any nodes, preferably in domains with little free capacity."""
 
     def __bool__(self) -> bool:
         return self.required is not None or self.preferred is not None or self.anywhere or bool(self.topology)
@@ -50,7 +52,7 @@ NOTHING = Nearness()
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Request that each `size` consecutive ranks are close together."""
+    """A request that each group of `size` consecutive ranks is placed in one domain."""
 
     size: int
     near: Nearness
@@ -64,7 +66,8 @@ class PodTopology:
     slices: tuple[Slices, ...] = ()
     """Slices, outermost first; each size divides the previous one."""
     group: str = ""
-    """Pod sets with the same group are placed close together as a whole, such as a leader and its workers."""
+    """Name of a group. All pod sets with the same group, such as a leader and its workers, are placed in one domain
+    together."""
     kind: str = ""
     """Name that distinguishes pods in one pod set of the gang: the replicated job of a JobSet."""
 
@@ -80,7 +83,7 @@ _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS, *names.KAI_
 def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str], parts: Iterable[str] = ()) -> PodTopology | None:
     """Return the topology requests in these annotations of a pod or template; None if there are none.
 
-    `parts` are the labels that distinguish pods in one pod set.
+    `parts` are the labels that distinguish the pods within one pod set.
     """
     if _KEYS.isdisjoint(annotations):
         return None
@@ -100,7 +103,7 @@ def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | Non
 
 
 def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
-    """Complete Muster's annotations with Kueue's, so that no requirement is dropped."""
+    """Add Kueue's annotations where Muster's are missing, so that no requirement is dropped."""
     if own.required is not None:
         return own
     if own.preferred is not None:
@@ -109,7 +112,7 @@ def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
 
 
 def of_gang(annotations: Mapping[str, str]) -> Nearness:
-    """Return the requests of the annotations `muster.dev/topology…` for a whole gang (or PodGroup), or for pods.
+    """Return the requests in the annotations `muster.dev/topology…` of a gang's PodGroup, or of pods.
 
     KAI-Scheduler's annotations of the same meaning count if Muster's are missing.
     """
@@ -120,9 +123,9 @@ def of_gang(annotations: Mapping[str, str]) -> Nearness:
 
 
 def of_network(topology: NetworkTopology | None) -> Nearness:
-    """Return the requests of Volcano's networkTopology: as close as possible; if hard, within the highest allowed tier.
+    """Return the requests in Volcano's networkTopology: as close as possible; if hard, within the allowed tier.
 
-    As in Volcano, hard without a tier means the same as soft: any tier suffices, even the whole cluster.
+    As in Volcano, "hard" without a tier means the same as "soft": any tier suffices, even the whole cluster.
     """
     if topology is None:
         return NOTHING

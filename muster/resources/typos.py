@@ -12,9 +12,9 @@ _LONGEST: Final = 253 + 1 + 63
 
 
 def similar_resource(name: str, known: Iterable[str]) -> str:
-    """Return the known resource with a similar name, with or without its domain; empty if there is none.
+    """Return the known resource with a similar name (with or without its domain); empty if there is none.
 
-    A resource of another domain is never returned: `amd.com/gpu` is not a typo of `nvidia.com/gpu`.
+    The result is never a resource of another domain: `amd.com/gpu` is not a typo of `nvidia.com/gpu`.
     """
     if len(name) > _LONGEST:
         return ""

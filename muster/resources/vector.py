@@ -1,6 +1,6 @@
 """Resource vectors, which map resources to quantities, with arithmetic and texts for messages.
 
-CPU and GPUs, which are divisible, are counted in thousandths; other resources in base units (bytes, devices, pods).
+Divisible resources (CPU and GPUs) are counted in thousandths, and all others in base units (bytes, devices, pods).
 Every function returns a new vector and does not change its arguments; a missing name counts as 0. No quantity exceeds
 64 bits: quantities, their sums and their multiples are capped (8E plus 8E is 8E).
 """
@@ -17,11 +17,11 @@ GPU = "nvidia.com/gpu"
 MILLI = frozenset({CPU, GPU})
 """Divisible resources, which are counted in thousandths."""
 WHOLE = 1000
-"""Thousandths in one whole."""
+"""Number of thousandths in one whole unit."""
 
 
 def unit(resource: str) -> int:
-    """Return the number that represents one whole unit of a resource."""
+    """Return the number that stands for one whole unit of a resource in a vector."""
     return WHOLE if resource in MILLI else 1
 
 
@@ -61,7 +61,7 @@ def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def within(a: Vector, most: Mapping[str, int]) -> Vector:
-    """Return `a` with each resource limited to its quantity in `most`, which is 0 for missing names."""
+    """Return `a` with each quantity capped at the quantity in `most`, which is 0 for missing resources."""
     if all(amount <= most.get(name, 0) for name, amount in a.items()):
         return a
     capped = {name: min(amount, most.get(name, 0)) for name, amount in a.items()}

@@ -79,7 +79,7 @@ class FailurePolicy(Wire):
     max_restarts: int = 0
     """Maximum number of restarts of the whole set. The next failure fails the set."""
     restart_strategy: JobSetRestartStrategy = "Recreate"
-    """How Jobs are replaced when the set restarts."""
+    """Way in which Jobs are replaced when the set restarts."""
     rules: list[FailurePolicyRule] = field(default_factory=list)
     """Rules for failed Jobs; the first matching rule applies. If no rule matches, the set is restarted."""
 
@@ -112,7 +112,7 @@ class ClaimTemplate(Wire):
 
 
 class RetentionPolicy(Wire):
-    """Whether claims outlive the set."""
+    """Retention of the claims after the set is deleted."""
 
     when_deleted: Literal["Delete", "Retain"] = "Delete"
     """Delete, or left out: claims are deleted together with the set. Retain: claims are kept."""
@@ -124,7 +124,7 @@ class VolumeClaimPolicy(Wire):
     templates: Annotated[list[ClaimTemplate], Meta(max_length=50)] = field(default_factory=list)
     """Templates of the claims."""
     retention_policy: RetentionPolicy | None = None
-    """Whether the claims outlive the set."""
+    """Retention of the claims after the set is deleted."""
 
 
 class JobSetSpec(Wire):

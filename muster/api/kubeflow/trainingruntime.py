@@ -103,7 +103,7 @@ class CoschedulingPolicy(Wire):
 
 
 class VolcanoTopology(Wire):
-    """How close to each other in the network the pods must be."""
+    """Requirement that the pods run close to each other in the network."""
 
     mode: Literal["hard", "soft"] = "hard"
     """hard: wait until the requirement can be met; soft: as close as possible."""
@@ -115,7 +115,7 @@ class VolcanoPolicy(Wire):
     """Requests a PodGroup of Volcano's API, which Muster also uses."""
 
     network_topology: VolcanoTopology | None = None
-    """How close to each other in the network the pods must be."""
+    """Requirement that the pods run close to each other in the network."""
 
 
 class PodGroupPolicy(Wire):

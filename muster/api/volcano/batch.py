@@ -50,7 +50,8 @@ class LifecyclePolicy(Wire):
     exit_code: int | None = None
     """Exit code of a container that triggers the action; only without events."""
     timeout: Duration | None = None
-    """How long the event's state must last before the action is taken, e.g. `5m`; the action is immediate if unset."""
+    """Time for which the event's state must last before the action is taken, e.g. `5m`; the action is immediate if
+    unset."""
 
     @property
     def all_events(self) -> list[str]:

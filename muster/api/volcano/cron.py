@@ -35,8 +35,8 @@ class CronJobSpec(Wire):
     starting_deadline_seconds: Annotated[int, Meta(ge=0, le=2**62)] | None = None
     """Number of seconds after a scheduled time in which its Job may still be created; no limit if unset."""
     concurrency_policy: ConcurrencyPolicy = "Allow"
-    """How to proceed while an earlier Job runs: `Allow` creates the next Job too, `Forbid` skips it, and `Replace`
-    replaces the running Job."""
+    """Behaviour while an earlier Job runs: `Allow` creates the next Job too, `Forbid` skips it, and `Replace` replaces
+    the running Job."""
     suspend: bool = False
     """If true, no Jobs are created."""
     job_template: CronJobTemplate = field(default_factory=CronJobTemplate)
