@@ -80,7 +80,7 @@ def _arguments(registry: Registry) -> Iterator[tuple[str, ...]]:
         there = (known.ours or name) in registry.plugins
         for argument, what in known.arguments.items():
             default = "" if what.default is None else f"`{_plain(what.default)}`"
-            without = what.without if there else "as its plugin"
+            without = what.without if there else "the plugin itself has no effect"
             yield f"`{name}`", f"`{argument}`", default, f"{_WITHOUT}{without}" if without else "the same"
     for name in sorted(registry.plugins):
         for argument, own in registry.own_arguments(name).items():
@@ -98,7 +98,7 @@ def _sections() -> Iterator[tuple[str, ...]]:
     for name, known in SECTIONS.items():
         yield f"`{name}`", known.of, f"{_WITHOUT}{known.without}" if known.without else known.differs
         for each in parts.get(name, ()):
-            yield f"`{name}.{each}`", known.of, "as the whole"
+            yield f"`{name}.{each}`", known.of, f"see `{name}`"
 
 
 def _plain(value: object) -> str:

@@ -118,11 +118,11 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     ),
     "autoscaling.md": (
         f"default {n(preferences.DEFAULT_TIMEOUT_S / 60)} minutes |",
-        f"a gang asks for at least {n(action.KEPT_S)} s.",
+        f"Each gang requests nodes for at least {n(action.KEPT_S)} s.",
         f"(at most {requests.MAX_POD_SETS})",
         (
-            f"another request after {n(requests.BACK_OFF_S)} s, then {n(2 * requests.BACK_OFF_S)} s, … at most "
-            f"{n(requests.MAX_REQUEST_DELAY_S / 60)} min |"
+            f"another request after {n(requests.BACK_OFF_S)} s, then {n(2 * requests.BACK_OFF_S)} s, and so on, "
+            f"up to {n(requests.MAX_REQUEST_DELAY_S / 60)} min |"
         ),
         (
             f"must have waited for {n(podwrites.SETTLE_S)} s. The message of a gang is written at most every "
