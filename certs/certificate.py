@@ -14,7 +14,7 @@ from certs.authority import BACKDATE, CertificatePair
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _RENEWED_AFTER = 2 / 3
-"""Fraction of its lifetime after which a certificate is replaced; the last third is a reserve for failures."""
+"""Fraction of a certificate's lifetime after which it is renewed; the last third is left for retries after failures."""
 _SHOWN_CHARS = 12
 
 

@@ -19,7 +19,7 @@ from history.store import HistoryStore
 MOST: Final = 1000
 """Maximum number of gangs in a result."""
 Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
-"""Time of a query in seconds since the epoch, at most in the year 5138."""
+"""Time in a query, in seconds since the epoch (up to the year 5138)."""
 SILENT_AFTER_S: Final = 60.0
 """Age of the last progress after which the recorder counts as down: six intervals, longer than a restart takes."""
 NO_GANGS: Final = "later events of gangs are missing; the recorder reads them at its start, as far as they still exist"

@@ -132,7 +132,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """State of a run at its last observation, used to detect new events; written together with the events."""
 
     group: str = ""
-    """Namespace and name of its PodGroup."""
+    """Namespace and name of the run's PodGroup."""
     group_version: int = 0
     placement_version: int = 0
     """The last seen resource versions, so that older versions (from a list after a watch) are ignored."""
@@ -273,7 +273,7 @@ class Scope(msgspec.Struct, frozen=True):
         return cls(frozenset(created), frozenset(born))
 
     def has(self, namespace: str, at: int | None = None) -> bool:
-        """Return True if objects of this namespace, their names and numbers may be shown, for data of this time."""
+        """Return True if the caller may see objects of this namespace, including names and counts, as of this time."""
         known = self.namespaces is None or namespace in self.namespaces
         return known and (at is None or dict(self.born).get(namespace, at) <= at)
 

@@ -109,7 +109,7 @@ class ObservationFeed:
             each.stop()
 
     def not_ready(self) -> str | None:
-        """Return why some kinds are not read; None if all recorded kinds are read."""
+        """Return the reason why some kinds cannot be read yet; None if all recorded kinds are read."""
         return not_ready(self.reflectors)
 
     @property

@@ -151,7 +151,7 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
 
 
 def gap_text(*, missing: bool) -> str:
-    """Return the effect of a pause of the recorder on the data in the store."""
+    """Return a text about the effect of a pause of the recorder on the data in the store."""
     known = "the events of this time were read later: no event is missing, and times are exact to the second"
     forgotten = (
         "the API server had forgotten what happened meanwhile: what both began and ended then is missing, and what "

@@ -104,7 +104,10 @@ class ObservationTime(NamedTuple):
         return (most - least + 1) // 2
 
     def _within_second(self, first: int) -> tuple[int, int]:
-        """Return the observation time, limited to the recorded second if the clocks disagree."""
+        """Return the earliest and latest possible time in the recorded second.
+
+        If the clocks disagree, both are its nearest end.
+        """
         least, most = max(first, self.at - self.within), min(first + MS - 1, self.at + self.within)
         if least > most:
             least = most = first if self.at < first else first + MS - 1
@@ -208,7 +211,7 @@ def disrupted(pod: Pod) -> MemberEnd | None:
 
 
 def _last(pod: RecordedPod) -> str | None:
-    """Return when the last container ended, if all have ended."""
+    """Return the time when the last container ended; None if not all containers have ended."""
     ends = [status.state.terminated for status in pod.status.container_statuses]
     times = [one.finished_at for one in ends if one is not None and readable_time(one.finished_at) is not None]
     return max(filter(None, times), key=_second, default=None) if len(times) == len(ends) else None

@@ -167,7 +167,7 @@ class BudgetedQueues:
 def _resources(queues: dict[str, Queue]) -> Budgeted:
     """Return, by queue, the resources of all budgets that include the queue.
 
-    Queues in a circle of parents count as below the root.
+    Queues whose parents form a cycle count as children of the root.
     """
     own = {
         name: frozenset(each.resource for each in limits_of(queue.metadata.annotations).budgets)

@@ -201,7 +201,7 @@ class HistoryRecorder:
         self._retention.apply()
 
     def _apply(self, observation: Observation) -> None:
-        """Enter an observation into the entries; skip it if it is unreadable."""
+        """Process an observation; skip it if the object is unreadable."""
         try:
             apply(self.entries, observation)
         except Exception:

@@ -84,7 +84,7 @@ def days_of(window: ReadWindow) -> list[ColumnElement[bool]]:
 
 
 _CHARGED: Final = ("queue", "user")
-"""Fields of a key in the row itself; for rows of earlier versions, the gang's fields are used."""
+"""Fields of a key that each row contains itself; for rows of earlier versions, the values come from the gang."""
 
 
 _Owners = dict[str, tuple[Key, int]]

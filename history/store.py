@@ -190,7 +190,7 @@ class HistoryStore:
 
         With `once`, it stays unchanged; with `unended`, it stays unchanged once it has ended.
 
-        Columns in `keep` are not changed if they have a value.
+        Columns in `keep` are not overwritten once they have a value.
         """
         for first in range(0, len(rows), _AT_ONCE):
             statement = _insertion(self.engine.dialect.name, table, once=once, unended=unended, keep=keep)

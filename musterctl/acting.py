@@ -68,7 +68,7 @@ def others_named(client: Client, name: str, namespace: str, resource: Resource[A
 
 
 def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], str]:
-    """Return the kinds that `kind/name` may mean (all kinds for a name alone), and the name.
+    """Return the kinds to which `kind/name` may refer (for a name alone, all kinds), and the name.
 
     Raise UsageError for other texts.
     """

@@ -32,7 +32,10 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
 
 
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
-    """Return all inputs of the planner; if the user may not list them, print a note and return one namespace's."""
+    """Return all inputs of the planner.
+
+    If the user may not list all, return those of one namespace, and print a note on standard error.
+    """
     try:
         return read()
     except Forbidden as error:

@@ -1,4 +1,4 @@
-"""The cluster of a command, and access to its objects: naming, reading, creating, and sending Commands.
+"""The cluster of a command, and access to its objects: naming, reading and creating objects, and sending Commands.
 
 `musterctl.options` has the options that choose a cluster. Names and messages follow kubectl's habits.
 """
@@ -151,7 +151,7 @@ class Failed(click.ClickException):
 
 
 def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
-    """Return a client and the namespace: the given namespace, else the kubeconfig context's."""
+    """Return a client and the namespace: the given one, or else that of the kubeconfig's context."""
     _check_namespace(namespace)
     client = where.client()
     return client, namespace or client.namespace

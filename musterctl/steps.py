@@ -72,7 +72,7 @@ class Acting:
 
 
 def try_steps(acting: Acting, target: Target, steps: Sequence[Step], groups: Sequence[PodGroup]) -> JSON | None:
-    """Try the steps as a dry run; return the object after the steps before the wait.
+    """Try the steps as a dry run; return the object as it is after the steps that precede the wait.
 
     Steps after the wait are refused in the dry run because pods still exist; any other refusal is an error.
     """

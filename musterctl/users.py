@@ -1,4 +1,4 @@
-"""The user of a command, and the options --user and --mine, which choose workloads by their creator."""
+"""The user of a command, and the options --user and --mine, which select workloads by their creator."""
 
 from collections.abc import Callable
 from contextlib import closing, suppress

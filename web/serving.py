@@ -149,7 +149,7 @@ def _warm(site: Site) -> None:
 def past_of(site: Site) -> list[str]:
     """Return the namespaces in the history; none if the history does not answer.
 
-    The pages of the history report such a failure themselves.
+    The pages of the history report the failure themselves.
     """
     try:
         return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []

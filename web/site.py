@@ -75,7 +75,7 @@ class SigningIn(Callers, Protocol):
     """Callers who sign in with a token."""
 
     def signed_in(self, token: str) -> Response:
-        """Return the response to a form with a token; HTTPException for an invalid token."""
+        """Return the response to the sign-in form with a token; HTTPException for an invalid token."""
 
     def signed_out(self) -> Response:
         """Return the response that deletes the token's cookie."""

@@ -101,7 +101,7 @@ class Namespaces(Protocol):
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
         """Return a namespace's metadata, empty if it was deleted.
 
-        With `with_queue`, a cached namespace without a queue label is known to be stale.
+        With `with_queue`, the namespace is known to have a queue label, so a cached one without the label is stale.
         """
 
 
@@ -129,7 +129,7 @@ class Lookups:
     claims: Callable[[str], Claims] = lambda _namespace: no_claims
     """The requests of the claims of a namespace's pods."""
     placements: Callable[[str, str], Placement | None] | None = None
-    """Look-up of the current placement with a name in a namespace, from the API server; None without an API server."""
+    """Function that reads a placement by name and namespace from the API server; None without an API server."""
     native_groups: Callable[[], bool] | None = None
     """True while gangs are published as Kubernetes' own PodGroups; None if they are never published."""
 

@@ -142,8 +142,8 @@ def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
 def decode(raw: msgspec.Raw, kind: type[T]) -> T:
     """Return the object of a review as a `kind`; raises `MalformedError`.
 
-    A field with null counts as missing, as for the API server, which keeps `annotations: null` in a custom object that
-    was applied with an empty map.
+    A null field counts as missing, as in the API server, which keeps `annotations: null` in a custom object that was
+    applied with an empty map.
     """
     try:
         return decoder(kind).decode(raw)

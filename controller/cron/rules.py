@@ -39,7 +39,7 @@ def due_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float | None:
 
 
 def active(jobs: Sequence[Job]) -> list[Job]:
-    """Return the Jobs that have not ended, by name."""
+    """Return the Jobs that have not ended, sorted by name."""
     return sorted((job for job in jobs if job.status.state.phase not in FINISHED), key=lambda job: job.metadata.name)
 
 

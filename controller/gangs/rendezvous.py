@@ -1,7 +1,7 @@
 """Objects by which shaped pods find each other: a headless Service, and ssh keys and a hostfile for MPI.
 
-Pods that the webhook has shaped refer to them and wait until they exist. These objects are created with the first pod
-of a workload.
+Pods that the webhook has shaped refer to these objects and wait until they exist. These objects are created with the
+first pod of a workload.
 """
 
 from collections.abc import Mapping

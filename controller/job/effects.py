@@ -80,7 +80,7 @@ class Attempts:
 
 
 class Refusals:
-    """Refusals by the UID of the Job; only one pass over a Job runs at a time."""
+    """Rejections by quotas, by the UID of the Job; only one pass over a Job runs at a time."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -158,7 +158,7 @@ class PodEffects:
         return attempts.failures or sentences  # a pause keeps the message of the API server
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Delete exactly these pods, by UID; with `mark` (if the Job continues), first mark each as deleted."""
+        """Delete exactly these pods, by UID; with `mark` (if the Job continues), first mark them as deleted."""
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
 

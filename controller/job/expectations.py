@@ -33,7 +33,7 @@ class Deletion(NamedTuple):
 
 
 class Expectations:
-    """Created pods and PodGroups, and deleted objects. Thread-safe."""
+    """Record of created pods and PodGroups, and of deleted objects. Thread-safe."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s

@@ -22,7 +22,7 @@ from muster.volcano.pods import complete_pod, in_native_group, pinned_or_gated
 from muster.volcano.tasks import PodSlot, queue_of
 
 PODS_AT_ONCE = 64
-"""Number of pods to create before the pass checks whether Jobs of other namespaces wait."""
+"""Number of pods that a pass creates before it checks whether Jobs of other namespaces are waiting."""
 
 
 def _is_placed(placement: Placement | None, slot: PodSlot) -> bool:

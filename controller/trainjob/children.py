@@ -212,7 +212,7 @@ class ChildSteps:
                 self._ensured.setdefault(meta.uid, {})[key] = Ensured(mark, live["metadata"]["uid"], version)
 
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
-        """Return the TrainJob's object of this name.
+        """Return the object of this name if it exists and belongs to the TrainJob.
 
         Unless `likely`, the object is only read if the cache of ConfigMaps has one of this name.
         """

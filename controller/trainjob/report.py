@@ -155,7 +155,7 @@ class ReportLimit:
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._peers: dict[str, tuple[asyncio.Semaphore, int]] = {}
-        """Maps an address to the semaphore that its reports wait for, and to their number."""
+        """Maps an address to the semaphore for which its reports wait, and to the number of its current reports."""
 
     @asynccontextmanager
     async def slot_for(self, peer: str) -> AsyncIterator[None]:
@@ -183,7 +183,8 @@ async def _body(request: Request) -> bytes:
 
 
 PASS_EVERY_S: Final = 300.0
-"""Time between passes over a running TrainJob, which give its pods new authorities long before the old ones expire."""
+"""Interval between passes over a running TrainJob. A pass gives its pods new authorities, long before the old ones
+expire."""
 
 
 class Authorities:

@@ -71,7 +71,7 @@ def snapshot_name(train_job: str) -> str:
 
 
 class RuntimeFinder:
-    """Runtimes of TrainJobs, each found once. `maps` holds the ConfigMaps of TrainJobs.
+    """Finder of the runtimes of TrainJobs; each runtime is looked up once. `maps` holds the ConfigMaps of TrainJobs.
 
     Every user who may write ConfigMaps may write these. Therefore, a snapshot is used only if it has the digest in the
     TrainJob's status, which only the controller writes; it then is the controller's own text.
@@ -85,8 +85,8 @@ class RuntimeFinder:
         self._maps = maps
         self._target: Target = target
         self._known: dict[str, tuple[str, str]] = {}
-        """Maps the UID of a TrainJob to its runtime, as a text that TrainJobs share, and to the digest of the snapshot.
-        """
+        """Maps the UID of a TrainJob to the text of its runtime (equal texts are shared) and to the digest of the
+        snapshot."""
 
     def runtime_of(self, train_job: TrainJob) -> Runtime:
         """Return the runtime; Obstacle if it cannot be read, or is not allowed."""

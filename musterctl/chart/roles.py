@@ -94,7 +94,7 @@ def tables(of: str) -> dict[tuple[str, str], tuple[RoleRule, ...]]:
 
 
 def named_tables() -> dict[str, tuple[RoleRule, ...]]:
-    """The rules of every role in the chart, by kind and name as docs/rights.md marks them."""
+    """The rules of every role in the chart, by kind and name, as in docs/rights.md."""
     files = (path.stem for path in sorted((FILES / "roles").glob("*.yaml")))
     return {
         f"{kind}-{name}".lower().replace("<pool>", "pool"): found

@@ -83,7 +83,7 @@ def show_logs(
         )
 
     def show(source: tuple[str, str]) -> str:
-        """Print one log, and return the error, if any."""
+        """Print one log; return the error if it cannot be read."""
         pod, chosen = source
         try:
             for line in client.log_lines(pod, namespace, chosen, follow=follow, last=last):

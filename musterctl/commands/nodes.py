@@ -21,7 +21,7 @@ from musterctl.output.table import show_rows
 from musterctl.running import published_by, suspects_of
 
 _ALL = 100_000
-"""Maximum number of characters for the names of all nodes."""
+"""Number of characters up to which a line shows the names of all its nodes."""
 _LIVING = "status.phase!=Succeeded,status.phase!=Failed"
 
 

@@ -42,7 +42,7 @@ class Shown(NamedTuple):
 
 
 def printer(shown: Shown) -> Printer[GangRow]:
-    """Return the printer of these gangs."""
+    """Return the printer for the selected gangs."""
     all_columns = [*([_NAMESPACE] if shown.namespace is None else []), *columns(shown)]
     return Printer(
         all_columns,

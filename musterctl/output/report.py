@@ -92,7 +92,7 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
 
 
 def demand_lines(demands: Sequence[QueueDemand], ignored: Sequence[str]) -> Iterator[TextLine]:
-    """Yield the lines about the requests of new gangs and the limits of their queues."""
+    """Yield lines about what new gangs request, and about the limits of their queues."""
     for demand in demands:
         yield TextLine("", f"{demand.workload} (submitted) would request nodes", "title")
         for pod_set in demand.pod_sets:

@@ -18,7 +18,7 @@ from musterctl.output.terminal import Console
 _GAP = 2
 _COLUMN_GAP = 3
 _WIDE = 1_000_000
-"""Width of a terminal on which no line is too long."""
+"""Width of a console on which every line fits without a break."""
 
 
 def console() -> Console:
@@ -51,7 +51,7 @@ def drawn(
 
 
 class PrintedTable:
-    """Printer of rows below headings; later rows keep the column widths if they fit."""
+    """Printer of a table with headings; rows that are printed later keep the column widths if they fit."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = list(titles)

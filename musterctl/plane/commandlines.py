@@ -42,7 +42,7 @@ _NO_LOGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CommandLines:
-    """The properties of a plane that command lines depend on."""
+    """The properties of a plane on which the command lines of its parts depend."""
 
     folder: Path
     options: PlaneOptions

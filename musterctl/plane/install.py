@@ -34,7 +34,7 @@ _AT_ONCE: Final = 16
 
 
 def roles(client: Client, *, shared: bool, pools: Iterable[str] = ()) -> None:
-    """Apply accounts, roles and admission policies, after the namespace of Muster's Leases, which elections need."""
+    """Apply the namespace of Muster's Leases, which leader election needs, then accounts, roles and policies."""
     client.apply(core.NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
     of_pools = [each for pool in pools for each in chart.of_pool(pool, SYSTEM_NAMESPACE)]
     apply(client, [*rights.roles(shared=shared), *of_pools, *policies()])

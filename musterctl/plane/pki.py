@@ -41,11 +41,11 @@ class Pki:
 
     @property
     def ca_file(self) -> Path:
-        """Return the certificate of the plane's authority, which every client trusts."""
+        """Return the file with the certificate of the plane's authority, which all clients of the plane trust."""
         return self.folder / "ca.crt"
 
     def cert_file(self, name: str) -> Path:
-        """The certificate of a part, or of the service accounts."""
+        """Return the file with the certificate of a part, or of the key pair for service-account tokens."""
         return self.folder / f"{name}.crt"
 
     def key_file(self, name: str) -> Path:

@@ -13,7 +13,7 @@ from web.slow import SlowWork
 from web.views.whatif import OBJECTS, YAML_BYTES, TrialResult, WhatIfTrial, trial, tried
 
 _slots: Final = SlowWork("try something")
-"""Limit of one simulation at a time, because each may compute for seconds, and other pages also need the CPU."""
+"""Limit of one simulation at a time, because a simulation may take seconds of CPU time that other pages need."""
 
 
 def show(context: RequestContext) -> Response:

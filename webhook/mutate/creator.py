@@ -97,7 +97,7 @@ def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequen
 
 
 def _creator(request: AdmissionRequest, document: Mapping[str, Any]) -> str | None:
-    """Return the value that the object should have; None to leave it unchanged."""
+    """Return the creator that the object should name; None to leave the object unchanged."""
     user = request.user_info.username
     if request.operation == "UPDATE":
         before = value_at(generic(request.old_object), (*_PLACE, names.CREATED_BY))

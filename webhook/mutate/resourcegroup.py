@@ -74,7 +74,7 @@ def record(job: Job, document: Mapping[str, Any], groups: Groups, namespace: str
 
 
 def keep_record(document: Mapping[str, Any], old: Mapping[str, Any], patch: Patch) -> None:
-    """Restore the record in an update that lacks or changes it."""
+    """Restore the recorded settings in an update that omits or changes them."""
     known, given = value_at(old, _RECORD), value_at(document, _RECORD)
     if known != given:
         patch.set(*_RECORD, value=known or _NONE, why=_KEPT)

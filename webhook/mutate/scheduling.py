@@ -3,8 +3,8 @@
 A pod with a queue gets Muster's scheduler, and a gate if it belongs to a gang. A pod may also request a gate through
 Volcano's annotation. Muster removes the gates when it pins the pod.
 
-*Markers* are resources: a shared scheduler only asks Muster about pods that request them. Markers must be on a
-container, so one container gets a limit of 1 for each marker, which the API server also sets as a request.
+*Markers* are resources: a shared scheduler only calls Muster for pods that request these resources. Markers must be on
+a container, so one container gets a limit of 1 for each marker, which the API server also sets as a request.
 kube-scheduler is configured to ignore them when it counts free resources.
 
 A pod that shares GPUs gets their numbers through variables that refer to annotations, which Muster writes with the

@@ -22,9 +22,9 @@ class ForeignKey(NamedTuple):
 
     key: str
     read: str = ""
-    """Effect of the key in Muster; empty if none."""
+    """Effect of the key in Muster; empty if Muster ignores the key."""
     instead: str = ""
-    """The replacement with the same effect in Muster."""
+    """The setting of Muster with the same effect as the key."""
 
 
 _TOPOLOGY: Final = "the level of a topology"

@@ -43,7 +43,7 @@ def translated(document: JSON) -> Iterator[tuple[JSON, str]]:
 def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace: str) -> Iterator[tuple[JSON, str]]:
     """Yield the native PodGroups that are published for the gangs of an admitted workload.
 
-    `pods` are its first pods.
+    `pods` are the first pods of the workload.
     """
     groups: dict[str, PodGroup] = {}
     if (document.get("apiVersion"), document.get("kind")) == (JOBS.api_version, JOBS.kind):

@@ -108,7 +108,7 @@ def _object(spec: Schema) -> Schema:
 
 
 def _put(schema: Schema, path: Path, template: Schema) -> None:
-    """Insert the schema of a template at a path into a schema that allows everything else."""
+    """Add the schema of a pod template at a path to a schema that allows everything else."""
     name, *rest = path
     if name == "*":
         _put(schema.setdefault("items", {"type": "object", _OPEN: True}), tuple(rest), template)
@@ -120,7 +120,7 @@ def _put(schema: Schema, path: Path, template: Schema) -> None:
 
 
 def _wrong(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
-    """Yield the errors in a value; null counts as missing, as for the API server."""
+    """Yield the errors in a value; a null value counts as missing, as in the API server."""
     if value is None or not schema:
         return
     kind = schema.get("type")

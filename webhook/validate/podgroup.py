@@ -42,7 +42,7 @@ from webhook.validate.trials import missing_class
 _SYSTEM = "system-"
 _REMEDY = "or create its workload again, or ask an administrator (`kubectl auth can-i charge placements.muster.dev -A`)"
 _CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
-"""The right to decide about charges, with which an administrator can move gangs that have their nodes."""
+"""The right to change charges; administrators who have it can move gangs that already have their nodes."""
 
 
 def reviewer(lookups: Lookups) -> Handler:
@@ -235,7 +235,7 @@ def _is_held(request: admission.AdmissionRequest, group: scheduling.PodGroup, lo
 
 
 def _may_charge(request: admission.AdmissionRequest, lookups: Lookups) -> bool:
-    """Return True for an administrator, who may decide about charges."""
+    """Return True if the sender is an administrator with the right to change charges."""
     user = request.user_info
     by_controller = user.username.endswith(f":{names.CONTROLLER_ACCOUNT}")  # which moves a gang for any user's note
     if not user.username or by_controller or lookups.rights is None:

@@ -145,7 +145,7 @@ def disrupted(pod: Pod) -> bool:
 
 
 def _lately(pods: Iterable[Pod], now_s: float) -> bool:
-    """Return True if one of the pods was disrupted shortly before."""
+    """Return True if one of the pods was disrupted less than `FOLLOWS_S` before this time."""
     conditions = (
         each for pod in pods for each in pod.status.conditions if each.type == DISRUPTED and each.status == "True"
     )

@@ -1,4 +1,4 @@
-"""Events of a Job: changes of its pods, its PodGroup and its Commands become requests.
+"""Events of a Job: functions that turn changes of its pods, its PodGroup and its Commands into requests.
 
 A new object (`old` is None) raises the event of its state; versions show whether that event was already handled. A pod
 deleted unobserved raises no event, but the counters in the Job's status show that it existed (`unseen_evictions`).

@@ -18,7 +18,7 @@ SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
 STOPPED_PHASES = FINISHED | {"Aborted"}
 """Phases in which no pods run; Aborted is the only one that a Job can leave (by ResumeJob)."""
 DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Terminated", "Aborting": "Aborted"}
-"""Phases in which pods are stopped, and the phase that follows."""
+"""Maps each phase in which pods are stopped to the phase that follows."""
 MAX_RETRY = "MaxRetryReached"
 """Reason of a Job that failed because no restart was left."""
 SPENT = "RestartBudgetSpent"
@@ -82,7 +82,8 @@ def next_phase(
 ) -> Transition | None:
     """Return the phase that follows from the counters, or None if the phase does not change.
 
-    `spent` explains why the restart budget is spent, or is empty; for `unplaced` see the function with this name.
+    `spent` explains why the restart budget is spent, or is empty; `unplaced` is the result of the function of this
+    name.
     """
     if phase in {"", "Pending"}:
         return _started(spec, counts)

@@ -1,7 +1,7 @@
 """The path from an event to its effect on a Job: policy, action, table cell, and pods to delete.
 
-The functions of this module run in their order. An example: task `worker` of a Running Job has the policy `{event:
-PodFailed, action: RestartTask}`, and one of its pods fails.
+The functions of this module run in the order in which they are defined. An example: task `worker` of a Running Job has
+the policy `{event: PodFailed, action: RestartTask}`, and one of its pods fails.
 
 | step | function | result in the example |
 |---|---|---|

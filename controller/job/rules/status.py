@@ -36,7 +36,7 @@ UNSCHEDULABLE = "Unschedulable"
 RECOVERABLE = REFUSED | {"FailedDelete"}
 """Reasons that are replaced when the failure is over."""
 _RUNNING = frozenset({"", "MinAvailableReached", "Recovered"})
-"""Reasons of a Job without problems; any other reason is a problem of its pods."""
+"""Reasons of a Running Job without problems; any other reason describes a problem of its pods."""
 _SECOND_MS = 1000
 
 

@@ -3,7 +3,8 @@
 Pure: time is an argument.
 
 When a timer is due, everything is checked again: the Job, its version, the policy, and the event. After a restart of
-the controller, timers are derived from timestamps of objects; other timers are recorded in the Job's status.
+the controller, timers are derived from timestamps of objects. Timers for which this is impossible are recorded in the
+Job's status.
 
 A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container ran, and usually its successor
 fails, too. The policy restarts the pod and uses up a retry at once; only the creation of new pods is delayed, with
@@ -112,10 +113,9 @@ QUICK_S = 60.0
 AT_ONCE = 3
 """Number of restarts without a delay: Volcano's default for maxRetry."""
 FIRST_QUICK_S, MAX_QUICK_S = 5.0, 40.0
-"""Delays of new pods after quick restarts, which cost 0.4 CPU seconds for a gang of three.
+"""First and longest delay of new pods after quick restarts. A restart of a gang of three costs 0.4 CPU seconds.
 
-The delays are shorter than `QUICK_S`, because the time between restarts includes a delay.
-"""
+The delays are shorter than `QUICK_S`, because the time between restarts includes a delay."""
 FIRST_S = 10.0
 """Delay of new pods after the first refusal, like the kubelet's delay after a container's first crash."""
 MAX_S = 300.0

@@ -13,7 +13,7 @@ from muster.api.kubernetes.reviews import TokenReviewStatus
 from muster.api.muster.checkpoint import checkpoint_of
 
 MAX_BYTES = 64 << 10
-"""Largest body of a report."""
+"""Maximum size of the body of a report, in bytes."""
 FIELD_MANAGER = "trainer-status"
 _BASE = f"{GROUP}/{VERSION}"
 _PATH = re.compile(

@@ -84,7 +84,7 @@ def why_the_gang_waits(group: PodGroup | None) -> str:
 def without_pods(
     train_job: TrainJob, children: Children, statuses: Sequence[ReplicatedJobStatus]
 ) -> Iterator[tuple[str, float]]:
-    """Yield the batch/v1 Jobs that should have pods and lack some, with their age: only their Events have a reason.
+    """Yield the batch/v1 Jobs that lack pods, with their age; only the Events of such a Job contain the reason.
 
     The Jobs of a JobSet are unknown, because it may create the second Job when the first Job has ended.
     """
