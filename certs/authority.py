@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(days=2)
-"""Certificates are valid from this time before their creation, for clocks that are a day off."""
+"""Certificates become valid this long before their creation, so that clients whose clock is up to a day behind
+accept them."""
 _CA_LIFETIME = timedelta(days=3650)
 _LIFETIME = timedelta(days=365)
 

@@ -12,7 +12,7 @@ from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation
 
 
 def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
-    """Return the content after all steps that can be taken now, and the steps, to be written at once."""
+    """Return the content after all steps that can be taken now, to be written at once, and these steps."""
     steps: list[Step] = []
     while step := next_step(content, bundles, at):
         steps.append(step)

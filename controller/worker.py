@@ -149,7 +149,7 @@ class Worker:
             RECONCILE_SECONDS.labels(self.name).observe(time.perf_counter() - started)
 
     def once(self, key: str) -> str:
-        """Run one pass over a key of the queue; return its result. No exception of a pass ends the thread."""
+        """Run one pass over a key of the queue; return its result. An exception in a pass does not end the thread."""
         waits_s: float | None = None
         try:
             if not self.may_act():

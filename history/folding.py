@@ -98,7 +98,7 @@ def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[
 
 
 def _drop(connection: Connection, end: int, namespace: str | None = None) -> None:
-    """Drop data that ended before a time; for gangs that still run, drop the ended runs and their events."""
+    """Drop data that ended before a time. Of gangs that still run, only drop the ended runs and their events."""
     mine = [] if namespace is None else [GANGS.c.namespace == namespace]
 
     def of_mine(table: Any) -> list[ColumnElement[bool]]:

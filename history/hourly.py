@@ -39,7 +39,7 @@ class HourlyLimit:
         self._rows: Counter[str] = Counter()
         """Maps a namespace to the number of its rows of gangs, runs and members."""
         self._counted: Counter[str] = Counter()
-        """Maps a namespace to the number of its gangs whose unstored events are counted in `_more`."""
+        """Maps a namespace to the number of its gangs that have an entry in `_more`."""
         self._more: dict[str, tuple[str, int, int]] = {}
         """Maps a gang to the run and time of the last event that was not stored, and to the number of such events."""
 

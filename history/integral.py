@@ -58,7 +58,7 @@ Totals = defaultdict[tuple[K, str], Amounts]
 def integrate(
     spans: Iterable[TimeSpan[K]], since: int, until: int, on: Callable[[K, int], K] | None = None
 ) -> Totals[K]:
-    """Return the integral of all spans over [since, until); unfinished spans last until `until`.
+    """Return the integral of all spans over [since, until); spans without an end last until `until`.
 
     With `on`, which maps a key and a day number (from 1970) to a key, spans are split at midnight.
     """

@@ -147,7 +147,7 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
 
 
 def _close(entries: Entries, holding: Holding, end: Ended) -> None:
-    """End a holding; with its last holding, also end a run of pods without a PodGroup."""
+    """End a holding. If its run has no PodGroup, and this was its last holding, also end the run."""
     holding.ended = max(end.at, holding.bound)
     holding.reason = end.reason
     holding.within += end.within

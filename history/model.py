@@ -155,7 +155,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     spares: tuple[tuple[str, int], ...] = ()
     """Spare slots of the placement: pod set and number."""
     kept_spares: int = 0
-    """Number of times that the number of the run's spare slots has changed."""
+    """Number of changes of the run's spare slots that were recorded so far."""
 
 
 class Charge(msgspec.Struct, kw_only=True):
@@ -267,7 +267,7 @@ class Scope(msgspec.Struct, frozen=True):
     def from_creation(cls, created: Mapping[str, str | None], now: float) -> Self:
         """Return the scope of namespaces with their creation timestamps.
 
-        A namespace without a timestamp begins `now`.
+        A namespace without a creation timestamp counts as created `now`.
         """
         born = ((name, round((readable_time(stamp) or now) * MS)) for name, stamp in created.items())
         return cls(frozenset(created), frozenset(born))

@@ -57,7 +57,7 @@ def unfolded(
 ) -> Totals[Key]:
     """Return the usage of the unfolded part of a window, by these fields of the key.
 
-    With `still`, only include resources that are still held, with their folded part.
+    With `still`, only include resources that are still held, with their time in folded days too.
     """
     on = Key.on if "day" in fields else None
     return integrate(_spans(store, window, fields, still=still), window.since, window.until, on)

@@ -86,7 +86,7 @@ def usage(
 
 
 def closed_since(store: HistoryStore, since: int) -> Totals[str]:
-    """Return the held and used amounts of ended members by queue since a midnight, for the whole cluster.
+    """Return the held and used amounts of ended members since a given midnight, by queue, for the whole cluster.
 
     The result is the total usage minus the usage of unfinished members, of which a part may be folded.
     """
@@ -98,7 +98,7 @@ def closed_since(store: HistoryStore, since: int) -> Totals[str]:
 
 
 def _held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
-    """Return held and used amounts by queue in a period that begins at midnight, for the whole cluster."""
+    """Return the held and used amounts by queue, for the whole cluster, in a period that begins at midnight."""
     return _by_queue(_totals(store, ReadWindow(since, until, EVERYTHING), ("queue",)))
 
 

@@ -44,7 +44,7 @@ _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("webhook", "extender", "controller", "history", "web", "muster")
-"""Packages with metrics; every process has the metrics of `muster`."""
+"""Packages that define metrics; every process also exports the metrics of the package `muster`."""
 _METRIC_KINDS: Final = ("Counter", "Gauge", "Histogram", "CounterMetricFamily")
 """Classes of metrics; the last one belongs to a collector, which computes its values when it is scraped."""
 

@@ -95,7 +95,7 @@ watch_option = click.option("-w", "--watch", is_flag=True, help="After the list,
 
 
 def name_argument(resource: Resource[Any], variable: str, *, several: bool = False) -> Callable[[F], F]:
-    """Return the argument NAME of an object of a kind, or NAME... of `several`, with completion."""
+    """Return the argument NAME for an object of a kind, or NAME... with `several`, with shell completion."""
     complete = completion.names_of(resource)
     if several:
         return click.argument(variable, metavar="NAME...", nargs=-1, required=True, shell_complete=complete)

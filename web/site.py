@@ -38,7 +38,7 @@ Gang = tuple[str, str]
 
 
 class Callers(Protocol):
-    """Identifies the sender of a request."""
+    """Identifies the user who sent a request, and checks their rights."""
 
     def credentials_of(self, request: Request) -> str:
         """Return a key that identifies a request's credentials, unchecked; HTTPException 401 if there are none."""
@@ -194,7 +194,7 @@ class Site:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"})
 
     def close(self) -> None:
-        """End the streams soon, so that the server can stop."""
+        """Let the streams end at their next check, so that the server can stop."""
         self.closing = True
 
     def add_globals(self, **values: Any) -> None:

@@ -81,7 +81,10 @@ class QueueLookup(Cached[Queue]):
         super().__init__(client, QUEUES, store=ObjectStore[Queue]({"parent": parent_names}))
 
     def children(self, name: str) -> list[str]:
-        """Return the children in the cache; a queue that is being created is not in use yet."""
+        """Return the children in the cache.
+
+        The cache may lack a queue that is being created, but such a queue is not in use yet.
+        """
         return sorted(queue.metadata.name for queue in self.store.by_index("parent", name))
 
     def names(self) -> list[str]:

@@ -28,7 +28,7 @@ slowly."""
 USER_RATE: Final = 10.0
 """Rate per second at which the share of a user refills; users below this rate count as users with few requests."""
 MOST_REMEMBERED: Final = 4096
-"""Maximum number of counted addresses and users; the least recent entry is dropped first."""
+"""Maximum number of addresses and users whose requests are counted; the least recently seen one is dropped first."""
 
 _LONGEST: Final = 253
 ACCOUNT: Final = "system:serviceaccount:"
@@ -36,9 +36,11 @@ CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 
 
 class Senders:
-    """The senders of reviews, with the remaining requests of each address, and of each user at an address. Thread-safe.
+    """The senders of reviews, with the number of requests left to each address, and to each user at an address.
 
-    The number of remaining requests grows again over time. `certified`: each sender has presented a certificate.
+    Thread-safe.
+
+    These numbers grow again over time. `certified`: each sender has presented a certificate.
     """
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic, *, certified: bool = False) -> None:

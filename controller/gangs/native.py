@@ -25,7 +25,8 @@ from muster.volcano.native import is_gang, native_of
 
 log = structlog.get_logger(__name__)
 REFUSED_S = 300.0
-"""Time until a refused native PodGroup is retried, because its PriorityClass may exist again."""
+"""Time until the next attempt to create a rejected native PodGroup, because its missing PriorityClass may exist by
+then."""
 _CHECK = ""
 """Work-queue key for the periodic check that the API server serves this kind."""
 

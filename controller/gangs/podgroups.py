@@ -35,13 +35,14 @@ END_S = 5.0
 MISSING_S = 10.0
 """Age of a pod from which its missing PodGroup is reported, because the PodGroup may be created slightly later."""
 REFUSED_S = 5.0
-"""Time until a refused PodGroup is retried."""
+"""Time until the next attempt to create or change a PodGroup that was rejected."""
 
 _WANTS_NONE = "the workload needs no pods: it is suspended, or scaled to 0"
 _BEFORE_THE_REASON = "denied the request: "  # in front of it the API server names the webhook
 
 Fit = tuple[str, int, int, str]
-"""The state for which a PodGroup is up to date: UID, number of pods and of succeeded pods, and the newest pod."""
+"""The state of a gang for which its PodGroup is up to date: UID, numbers of pods and of succeeded pods, and newest
+pod."""
 
 
 class PodGroups(KeyController):
@@ -82,7 +83,7 @@ class PodGroups(KeyController):
             self._deleted.setdefault(key, pod.metadata.name)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queue a changed PodGroup; a PodGroup that was deleted while its pods exist is re-created."""
+        """Queue a changed PodGroup; if it was deleted while its pods exist, the pass re-creates it."""
         group = new or old
         if group is None or job_of(group.metadata):
             return
@@ -263,7 +264,7 @@ class PodGroups(KeyController):
         self._recorder.event(job, "Normal", WORLD_ENDED, f"completions and parallelism lowered to {size}: {why}")
 
     def _suspend(self, group: PodGroup) -> None:
-        """Delete the PodGroup of an owner that needs no pods; a last condition records the reason for the history."""
+        """Delete the PodGroup of an owner that needs no pods; before that, add a condition with the reason."""
         reason = {"type": "Unschedulable", "status": "True", "reason": SUSPENDED, "message": _WANTS_NONE}
         patch_object(self._client, POD_GROUPS, group.metadata, {"status": {"conditions": [reason]}})
         delete(self._client, POD_GROUPS, group.metadata)

@@ -190,7 +190,7 @@ def _owner(workload: Object) -> Owner:
 
 
 def _claim(pod: Pod) -> _Claim:
-    """Return the complete owner reference, because a pod may claim an owner's UID with another namespace or name."""
+    """Return the complete owner reference, as a pod may claim an owner's UID with a different namespace or name."""
     meta, ref = pod.metadata, pod.metadata.controller
     whose = (ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.uid,)
     return (meta.namespace, *whose, mounted_hostfile(pod))

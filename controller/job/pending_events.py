@@ -71,7 +71,7 @@ class PendingEvents:
                 self._requests.setdefault(key, {})[request] = None
 
     def put_gone(self, job: Job) -> None:
-        """Keep a deleted Job, because another Job may have its name by the next pass."""
+        """Record a deleted Job, because another Job of this name may exist by the next pass."""
         with self._lock:
             self._gone.setdefault(job.metadata.key, []).append(job)
 

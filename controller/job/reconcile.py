@@ -121,7 +121,7 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
     def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:
-        """Complete interrupted deletions; most pods in this state disappear soon by themselves."""
+        """Complete interrupted deletions; most pods in this state soon disappear without help."""
         now_s = self._context.wall_s()
         for one in half_deleted(pods):
             overdue_s = now_s - (parse_time(one.metadata.deletion_timestamp) or now_s)

@@ -86,7 +86,7 @@ class ChildSteps:
         return Children(job, pods, found, job_set, group)
 
     def left(self, train_job: TrainJob) -> Children:
-        """Return the remaining objects of a TrainJob that has ended, of any runtime."""
+        """Return the objects that remain of a TrainJob that has ended, whatever its runtime was."""
         own = self.initializers.store.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
         return self.children(train_job, [each.metadata.name for each in own])
 

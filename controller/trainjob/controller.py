@@ -194,7 +194,7 @@ class TrainJobs(KindController[TrainJob]):
             raise obstacle
 
     def _compile(self, train_job: TrainJob) -> Compiled:
-        """Return plan and components of a TrainJob, computed once per generation, number of nodes, and authorities."""
+        """Return plan and components of a TrainJob; recompute them if its generation, nodes or authorities change."""
         meta, authorities = train_job.metadata, self._authorities
         trusted = authorities.pem() if authorities else ""
         version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""), trusted)

@@ -41,10 +41,9 @@ JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 KEY = "runtime"
 FINALIZER = f"{GROUP}/resource-in-use"
-"""The finalizer that Kubeflow Trainer before 2.3 has left on runtimes.
+"""The finalizer that Kubeflow Trainer before 2.3 added to runtimes and that may still be present.
 
-The finalizer must be removed before a runtime can be deleted.
-"""
+The finalizer must be removed before a runtime can be deleted."""
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
 
 
@@ -126,7 +125,7 @@ class RuntimeFinder:
         return runtime
 
     def _kept(self, train_job: TrainJob) -> str | None:
-        """Return the snapshot that an earlier pass has made."""
+        """Return the snapshot that an earlier pass has stored."""
         meta = train_job.metadata
         key = f"{meta.namespace}/{snapshot_name(meta.name)}"
         if not train_job.status.runtime_digest or self._maps.get(key) is None:

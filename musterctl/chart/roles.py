@@ -81,7 +81,7 @@ ACCOUNTS: Final = {
 WEB_ACCOUNT: Final = Account("muster-web", (WEB,))
 """The account of the page in a cluster; the recorder runs in the same pod."""
 OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
-"""The account of an extender for the cluster's own kube-scheduler."""
+"""The account of an extender that serves the cluster's own kube-scheduler."""
 
 
 @cache
@@ -147,5 +147,5 @@ def _applicable(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def rights_of_commands() -> list[CommandRights]:
-    """Return the rights of each command of users."""
+    """Return the rights that each user command needs."""
     return msgspec.yaml.decode(Path(__file__).with_name("commands.yaml").read_bytes(), type=list[CommandRights])

@@ -152,7 +152,10 @@ def _waiting(console: Console, began_s: float, what: str) -> None:
 
 
 def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
-    """Return the plane of that name, which must have the options in `chosen`, or create it with them."""
+    """Return the plane of this name, or create it with the options in `chosen`.
+
+    An existing plane must have these options.
+    """
     chosen = chosen or {}
     if KindCluster(name).made() is not None:
         raise LocalError(f"{name} is a kind cluster: name it with --provider kind, or end it with `muster down`")

@@ -52,7 +52,7 @@ def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, w
 
 
 def history_of(where: Where, store: str | None) -> HistoryStore | None:
-    """Return the store that the user names, else the local plane's; None for another cluster."""
+    """Return the store that the user names, or else the store of the local plane; None for another cluster."""
     folder = known_plane(where)
     url = store or (state.history_of(folder) if folder else None)
     try:

@@ -116,7 +116,7 @@ class KindCluster:
             return None
 
     def kubectl_program(self) -> Path:
-        """Return the kubectl on the PATH, else the planes' kubectl."""
+        """Return the path of kubectl: from the PATH, or else the kubectl that was built for planes."""
         return binaries.find_programs(("kubectl",))["kubectl"]
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:

@@ -163,7 +163,7 @@ def since(timestamp: str | None) -> str:
 
 
 def amounts(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Return quantities that users type, `cpu=4,memory=8Gi`, in one or several options."""
+    """Parse the quantities in one or several options such as `cpu=4,memory=8Gi`."""
     result: dict[str, str] = {}
     for text in ",".join(texts).split(","):
         name, equals, amount = text.partition("=")

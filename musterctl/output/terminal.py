@@ -17,7 +17,7 @@ from muster.process.logs import harmless, show_all_uncaught
 
 
 class GuardedStream:
-    """A stream that writes control characters as in JSON; all other attributes are the wrapped stream's."""
+    """A wrapper of a stream that escapes control characters as JSON does; all other attributes are the stream's own."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream

@@ -205,7 +205,7 @@ class Plane:
         wait_until(self.part(name), lambda: trouble_at(url, self._pki.ca_file), timeout_s)
 
     def trouble(self, name: str) -> str:
-        """Return why a process of Muster is not ready; "" if it is ready, or if the part is another program."""
+        """Return why a process of Muster is not ready; "" if it is ready, or if the part is not a process of Muster."""
         if not state.is_own(name) or not self.part(name).alive:
             return ""
         scheme, port, _ = state.ready(name)
@@ -218,7 +218,7 @@ class Plane:
             self.wait_ready(name)
 
     def _launch(self, names: Collection[str]) -> list[str]:
-        """Start these parts if the plane has them, without waiting, and return them."""
+        """Start those of these parts that the plane has, without waiting; return their names."""
         mine = [name for name in self.parts if state.base_of(name) in names]
         for name in mine:
             self.parts[name].start()

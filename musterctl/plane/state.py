@@ -42,7 +42,7 @@ COMPONENTS: Final = tuple(name for name in ALL if name != HISTORY)
 STOP_GROUPS: Final = (frozenset(ALL) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
 """Groups of parts that are stopped together, in this order, because an API server cannot end without etcd."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})
-"""The parts that an existing control plane already has."""
+"""The parts that an existing cluster already has, so that an attached plane does not start them."""
 OWN_PROCESSES: Final = frozenset({WEBHOOK, EXTENDER, CONTROLLER, HISTORY})
 """Muster's processes; the other parts are programs of other projects."""
 
@@ -60,7 +60,7 @@ _OF_A_PAIR_PORTS = (EXTENDER, "extender-status", MUSTER_SCHEDULER)
 
 
 def base_of(part: str) -> str:
-    """Return the kind of a node pool's part; in the default pool, the part itself."""
+    """Return the name of a part without its node pool: `extender` for `extender-NAME`."""
     return next((base for base in OF_A_PAIR if part.startswith(f"{base}-")), part)
 
 

@@ -57,7 +57,7 @@ def _used(
 ) -> Mapping[Period, Mapping[str, Vector]] | None:
     """Return the usage that each queue has held in these periods; None without a history.
 
-    The result contains only names of queues.
+    The result contains no names of gangs or users.
     """
     store = context.site.history
     if store is None:

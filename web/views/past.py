@@ -176,7 +176,7 @@ def usage_view(rows: Sequence[UsageRow], asked: Period, now: float, *, recorded_
 
 
 def day_of(at: float) -> str:
-    """Return a moment as its day and time."""
+    """Return the day and the time of a moment."""
     found = moment(at, at)
     return found.day if found else "?"
 

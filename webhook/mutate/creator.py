@@ -40,7 +40,7 @@ _COPY: Final = Why("this annotation is about the object that was copied", "a new
 
 
 def signed(handler: Handler) -> Handler:
-    """Return the handler, which adds the creator to its patches.
+    """Return a handler that wraps this one and adds the creator to its patches.
 
     Refused or malformed objects get no creator.
     """

@@ -142,7 +142,7 @@ def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
 def _write_env(
     wanted: ContainerPlan, container: JSON, place: tuple[str, int], framework: str, review: PodReview
 ) -> None:
-    """Add variables; a variable that the user has set must have the same value everywhere."""
+    """Add environment variables. A variable that the user has set must have the planned value in every container."""
     places: dict[str, list[int]] = {}
     given: list[dict[str, Any]] = container.get("env") or []
     for index, other in enumerate(given):

@@ -1,4 +1,4 @@
-"""Knowledge of objects that mutation and validation share, so that neither has to import the other. No I/O.
+"""Functions about objects that mutation and validation share, so that neither has to import the other. No I/O.
 
 `canonical` converts specs of Volcano Jobs into a canonical form, to compare their meaning. `names` checks names,
 whether the named queue or framework can be used, and keys of labels and annotations. `constraints` checks labels,

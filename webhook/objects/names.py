@@ -2,8 +2,8 @@
 
 This module checks the syntax of names, the named queue or framework, and keys under `muster.dev/` without effect.
 
-The syntax is the API server's, for names that it would check too late. Examples are names that become part of other
-names (a Job's name is part of its pods' names), and names in Muster's configuration.
+The syntax rules are those of the API server, which would check these names too late. Examples are names that become
+part of other names (a Job's name is part of its pods' names), and names in Muster's configuration.
 """
 
 import re

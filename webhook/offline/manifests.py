@@ -1,4 +1,4 @@
-"""Reading and writing manifests like kubectl, also line by line, so that single lines can be marked.
+"""Reading and writing manifests as kubectl does; writing also line by line, so that single lines can be marked.
 
 Ambiguous YAML is interpreted as by kubectl: `no` and `y` are booleans, `1e3` is a number, and `10:30` and dates are
 strings. The result is JSON, in which all keys are strings.
@@ -90,7 +90,7 @@ class ManifestError(Exception):
 
 
 def documents_in(text: str, file: str, *, aliases: bool = True) -> Iterator[JSON]:
-    """Yield the objects of a text, including each object of a List; errors call it `file`.
+    """Yield the objects of a text, including each object of a List; errors refer to the text as `file`.
 
     Without `aliases`, aliases are refused, because a few lines of them can expand to a very long text.
     """

@@ -187,7 +187,7 @@ def check_hierarchy(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]
 
 
 def _rooted(path: str) -> str:
-    """Return the path from the root; unlike in Volcano, a path without the root is stored as sent."""
+    """Return the path from the root queue. Admission does not add the root to the stored path, unlike in Volcano."""
     return path if f"{path}/".startswith(f"{names.ROOT_QUEUE}/") else f"{names.ROOT_QUEUE}/{path}"
 
 

@@ -44,7 +44,7 @@ _ADVICE = {
     True: "`kubectl auth can-i create pods -n {}`: a user with this right is shown the reason",
     False: "create such a pod with `kubectl create --dry-run=server -n {}`: a user with this right is shown the reason",
 }
-"""Advice how to get the reason of a refusal: True if the sender of the review is known."""
+"""Advice on how to find the reason for a rejection; the key is True if the sender of the review is known."""
 
 MayKnow = Callable[[], bool]
 """True if the user may create pods in the namespace; only called if an error message would quote policies or quotas

@@ -159,7 +159,7 @@ class _Template:
 
     @property
     def together(self) -> str:
-        """The label or annotation because of which the pods start together; empty if there is none."""
+        """The label or annotation that makes the pods start together; empty if the pods have none."""
         if not self.managed:
             return ""
         if names.FRAMEWORK in self.labels:

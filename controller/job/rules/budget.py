@@ -41,8 +41,7 @@ LAST_OF_USERS = 127
 FOLLOWS_S = 600.0
 """Time after a pod's disruption during which other failures are attributed to it.
 
-Timeouts of collective operations are this long.
-"""
+Collective operations of frameworks time out after about this time."""
 _MESSAGE_CHARS = 64
 
 

@@ -174,7 +174,7 @@ class RestartTarget(NamedTuple):
         return self.kind in {WHOLE, UNFINISHED}
 
     def covers(self, request: JobEvent) -> bool:
-        """Return True if the live object contains every wanted field, with equal lists; it may have other fields."""
+        """Return True if a restart of this target also restarts the pod or task of the event."""
         return self.whole or self in _parts(request.task, request.partition, request.pod_uid, request.pod)
 
 
