@@ -205,7 +205,10 @@ class Entries:
             self.closed.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:
-        """Record that a run or holding has ended. If the gang has no other, and has ended, drop it."""
+        """Record that a run or holding has ended.
+
+        Drop the gang if it has ended and has no other unfinished run or holding.
+        """
         self._alive[gang] -= 1
         if known := self.gangs.get(gang):
             self.forget(known)

@@ -14,7 +14,7 @@ from history.model import MS, GangEventRow, RecordedGang, What
 
 HOUR_MS: Final = 3_600_000
 OF_GANG: Final = 200
-"""Maximum number of events per gang in an hour; the end of each member may be an event."""
+"""Maximum number of events per gang in an hour; large, because the end of each member may be an event."""
 OF_NAMESPACE: Final = 10_000
 """Maximum number of one namespace's events in an hour: enough for a thousand gangs, and about 10 MB."""
 ROWS_OF_NAMESPACE: Final = 50_000

@@ -35,7 +35,7 @@ class Amounts(msgspec.Struct):
 
 
 class TimeSpan(NamedTuple, Generic[K]):
-    """A period for which resources were requested, or held."""
+    """A period for which resources were requested or held."""
 
     key: K
     """Spans of equal keys are summed."""

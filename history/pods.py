@@ -1,7 +1,7 @@
 """Facts from pods: the gang, the held resources with their start, and the end. Pure.
 
 The API server writes times in whole seconds. For a change that was observed live, the recorder's clock gives the
-fraction within that second. For a later observation, the middle of the second is used.
+fraction within that second. For an event that was read afterwards, the middle of the second is used.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ class ContainerStatusTimes(ContainerStatus):
 
 
 class RecordedStatus(PodStatus):
-    """Status of a pod, with the times of its containers."""
+    """The status of a pod, with the start and end times of its containers."""
 
     container_statuses: list[ContainerStatusTimes] = field(default_factory=list)  # type: ignore[assignment]
     init_container_statuses: list[ContainerStatusTimes] = field(default_factory=list)  # type: ignore[assignment]

@@ -67,7 +67,9 @@ def usage(
     namespace: str | None = None,
     queue: str | None = None,
 ) -> list[UsageRow]:
-    """Return the usage over [since, until) that a caller may see, by any of KEYS. Raise ValueError for an unknown key.
+    """Return the usage over [since, until) that a caller may see, grouped by any of KEYS.
+
+    Raise ValueError for an unknown key.
 
     Times are in seconds. Current holdings count until `now`, by default the time of the recorder's last pass.
     """
@@ -143,7 +145,7 @@ def _by_queue(totals: Totals[Key]) -> Totals[str]:
 
 
 def _totals(store: HistoryStore, window: ReadWindow, fields: Collection[str]) -> Totals[Key]:
-    """Return the usage of a window by these fields of the key: folded days, and the time after them."""
+    """Return the usage in the query's period by these fields of the key: folded days, and the time after them."""
     since = max(window.since, int(store.note(FOLDED) or 0))
     with store.failing():
         totals = unfolded(store, window._replace(since=since), fields)

@@ -66,7 +66,7 @@ def filled(text: str, facts: Mapping[str, Callable[[], str]]) -> str:
 
 
 def pages(root: Path) -> dict[Path, str]:
-    """Return each page that has facts, with the current text of its facts; paths are relative to `root`."""
+    """Return every documentation page that contains facts, with their current text; paths are relative to `root`."""
     found = (*sorted((root / "docs").glob("*.md")), *sorted(root.glob("*.md")))
     texts = {path: path.read_text(encoding="utf-8") for path in found}
     return {path.relative_to(root): filled(text, FACTS) for path, text in texts.items() if _MARK.search(text)}

@@ -220,7 +220,7 @@ class PageCaches:
         return self._changes[namespace]
 
     def changes_of(self, resource: Resource[Any]) -> int:
-        """Return the number of changes of objects of a kind, without heartbeats of nodes."""
+        """Return the number of changes of objects of a kind; heartbeats of nodes are not counted."""
         return self._kinds[resource]
 
     def dump(self) -> ClusterDump:

@@ -167,7 +167,7 @@ class Site:
         self.not_ready = not_ready or caches.not_ready
         """Returns a message while there is no current data to show; otherwise None."""
         self.now = now
-        """The time of day, in seconds since the epoch."""
+        """Returns the current time in seconds since the epoch."""
         self.history = history
         """The store of the history; None without one."""
         self.nodes: StaleWhileRevalidate[Any] = StaleWhileRevalidate()

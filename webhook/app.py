@@ -49,7 +49,7 @@ def routes(
     target: Target = "Job",
     durable_history: bool = True,
 ) -> dict[str, Handler]:
-    """Return the handler of each path.
+    """Return a map from each URL path to its handler.
 
     With `marks`, pods get marker resources; `target` is the kind that creates the pods of TrainJobs.
 

@@ -2,7 +2,7 @@
 
 The webhook fails closed: while it does not respond, the API server refuses the objects that it would have sent, except
 namespaces, for which there are only warnings. The tables below therefore determine the effect of an outage, and each
-entry selects as few objects as possible. An entry selects by labels if a label is the reason, otherwise by CEL
+entry selects as few objects as possible. An entry selects objects by label selectors where possible, otherwise by CEL
 conditions (`conditions`). No entry selects objects in the namespaces that a cluster needs to start. Entries that change
 pods do not overlap, because an object that matches two entries is sent twice.
 """

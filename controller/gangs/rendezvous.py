@@ -119,7 +119,7 @@ class Rendezvous(KeyController):
     def _make(self, resource: Resource[Any], workload: Object, manifest: Mapping[str, Any]) -> None:
         """Create an object; first wait until the object of an earlier workload is deleted.
 
-        Users may also have created the object.
+        An object that a user has created is kept.
         """
         try:
             found, new = find_or_make(self._client, resource, manifest)

@@ -79,7 +79,7 @@ class Actions:
         return self.carry_out(job, found.action, request, snapshot)
 
     def restart_more(self, job: Job, snapshot: JobSnapshot) -> Job:
-        """Record all further targets of this pass in the Job, in a single write."""
+        """Record all further restart targets of this pass in the Job's status, in a single write."""
         if not snapshot.targets or job.status.state.phase != "Restarting":
             return job
         status = job.status

@@ -1,8 +1,8 @@
 """One pass over a Job: handle its events, then do the work of its phase.
 
-Both parts of a pass only share the Job's status. An action writes the new phase and the targets of a restart. The work
-of the phase then deletes and creates pods accordingly: in this pass, in the next pass after a failure, or in another
-process.
+The two parts of a pass communicate only through the Job's status. An action writes the new phase and the targets of a
+restart. The work of the phase then deletes and creates pods accordingly: in this pass, in the next pass after a
+failure, or in another process.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _HALF_DELETED_S = 5.0
 
 
 class Reconciler:
-    """Passes over Jobs; a Job never has two passes at once."""
+    """Runs passes over Jobs; no two passes over the same Job run at once."""
 
     def __init__(self, context: Context, pending_events: PendingEvents) -> None:
         self._context = context

@@ -1,7 +1,7 @@
 """The state of a queue, its status, and the requests of the pods in it. No I/O, no clock.
 
-A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes
-the queues below it, which open again with it. An annotation distinguishes them from queues that a Command has closed.
+A queue that was closed while it contained gangs is Closing until these gangs are gone. Closing a queue also closes the
+queues below it; they open again when it opens. An annotation distinguishes them from queues that a Command has closed.
 
 A pod is charged to the queue of its gang, with its current requests, while it has a node and has not finished. A pod
 without a PodGroup is charged to the queue that it named when it was first seen with its node. The charge is capped at
@@ -73,7 +73,7 @@ def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> WantedState:
 
 
 def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> WantedState | str:
-    """Return the desired state of the queue after a Command with this action, or why it is refused."""
+    """Return the desired state of the queue after a Command with this action, or the reason to reject the Command."""
     name = queue.metadata.name
     if action == names.CLOSE_QUEUE:
         if name == names.ROOT_QUEUE:

@@ -24,7 +24,7 @@ class Cleanup:
         self._recorder, self._wall_s, self._steps = kit.recorder, kit.wall_s, steps
 
     def delete_left(self, train_job: TrainJob) -> float | None:
-        """Delete the objects that must not stay.
+        """Delete the objects that must not outlive the TrainJob's end.
 
         Return the seconds until the Job must be deleted, or None if no later deletion is due.
         """

@@ -45,11 +45,10 @@ BLOCKED_S = 10.0
 WITHOUT_PODS_S = 10.0
 """Time after which Events of a batch/v1 Job without pods are read, and read again."""
 RETRIED_S = 1200.0
-"""Age from which a refusal no longer counts.
+"""Age from which a rejection in an Event no longer counts as current.
 
 JobSet's controller retries after at most 1,000 s, the Job controller after 60 s, with an Event at least every 5
-minutes.
-"""
+minutes."""
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
 

@@ -39,7 +39,7 @@ _FOR_READERS: Final = ("why", "implicit")
 
 
 class RoleRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Verbs on resources, and the reason for them."""
+    """A rule of a role: verbs on resources, and the reason why they are needed."""
 
     why: str
     api_groups: tuple[str, ...]

@@ -93,7 +93,10 @@ def _print(report: Any, lines: list[Any], read: Recording, output: str) -> None:
 
 
 def _queues(file: Path) -> list[Queue]:
-    """Return the queues of a file of manifests. Raise ValueError if the file has no queues, or other objects."""
+    """Return the queues of a file of manifests.
+
+    Raise ValueError if the file contains no queues, or other objects as well.
+    """
     try:
         documents = [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -89,7 +89,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class KindCluster:
-    """A kind cluster by name, which may not exist yet."""
+    """A kind cluster, identified by its name; it may not exist yet."""
 
     name: str
 

@@ -26,9 +26,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
 """The default base image, with the Python version of the lock files."""
 REPOSITORY: Final = "localhost/muster"
-"""The image's name on this machine. The name contains a host name, so that no engine searches for the image in a
-registry.
-"""
+"""The image's name on this machine. The host part of the name keeps engines from searching for the image in a
+registry."""
 _LOCAL: Final = "localhost/"
 """Prefix of images that were built on this machine and are in no registry."""
 LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")

@@ -67,7 +67,7 @@ NEWEST: Final = _minor_of(CONTROL_PLANE)
 OLDER: Final = {
     _minor_of(recipe): recipe for recipe in map(_older, sorted(Path(__file__).parent.glob("kubernetes_1_*")))
 }
-"""Recipes of older versions, which lack etcd and kwok."""
+"""Recipes of older versions of Kubernetes; they do not include etcd and kwok."""
 
 
 def user_cache() -> Path:

@@ -158,7 +158,7 @@ def kill_leftovers(folder: Path, part: str = "") -> None:
 
 
 def _markers(folder: Path, part: str) -> set[bytes]:
-    """Return the environment variables that mark a part, or all parts of a plane."""
+    """Return the environment variables by which the processes of a part, or of a whole plane, are recognised."""
     found = {PLANE_VARIABLE: str(folder)} | ({PART_VARIABLE: part} if part else {})
     return {f"{name}={value}".encode() for name, value in found.items()}
 

@@ -42,7 +42,7 @@ def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> 
 
 
 def group_of_pod(groups: Groups, namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
-    """Return the group of a pod; None for pods of a Volcano Job, which are made with the settings."""
+    """Return the group of a pod; None for pods of a Volcano Job, because they are created with the settings already."""
     return None if is_job(meta.controller) else group_of(groups, namespace, meta.annotations)
 
 

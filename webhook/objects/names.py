@@ -85,7 +85,7 @@ def unknown_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldEr
 def unusable_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldError]:
     """Refuse a queue that new workloads may not enter.
 
-    The queue must exist, be usable by their namespace, be open, be a leaf, and not be the root.
+    The queue must exist, allow the namespace of the workload, be open, be a leaf, and not be the root.
     """
     queue = queues.get(name) if name else None
     if queue is None:

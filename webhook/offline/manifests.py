@@ -40,7 +40,7 @@ DEPTH = 200
 
 
 class _Loader(yaml.CSafeLoader):
-    """A YAML loader for the part of YAML that equals JSON: other YAML types are refused with their position."""
+    """A YAML loader for the types that JSON also has; other YAML types are rejected with their position."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's interface
     yaml_constructors = {  # noqa: RUF012 - the same
@@ -180,7 +180,7 @@ class YAMLLine:
 
 
 def yaml_lines(value: Any, path: Place = (), indent: int = 0) -> Iterator[YAMLLine]:
-    """Yield the lines of a JSON value as YAML, in the order of its members, each with its path."""
+    """Yield the lines of a JSON value as YAML, in the order of its fields, each line with the path of its value."""
     if isinstance(value, Mapping) and value:
         for key, member in value.items():
             yield from _member(str(key), member, (*path, str(key)), indent)

@@ -199,7 +199,7 @@ class Submission:
         return admitted.after
 
     def _group_of(self, pod: Pod) -> PodGroup:
-        """Return the PodGroup of a pod, as the controller makes it."""
+        """Return the PodGroup that the controller would create for a pod."""
         owner = self._owner(pod.metadata)
         above = self._owner(owner.metadata) if owner else None
         world = above if world_of(pod.metadata) else None

@@ -74,7 +74,7 @@ def scale_reviewer(lookups: Lookups) -> Handler:
 
 
 def unmoved(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
-    """Warn about another queue in the label, which does not move the existing gang."""
+    """Warn about a change of the queue label, because this does not move the existing gang."""
     before, after = (value_at(each, ("metadata", "labels", names.QUEUE)) for each in (old, new))
     if before == after or not kind.verbs or kind.verbs.ended(dict(old)) or is_held(kind, old):
         return

@@ -27,7 +27,7 @@ from webhook.review import ReviewVerdict, decode
 _BUDGET = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
-"""Annotations of each template, their path, and the number of pods, None if unknown."""
+"""For each pod template: its annotations, their path, and the number of its pods (None if unknown)."""
 
 
 def review(request: admission.AdmissionRequest) -> ReviewVerdict:

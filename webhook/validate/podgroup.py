@@ -3,8 +3,8 @@
 A user's own PodGroup needs an open queue. A controller's PodGroup may also enter a queue that is Closing, e.g. when a
 Deployment is updated. The pods of such a controller are created in any case, and would otherwise not be charged to any
 queue. The PodGroup of a Volcano Job only needs an existing queue, because the Job's queue was checked. The namespace
-must always be allowed to use the queue. The sender decides whether a PodGroup is a controller's, because every user can
-write an owner reference.
+must always be allowed to use the queue. Whether a PodGroup belongs to a controller depends on the sender of the
+request, because every user can write an owner reference.
 
 A PodGroup that moves must meet the rules for a user's new PodGroup. The PodGroup of a Volcano Job stays in the queue
 that admitted the Job; it can only move back to that queue. The planner checks limits of queues before a gang starts.

@@ -257,7 +257,7 @@ def _without_times(job: trainer.TrainJob) -> list[object]:
 
 
 class _PoliciesSpec(Wire):
-    """ML policies of any name."""
+    """The ML policies of a runtime, including unknown ones."""
 
     ml_policy: dict[str, Any] | None = None
 

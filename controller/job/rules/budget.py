@@ -49,7 +49,8 @@ class Restarts(msgspec.Struct, omit_defaults=True):
     """Record of counted restarts in the status."""
 
     past: list[tuple[float, str]] = []
-    """Counted restarts: time in seconds since the epoch, and cause; never more than the budget."""
+    """Counted restarts, each with its time (seconds since the epoch) and cause; at most as many as the budget
+    allows."""
     spent: str = ""
     """Reason why the Job fails; empty while the Job continues."""
 

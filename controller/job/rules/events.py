@@ -204,7 +204,7 @@ def group_changed(old: PodGroup | None, new: PodGroup | None) -> JobEvent | None
 def command_issued(command: Command) -> tuple[str, JobEvent] | None:
     """Return the key of the Job that a Command is for, and the resulting request; None if the Command is for a queue.
 
-    The key has no name if no controller handles the target.
+    If no controller handles the target, the name in the key is empty.
     """
     target, meta = command.target, command.metadata
     if is_queue(target):

@@ -98,7 +98,7 @@ def _fits(policy: LifecyclePolicy, request: JobEvent) -> bool:
 
 
 class PodEffect(StrEnum):
-    """The effect of a cell: pods to create or delete."""
+    """The effect of a table cell on pods: which pods are created or deleted."""
 
     SYNC = "sync"  # create missing pods, delete surplus ones
     KILL_ALL = "kill all"  # delete every pod
@@ -149,7 +149,7 @@ TABLE: dict[Phase, dict[str, PolicyCell]] = {
 
 
 def step(phase: Phase, action: str) -> PolicyCell:
-    """Return the cell of `action` in `phase`; an unknown action is a sync."""
+    """Return the table cell of `action` in `phase`; an unknown action counts as a sync."""
     row = TABLE[phase]
     return row.get(action, row[PolicyAction.SYNC_JOB])
 

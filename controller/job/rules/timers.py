@@ -94,7 +94,7 @@ def expires_s(job: Job) -> float | None:
 
 
 def still_true(request: JobEvent, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:
-    """Return True if the event still applies; a replaced pod is no longer a failure."""
+    """Return True if the event still applies; once a failed pod has been replaced, its failure no longer applies."""
     if job.status.state.phase not in _ACTING:
         return False
     if request.event == UNKNOWN:
@@ -119,7 +119,7 @@ The delays are shorter than `QUICK_S`, because the time between restarts include
 FIRST_S = 10.0
 """Delay of new pods after the first refusal, like the kubelet's delay after a container's first crash."""
 MAX_S = 300.0
-"""Maximum delay, as in the kubelet."""
+"""Maximum delay of new pods, the same as the kubelet's maximum restart delay."""
 
 
 class BackOff(NamedTuple):

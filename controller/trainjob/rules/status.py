@@ -130,7 +130,7 @@ def completed(train_job: TrainJob) -> set[str]:
 
 
 def trains(statuses: Sequence[ReplicatedJobStatus], plan: Plan) -> bool:
-    """Return True if all pod sets that train are ready, or have ended: from then on the TrainJob counts as running."""
+    """Return True if all training pod sets are ready or have ended; from then on, the TrainJob counts as running."""
     roles = {pod_set.name for pod_set in plan.pod_sets if pod_set.role in {"trainer", "launcher"}}
     own = [each for each in statuses if each.name in roles]
     return bool(own) and all(each.ready or each.succeeded or each.failed for each in own)
