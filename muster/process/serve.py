@@ -29,7 +29,7 @@ IDLE_S: Final = 120
 """Time after which an idle connection is closed. It exceeds the 90 s after which Go's clients close theirs, because the
 server must not close a connection first."""
 GRACE_S: Final = 5
-"""Maximum time for requests in progress after the server was told to stop."""
+"""Maximum time for requests in progress once the server is stopping."""
 BACKLOG: Final = 4096
 """Maximum number of connections that wait to be accepted."""
 

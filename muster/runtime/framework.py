@@ -1,6 +1,6 @@
 """Protocols of runtime plugins, and the framework that runs the plugins in a fixed order.
 
-A class implements each protocol whose method it has.
+A plugin class implements a protocol by having its method; it need not inherit from the protocol.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,17 +22,17 @@ class CustomValidation(RuntimePlugin, Protocol):
     """Checks a workload when it is submitted."""
 
     def validate(self, info: Info) -> Findings:
-        """Return all errors and warnings, with field paths."""
+        """Return all errors and warnings about the workload, with field paths."""
 
 
 @runtime_checkable
 class EnforceMLPolicy(RuntimePlugin, Protocol):
-    """Sets counts, slots, env and ports for one framework."""
+    """Sets pod counts, slots, environment variables and ports for one framework."""
 
     framework: str
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Change `info`; called only for the plugin's framework. Host names are not known yet: use `info.Late`."""
+        """Change `info`. Called only for the plugin's framework; host names are not known yet, so use `info.Late`."""
 
 
 @runtime_checkable
@@ -45,10 +45,10 @@ class EnforcePodGroupPolicy(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class EnforcePodSpec(RuntimePlugin, Protocol):
-    """Adds parts to pods that depend on neither a framework nor a gang."""
+    """Adds to pods what depends neither on the framework nor on the gang."""
 
     def enforce_pod_spec(self, info: Info) -> None:
-        """Change the pod sets of `info`; called for all of them."""
+        """Change the pod sets of `info`; called for every workload."""
 
 
 @runtime_checkable
@@ -61,15 +61,15 @@ class PodNetwork(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class ComponentBuilder(RuntimePlugin, Protocol):
-    """Builds the objects that a workload needs besides its pods, or that create its pods."""
+    """Builds the objects that a workload needs besides its pods, and the objects that create its pods."""
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Return objects that are ready to apply; none for plans of other plugins."""
+        """Return objects that are ready to be applied; none for plans that do not concern this plugin."""
 
 
 @runtime_checkable
 class WatchExtension(RuntimePlugin, Protocol):
-    """Names the kinds whose changes are relevant to the plugin's workloads."""
+    """Names the kinds of objects whose changes affect the plugin's workloads."""
 
     def watched(self) -> Iterable[str]:
         """Return kinds as `plural.group` (`configmaps` for the core group)."""
@@ -77,16 +77,16 @@ class WatchExtension(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class TrainJobStatusPlugin(RuntimePlugin, Protocol):
-    """Computes the status of a workload from its components; at most one plugin may do this."""
+    """Computes the status of a workload from its components; at most one plugin may implement this."""
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
         """Return the status, or None if it is still unknown."""
 
 
 class Framework:
-    """The plugins in the given order, and resources that count as accelerators besides the known ones.
+    """The plugins in the given order, and resources that count as accelerators in addition to the known ones.
 
-    Raises ValueError at start-up for two plugins with the same name or framework, or two that compute a status.
+    Raises ValueError at start-up if two plugins have the same name or framework, or if two compute a status.
     """
 
     def __init__(self, plugins: Sequence[RuntimePlugin], accelerators: Sequence[str] = ()) -> None:
@@ -127,7 +127,7 @@ class Framework:
         return info.freeze()
 
     def prepared(self, info: Info) -> Info:
-        """Return the workload with the accelerators that settings name."""
+        """Return the workload, with the additional accelerators that the settings name."""
         for pod_set in info.pod_sets:
             pod_set.more_accelerators = self._accelerators
         return info
@@ -150,7 +150,7 @@ class Framework:
         return Compiled(plan, tuple(self.build(plan)), findings)
 
     def watched(self) -> list[str]:
-        """Return the kinds (`plural.group`) that plugins watch, each once."""
+        """Return the kinds (`plural.group`) that the plugins watch, each once."""
         return sorted({kind for plugin in self.watch_extensions for kind in plugin.watched()})
 
 

@@ -1,4 +1,4 @@
-"""Builder of a plan, which plugins change and `freeze` converts to the plan."""
+"""The mutable form of a plan, which plugins change, and which `freeze` converts into the immutable plan."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Late:
 
 
 def resolved(value: Value | Late) -> Value:
-    """Return the value once the network is known."""
+    """Return the value, once the pod network is known."""
     return value.of() if isinstance(value, Late) else value
 
 
@@ -45,7 +45,7 @@ Variables = Mapping[str, tuple[Value | Late, str]]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable that a plugin sets; its value may still depend on the network."""
+    """An environment variable that a plugin sets; its value may still depend on the pod network."""
 
     name: str
     value: Value | Late
@@ -55,7 +55,7 @@ class Variable:
 
 @dataclass(slots=True)
 class ShapedContainer:
-    """One container: the user's part (`given`, with its field path), and the additions of plugins."""
+    """One container: as the user wrote it (`given`, with its field path), and the additions of plugins."""
 
     path: str
     given: WireContainer
@@ -73,7 +73,7 @@ class ShapedContainer:
 
     @property
     def requests(self) -> Vector:
-        """The container's requests after merging; a limit counts if a request is missing, as in the API server.
+        """The container's requests after merging; a missing request is replaced by the limit, as in the API server.
 
         Raises InvalidFieldError for a value that is not a quantity.
         """
@@ -86,7 +86,7 @@ class ShapedContainer:
             raise InvalidFieldError(FieldError(f"{self.path}.resources", message, wanted)) from error
 
     def set(self, plugin: str, variables: Variables) -> None:
-        """Add variables, in order; a variable that another plugin has set stays."""
+        """Add variables in order; a variable that another plugin has already set is not changed."""
         there = {variable.name for variable in self.env}
         self.env += [
             Variable(name, value, plugin, source) for name, (value, source) in variables.items() if name not in there
@@ -97,11 +97,12 @@ class ShapedContainer:
 class PodSet:
     """Pods of one shape, described by the owner's adapter or the runtime; see also `PodSetPlan`.
 
-    `rank` is the source of a member's own rank. `hosts` makes the host names of a number of pods, in rank order.
-    `target` is the container that runs the framework; None in other pods. `template` is the spec of the pods as
-    JSON. `own_rank` is the rank of the pod that is being admitted, None if a template describes the pods. `inits` make
-    init containers, or None, when the network is known. `given_annotations` are the pods' own, `claims` finds the
-    requests of their claims, and `more_accelerators` are resources that settings name.
+    `rank` is the source from which a member learns its own rank. `hosts` returns the host names of a number of pods, in
+    rank order. `target` is the container that runs the framework; None in other pods. `template` is the spec of the
+    pods as JSON. `own_rank` is the rank of the pod that is being admitted; None if a template describes the pods.
+    `inits` are functions that return an init container (or None) once the pod network is known. `given_annotations` are
+    the pods' own, `claims` finds the requests of their claims, and `more_accelerators` are resources that settings
+    name.
     """
 
     name: str
@@ -160,7 +161,8 @@ class PodSet:
     def port(self, number: int) -> None:
         """Open a TCP port in the container that runs the framework, unless a container of the pod has it already.
 
-        On the host's network, two containers must not have the same port; otherwise one container suffices.
+        On the host's network, two containers must not have the same port. In other pods, it suffices if one container
+        has the port.
         """
         taken = {(port.container_port, port.protocol) for each in self.containers for port in each.given.ports}
         if self.target and (number, "TCP") not in taken and number not in self.target.ports:
@@ -183,8 +185,8 @@ class UserEnv:
 class Info:
     """A workload on its way to a plan.
 
-    `settings` are the user's parameters. `target` is the kind of object that makes the pods of a TrainJob (`Job`,
-    `JobSet`); it is empty if the owner makes its pods itself. `train_job` and `runtime` are the objects as read, for
+    `settings` are the user's parameters. `target` is the kind of object that creates the pods of a TrainJob (`Job`,
+    `JobSet`); it is empty if the owner creates its pods itself. `train_job` and `runtime` are the objects as read, for
     plugins that need more than this class has; `base` is the runtime's template after merging.
     """
 
@@ -204,12 +206,12 @@ class Info:
 
     @property
     def workload(self) -> str:
-        """The workload in sentences, e.g. `Job train`."""
+        """The name of the workload as used in sentences, e.g. `Job train`."""
         return str(self.owner)
 
     @property
     def trainer(self) -> Trainer | None:
-        """The TrainJob's fields for its trainer; None if it has none."""
+        """The trainer settings of the TrainJob; None if there are none."""
         return self.train_job.spec.trainer if self.train_job else None
 
     @property
@@ -219,16 +221,16 @@ class Info:
 
     @property
     def trainers(self) -> list[PodSet]:
-        """The pod sets that train."""
+        """The pod sets whose pods take part in the training."""
         return [pod_set for pod_set in self.pod_sets if pod_set.role == "trainer"]
 
     @property
     def size(self) -> int:
-        """The size of the world in nodes: the number of pods that train."""
+        """The number of pods that take part in the training (the world size in nodes)."""
         return sum(pod_set.count for pod_set in self.trainers)
 
     def setting(self, key: str) -> Setting | None:
-        """Return a setting, if the user has set it."""
+        """Return the setting with this name; None if the user has not set it."""
         return self.settings.get(key)
 
     def leader(self) -> Value:

@@ -1,6 +1,6 @@
-"""The plan of a workload's pods, with the source of each part, and the components: objects that the workload needs.
+"""The plan of a workload's pods, with the source of each value, and the components (other objects that it needs).
 
-Plans are immutable, and the same for every reader.
+Plans are immutable. The webhook and the controller compute equal plans.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,13 @@ from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value
 
 Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer", "other"]
-"""Role of a pod set: train (at least one rank per pod), launch by mpirun, fetch data, or another role."""
+"""Role of a pod set: its pods train (with at least one rank each), launch processes by mpirun, fetch data, or have
+another role."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedEnvVar:
-    """One variable, with the plugin that sets it, and the source of its value."""
+    """One environment variable, with the plugin that sets it and the source of its value."""
 
     name: str
     value: Value
@@ -72,7 +73,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class ContainerPlan:
-    """Additions to one container, in order. `command` and `readiness` are None if the container keeps its own."""
+    """Additions to one container, in order. `command` and `readiness` are None if they are not changed."""
 
     name: str
     env: tuple[PlannedEnvVar, ...] = ()
@@ -90,7 +91,7 @@ class ContainerPlan:
 
 @dataclass(frozen=True, slots=True)
 class InitPlan:
-    """An init container that Muster adds, with the image, rights and mounts (at `paths`) of the container `like`."""
+    """An init container that Muster adds; image, rights and mounts (at `paths`) are those of the container `like`."""
 
     name: str
     like: str
@@ -105,8 +106,8 @@ class InitPlan:
 class PodSetPlan:
     """Pods of one shape: their number, processes per pod, host names and additions to their containers.
 
-    `slots` is None if the pods run no processes of the framework, or their number is only known inside of the pod.
-    `jobs` is the number of Jobs that a JobSet spreads the pods over. `requests` are one pod's requests, including
+    `slots` is None if the pods run no processes of the framework, or if their number is only known inside the pod.
+    `jobs` is the number of Jobs over which a JobSet spreads the pods. `requests` are one pod's requests, including
     limits. `after` names other pod sets that must be Ready or Complete before pods of this one are created. `searches`
     are further DNS search domains. `inits` run after the pod's own init containers.
     """
@@ -136,7 +137,7 @@ class PodSetPlan:
 class GangShape:
     """The pods of a workload that start together.
 
-    `pod_sets` has the members; `minimum` counts members that exist from the beginning.
+    `pod_sets` names the members' pod sets; `minimum` only counts members that exist from the beginning.
     """
 
     plugin: str
@@ -151,7 +152,7 @@ class Plan:
     """The plan of one workload.
 
     `base` is the template of the components, for reading only: the merged JobSet spec of a TrainJob, empty if the owner
-    makes its pods itself. `suspend`: the TrainJob wants no pods for now.
+    makes its pods itself. `suspend` is true if the TrainJob currently wants no pods.
     """
 
     framework: str
@@ -177,9 +178,9 @@ KeyKind = Literal["ed25519", "ecdsa"]
 class Component:
     """One object, ready to apply (by server-side apply).
 
-    Components of a lower `stage` must be done (Jobs complete, other objects applied) before components of the next
-    stage. `once`: create it if there is none, and never change it again. `keys`: an SSH Secret without its data,
-    because this package makes no random numbers; `certs.ssh` fills them in.
+    All components of a `stage` must be done (Jobs complete, other objects applied) before the next stage begins. With
+    `once`, the object is created if it does not exist, and is never changed. With `keys`, it is an SSH Secret whose
+    data are missing, because this package uses no random numbers; `certs.ssh` generates them.
     """
 
     manifest: Mapping[str, Any]

@@ -1,6 +1,6 @@
 """The runtime plugins in execution order: built-in plugins, then third-party plugins by name.
 
-A third party's package names its plugin class in its metadata, and Muster finds it if both are installed:
+A third-party package names its plugin class in its metadata. Muster finds the plugin if the package is installed:
 
     [project.entry-points."muster.runtime"]
     mpi-on-my-fabric = "my_package:MyPlugin"
@@ -42,15 +42,15 @@ def plugins() -> list[RuntimePlugin]:
 def framework(*more: RuntimePlugin, accelerators: Sequence[str] = ()) -> Framework:
     """Return the framework with all plugins: built-in ones, those of other packages by name, then `more`.
 
-    `accelerators` are resources, or patterns of their names, that count devices in addition to the known ones.
-    RuntimeError names a plugin that cannot be loaded, at start-up.
+    `accelerators` are resources, or patterns of their names, that count devices in addition to the known ones. Raises a
+    RuntimeError at start-up that names a plugin which cannot be loaded.
     """
     return Framework([*plugins(), *map(_load, installed()), *more], accelerators)
 
 
 @cache
 def installed() -> list[EntryPoint]:
-    """Return the plugins of installed packages by name, as they are when the process first asks."""
+    """Return the plugins of installed packages by name; the result of the first call is cached."""
     return sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
 
 

@@ -1,4 +1,4 @@
-"""Settings of a workload, with the same names in annotations and in fields of a TrainJob and its runtime.
+"""Settings of a workload, which can be given as annotations, or as fields of a TrainJob or its runtime.
 
 Plugins read a setting by its key; errors contain its path, and plans contain its source.
 """
@@ -36,7 +36,7 @@ _RUNTIME_PATH = "spec.runtimeRef"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value as the user wrote it, the path of its field, and the name of that field in sentences."""
+    """A value as the user wrote it, with the path of its field, and the field's name as used in sentences."""
 
     text: str
     path: str
@@ -50,7 +50,7 @@ class Setting:
         return self.text == "true"
 
     def invalid(self, message: str) -> InvalidFieldError:
-        """Return the error for this setting, which names the valid values."""
+        """Return the error for an invalid value of this setting, with a message about the valid values."""
         return InvalidFieldError(FieldError(self.path, message, self.text))
 
 
@@ -58,12 +58,12 @@ Settings = Mapping[str, Setting]
 
 
 def annotation(key: str) -> str:
-    """Return the annotation of a setting."""
+    """Return the key of the annotation for a setting."""
     return f"{names.DOMAIN}/{key}"
 
 
 def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Setting]:
-    """Return settings from annotations, given as (path, annotations); the first layer with a setting wins."""
+    """Return settings from layers of (path, annotations); the first layer that has a setting takes precedence."""
     result: dict[str, Setting] = {}
     for path, annotations in layers:
         for key in KEYS:
@@ -76,7 +76,7 @@ def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Settin
 def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingRuntime) -> dict[str, Setting]:
     """Return the settings of a TrainJob: its own fields, then annotations, then its runtime's fields.
 
-    Errors in the runtime's fields have the path of the reference to the runtime.
+    Errors in fields of the runtime are reported at the path of the TrainJob's reference to the runtime.
     """
     trainer = train_job.spec.trainer
     own: dict[str, Setting] = {}
@@ -92,8 +92,8 @@ def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTraining
 def nodes_of(train_job: TrainJob, settings: Settings) -> int | None:
     """Return the number of nodes that a TrainJob requests; None if it requests none.
 
-    An elastic one may change it while it runs, within the bounds of its policy, by annotation `muster.dev/num-nodes`:
-    `spec.trainer` is fixed, as in Kubeflow Trainer.
+    For an elastic TrainJob, the annotation `muster.dev/num-nodes` can change the number while it runs, within the
+    bounds of its policy. `spec.trainer` is immutable, as in Kubeflow Trainer.
     """
     nodes = train_job.spec.trainer.num_nodes if train_job.spec.trainer else None
     wanted = whole_number(train_job.metadata.annotations.get(names.NUM_NODES))
@@ -124,7 +124,7 @@ def _of_runtime(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingR
 
 
 def _elastic(policy: ElasticPolicy, train_job: TrainJob, default: int | None) -> dict[str, tuple[str, str]]:
-    """Return the bounds of an elastic training; a missing bound is the number of nodes."""
+    """Return the bounds of an elastic training; a missing bound is replaced by the number of nodes."""
     trainer = train_job.spec.trainer
     nodes = trainer.num_nodes if trainer and trainer.num_nodes is not None else default or 1
     least = nodes if policy.min_nodes is None else policy.min_nodes

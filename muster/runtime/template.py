@@ -13,7 +13,7 @@ from muster.volcano.manifests import safe_as
 
 JSON = dict[str, Any]
 _PARTS = frozenset({"replicatedJobs", "containers", "initContainers"})
-"""Lists whose elements a patch changes by name."""
+"""Lists in which a patch changes existing elements, found by name."""
 _KEYS = {
     "env": "name",
     "volumes": "name",
@@ -26,7 +26,7 @@ whole."""
 
 
 def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]], key: str) -> list[JSON]:
-    """Return `base` with elements of the same key replaced in place, and new elements at the end."""
+    """Return `base` with elements replaced by those with the same key, and new elements appended."""
     result = [dict(each) for each in base]
     places = {each.get(key): index for index, each in enumerate(result)}
     for each in extra:
@@ -39,7 +39,7 @@ def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]]
 
 
 def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    """Return `base` with a strategic merge patch of its shape; the parts that the patch names must exist."""
+    """Return `base` with a strategic merge patch applied; the named elements that the patch changes must exist."""
     result = dict(base)
     for key, value in patch.items():
         there = result.get(key)
@@ -61,7 +61,7 @@ def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 def with_trainer(
     container: Mapping[str, Any], trainer: Trainer, *, command: bool = True, resources: bool = True
 ) -> JSON:
-    """Return container `node` with the TrainJob's fields; missing fields leave the container unchanged."""
+    """Return container `node` with the fields that the TrainJob sets; other fields stay unchanged."""
     result = dict(container)
     if trainer.image:
         result["image"] = trainer.image
@@ -85,13 +85,13 @@ def with_resources(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
 
 
 _ACCOUNT = "default"
-"""Service account of pods that name none."""
+"""Service account to name explicitly in pods that name none."""
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
     """Return a copy of the template with the plan's metadata, volumes and containers.
 
-    The plan's variables come before all other variables, which may refer to them as $(NAME).
+    The plan's variables come first, so that all other variables may refer to them as $(NAME).
     """
     result: JSON = deepcopy(dict(template))
     metadata = result.get("metadata") or {}
@@ -124,7 +124,7 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
 
 
 def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
-    """Return the init container of a plan, created like this container of the same pod.
+    """Return the init container of a plan, derived from this container of the same pod.
 
     The init container has the CPU and memory of `like`, so the pod needs no more than before and keeps its quality of
     service.

@@ -43,7 +43,7 @@ _INITIALIZERS: Mapping[str, Role] = {DATASET_INITIALIZER: "dataset-initializer",
 def compile_train_job(
     train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job", claims: Claims = no_claims
 ) -> Compiled:
-    """Return plan and components of a TrainJob; with errors, only all findings together.
+    """Return plan and components of a TrainJob; if there are errors, only the errors and warnings.
 
     Errors have paths in the TrainJob (`spec.trainer.env`). Runtime patches are checked against the runtime's template
     before they are merged into it. Neither argument is changed. `claims` finds the requests of the pods' claims.
@@ -55,9 +55,9 @@ def compile_train_job(
 
 
 def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> Info:
-    """Return a TrainJob for plugins: its pod sets from the merged template, its settings, its env.
+    """Return the description of a TrainJob for plugins, with pod sets from the merged template.
 
-    The function never fails: validation finds a missing container `node`, or a missing replicated job of a patch.
+    The function never fails: a missing container or replicated job is reported later, by the validation.
     """
     framework = framework_of(runtime.spec.ml_policy)
     template = merged(train_job, runtime)
@@ -84,7 +84,7 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
 
 
 def _of_the_gang(train_job: TrainJob, runtime: Runtime) -> dict[str, str]:
-    """Return the annotations about gang and restarts, from the TrainJob or else from the runtime."""
+    """Return the annotations about the gang and its restarts, from the TrainJob or else from the runtime."""
     given = {**runtime.metadata.annotations, **train_job.metadata.annotations}
     return {key: given[key] for key in names.OF_TRAIN_JOBS if key in given}
 
@@ -110,7 +110,7 @@ def pod_template(job: Mapping[str, Any]) -> JSON:
 
 
 def mounted_paths(info: Info, pod_set: PodSet) -> set[str]:
-    """Return the paths of the mounts that the TrainJob and its runtime give to the container `node` of a pod set."""
+    """Return the mount paths that the TrainJob and its runtime set in the container `node` of a pod set."""
     return {
         str(mount.get("mountPath", "")).rstrip("/")
         for job in info.base.get("replicatedJobs") or []
@@ -121,7 +121,7 @@ def mounted_paths(info: Info, pod_set: PodSet) -> set[str]:
 
 
 def injections(info: Info) -> list[tuple[str, str, ShapedContainer | None]]:
-    """Return the runtime's targets of envInjection: pod set, container, and the container itself if there is one."""
+    """Return the targets of the runtime's envInjection: pod set, container, and the container object if it exists."""
     policy = info.runtime.spec.ml_policy if info.runtime else None
     targets = policy.torch.env_injection.targets if policy and policy.torch and policy.torch.env_injection else []
     result = []
@@ -163,7 +163,7 @@ def _merged_container(container: JSON, job: JSON, train_job: TrainJob, runtime: 
 
 
 def _merged_mpi(container: JSON, job: str, trainer: Trainer, runtime: Runtime) -> JSON:
-    """Merge the trainer: the launcher runs the command, and the nodes run processes with its image and resources."""
+    """Merge the trainer: the launcher gets its command, and the nodes get its image and resources."""
     policy = runtime.spec.ml_policy
     computes = job == NODE or bool(policy and policy.mpi and policy.mpi.run_launcher_as_node)
     if job not in {NODE, LAUNCHER}:
@@ -192,7 +192,7 @@ def _wire(variable: JSON) -> EnvVar:
 
 
 def _pod_sets(base: JSON, runtime: Runtime, framework: str, nodes: int | None) -> list[PodSet]:
-    """Return the pod sets of a JobSet spec; with an order, each waits until the previous one is ready."""
+    """Return the pod sets of a JobSet spec; with a startup order, each waits until the previous one is ready."""
     pod_sets = [_pod_set(job, runtime, framework, nodes) for job in base.get("replicatedJobs") or []]
     if (base.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
         for before, pod_set in pairwise(pod_sets):

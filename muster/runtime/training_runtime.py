@@ -1,4 +1,4 @@
-"""Common checks of both kinds of runtimes: templates fit their steps, and Muster supports all fields.
+"""Checks of both kinds of runtimes: the templates fit their steps, and Muster supports all fields.
 
 Admission checks runtimes. The controller also checks each runtime that it uses, because a label of a namespace can
 disable admission.
@@ -52,7 +52,7 @@ def check_runtime(runtime: Runtime, target: Target = "Job") -> Iterator[FieldErr
 
 
 def _check_step(job: jobset.ReplicatedJob, path: str) -> Iterator[FieldError]:
-    """Check that a step of a TrainJob is one Job, with the container that TrainJobs configure."""
+    """Check that a step of a TrainJob is a single Job, which has the container that TrainJobs configure."""
     step = _at(job.template, "metadata", "labels").get(trainer.ANCESTOR)
     wanted = CONTAINERS.get(step) if isinstance(step, str) else None
     if wanted is None:
@@ -74,7 +74,7 @@ def _check_order(job: jobset.ReplicatedJob, path: str, seen: set[str]) -> Iterat
 
 
 def _check_claims(runtime: Runtime) -> Iterator[FieldError]:
-    """Check that each claim has a unique name, under which a container mounts it."""
+    """Check that each claim has a unique name, and that a container mounts the claim by this name."""
     base = msgspec.to_builtins(runtime.spec.template.spec)
     names, mounted = claim_names(base), mounted_names(base)
     for place, policy in enumerate(runtime.spec.template.spec.volume_claim_policies):
@@ -91,14 +91,14 @@ def _check_claims(runtime: Runtime) -> Iterator[FieldError]:
 
 
 def _check_mapped(runtime: Runtime) -> Iterator[FieldError]:
-    """Refuse fields of a JobSet that Muster's Job cannot implement, before TrainJobs rely on them."""
+    """Reject fields of a JobSet that Muster's Job cannot implement, before TrainJobs rely on them."""
     info = describe(_ANY_JOB, runtime)
     for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
         yield FieldError(f"{TEMPLATE}.{each.field}", f"must be {each.wanted}: {each.why}", each.value)
 
 
 def _at(node: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """Return a part of a template, empty if missing; raises msgspec.ValidationError if it is not a map."""
+    """Return one section of a template; empty if it is missing. Raises msgspec.ValidationError if it is not a map."""
     for part in path:
         node = msgspec.convert(node.get(part) or {}, dict[str, Any])
     return node

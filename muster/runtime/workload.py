@@ -24,8 +24,8 @@ def target_container(spec: PodSpec, annotations: Mapping[str, str]) -> str:
     """Return the name of the container that runs the framework.
 
     This is the container that kubectl uses by default (annotation kubectl.kubernetes.io/default-container), else the
-    one named `node` (Kubeflow's convention), else the first. Call it with the owner's template, not with a pod: another
-    webhook may have put a sidecar before the pod's containers.
+    one named `node` (Kubeflow's convention), else the first. Call this with the owner's template, not with a pod,
+    because another webhook may have inserted a sidecar before the pod's containers.
     """
     named = [container.name for container in spec.containers]
     for wanted in (annotations.get(DEFAULT_CONTAINER), TRAINER_CONTAINER):
@@ -44,7 +44,7 @@ def describe(
     pod: ObjectMeta | None = None,
     claims: Claims = no_claims,
 ) -> Info:
-    """Return a workload for plugins, whose pods have this `spec`, with the field path `path` (e.g. `spec`).
+    """Return the description for plugins of a workload whose pods have this `spec`, at the field path `path`.
 
     `pod` is the pod that is being admitted, if it is one; `claims` finds the requests of claims. InvalidFieldError if
     `spec` lacks the container that runs the framework.
@@ -77,7 +77,7 @@ def describe(
 
 
 def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, claims: Claims = no_claims) -> Info:
-    """Return a labelled pod's workload for plugins, from the pod itself; raises InvalidFieldError."""
+    """Return the description for plugins of a labelled pod, from the pod itself; raises InvalidFieldError."""
     path = "metadata.annotations"
     settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
     return describe(

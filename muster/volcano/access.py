@@ -16,14 +16,14 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector, selects
 
 DEPTH = 64
-"""Maximum number of followed levels; admission allows fewer."""
+"""Maximum number of levels of queues that are followed; admission allows fewer levels."""
 NAME_LABEL = "kubernetes.io/metadata.name"
-"""Label that the API server gives to each namespace; manifests in files may lack it."""
+"""Label that the API server adds to each namespace; it may be missing in manifests from files."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceObstacle:
-    """The queue, or a queue above it, that excludes a namespace, with its selector."""
+    """The reason why a namespace may not use a queue: a selector of the queue or of a queue above it."""
 
     queue: str
     selector: str
@@ -35,7 +35,7 @@ class NamespaceObstacle:
     """Node pools of the queue and of the pods, if they differ, so that no namespace may use the queue."""
 
     def __str__(self) -> str:
-        """Return the reason as a clause."""
+        """Return the reason as a clause of a sentence."""
         if self.pools:
             return f"queue {self.queue!r} is of {words(self.pools[0])}, and the pods are of {words(self.pools[1])}"
         if self.locked:
@@ -91,7 +91,7 @@ def locked_to(labels: Mapping[str, str]) -> str:
 
 
 def root_of(queue: str, get: Callable[[str], Queue | None]) -> Queue | None:
-    """Return the root queue of a queue's tree, a child of `root`; None if the queue does not exist."""
+    """Return the top-level queue (a child of `root`) above a queue; None if the queue does not exist."""
     top = None
     for known in lineage(queue, get):
         if known.metadata.name != names.ROOT_QUEUE:

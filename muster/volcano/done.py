@@ -1,8 +1,8 @@
 """Members of a Volcano Job that have succeeded, as recorded in the Job's status.
 
-A succeeded pod is deleted with its node, and the Job would otherwise create it again. The record is in
-`status.controlledResources`, Volcano's free-form map, so it also works with Volcano's own CRD. The record is valid for
-one version of the Job; without a valid record, only existing pods count as succeeded.
+If a node is deleted, its succeeded pods are deleted too. Without the record, the Job would create them again. The
+record is in `status.controlledResources`, Volcano's free-form map, so it also works with Volcano's own CRD. The record
+is valid for one version of the Job; without a valid record, only existing pods count as succeeded.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from muster.api.ranges import as_ranges, numbers
 from muster.api.volcano.batch import Job
 
 SUCCEEDED = "muster.dev/succeeded"
-"""Key of the record."""
+"""Key of the record in the map."""
 
 
 class _Note(msgspec.Struct):

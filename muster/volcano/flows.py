@@ -1,9 +1,9 @@
 """Rules for a JobFlow's steps, for admission, and for the controller if admission was bypassed.
 
 A step waits for other steps of the same JobFlow, without cycles. Entries with the same name are one step, as in
-Volcano; its Job is created from the first entry that need not wait any longer. A probe of tasks is checked against the
-status of Jobs. A probe that connects to pods is refused, because users could make the controller probe networks that
-they cannot reach themselves.
+Volcano. The Job of the step is created from the first entry whose dependencies are met. A probe of tasks is checked
+against the status of Jobs. A probe that connects to pods is rejected: users could make the controller probe networks
+that they cannot reach themselves.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,12 +15,12 @@ from muster.api.volcano.flow import Flow, FlowDependsOn, JobFlow, Probe
 
 PATH = "spec.flows"
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-"""Phases of pods, for probes of tasks."""
+"""Pod phases that a probe of tasks may name."""
 _NO_DAG = "jobflow flow is not dag"
 
 
 def targets(flow: Flow) -> list[str]:
-    """Return the names of the steps for which this step waits, each once."""
+    """Return the names of the steps on which this step depends, each once."""
     return list(dict.fromkeys(flow.depends_on.targets)) if flow.depends_on else []
 
 

@@ -1,8 +1,9 @@
 """Additions to the manifest of a pod, made in place, and the volumes of a Volcano Job with their claims.
 
-The user's own variables, ports, mounts and volumes stay. Every pod of a Job mounts the Job's volumes, each from an
-existing claim or a claim that is created for the Job. Controller and planner must use the same names. The name of a
-claim that the Job does not name is derived from the Job's UID and the mount path, so it is not written to the Job.
+The user's own variables, ports, mounts and volumes are not changed. Every pod of a Job mounts the Job's volumes, each
+from an existing claim or from a claim that is created for the Job. Controller and planner must use the same names of
+claims. If the Job does not name a claim, the name is derived from the Job's UID and the mount path, so it need not be
+stored.
 """
 
 import hashlib
@@ -19,8 +20,8 @@ Manifest = dict[str, Any]
 """An object as plain JSON."""
 
 MAX_VARIABLE_BYTES = 131_072
-"""Maximum length of `NAME=value` in Linux, including the final byte: programs cannot be started with longer
-variables."""
+"""Maximum length of `NAME=value` in Linux, including the terminating zero byte. A program cannot be started with a
+longer variable."""
 
 
 def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
@@ -39,10 +40,10 @@ _BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
 def safe_as(like: Mapping[str, Any]) -> Manifest:
-    """Return the securityContext and basic resources of a container, for an init container of the same pod.
+    """Return the securityContext, CPU and memory of a container, for an init container in the same pod.
 
-    With them the pod needs no more than before, keeps its quality of service, and is not refused by a ResourceQuota or
-    Pod Security. Devices are left out.
+    With these values, the pod needs no more than before, keeps its quality of service, and is not rejected by a
+    ResourceQuota or Pod Security. Devices are left out.
     """
     result: Manifest = {"securityContext": deepcopy(like["securityContext"])} if like.get("securityContext") else {}
     for kind in _AMOUNTS:
@@ -113,7 +114,7 @@ def folder(path: str) -> str:
 
 
 def of_root(spec: Mapping[str, Any], path: str) -> bool:
-    """Return True if root reads the ssh keys of this pod; without a `runAsUser`, the folder of the keys decides."""
+    """Return True if root reads the ssh keys in this pod; without `runAsUser`, the folder of the keys decides."""
     pod = mapping(spec.get("securityContext"))
     own = [mapping(mapping(each).get("securityContext")) for each in spec.get("containers") or []]
     users = {each.get("runAsUser", pod.get("runAsUser")) for each in own}
@@ -155,7 +156,7 @@ def claims(job: Job) -> list[Manifest]:
 
 
 def mount(job: Job, manifest: Manifest) -> None:
-    """Add the volumes to a pod in place, each claim once, and mount them in the pod's containers.
+    """Add the Job's volumes to a pod in place (each claim once), and mount them in the pod's containers.
 
     A container with its own mount at the same path keeps that mount.
     """

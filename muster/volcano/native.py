@@ -1,6 +1,6 @@
 """Translation of gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and of these into gangs.
 
-Pure functions, for the code that publishes gangs and for messages about either form.
+Pure functions, for code that creates native PodGroups, and for messages about either form of a gang.
 """
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 
 
 def is_gang(group: PodGroup) -> bool:
-    """Return True if the gang's pods start together and have not ended."""
+    """Return True if several pods must start together and the gang has not ended."""
     return group.spec.min_member > 1 and group.status.phase != "Completed" and not group.metadata.deletion_timestamp
 
 
@@ -39,10 +39,7 @@ def native_of(group: PodGroup) -> scheduling.NativePodGroup:
 
 
 def group_of(native: scheduling.NativePodGroup) -> PodGroup:
-    """Return the PodGroup that a user of Muster would write instead: as the planner reads it, without Muster's records.
-
-    Muster always ends a gang as a whole or down to its minimum, so no field corresponds to `disruptionMode`.
-    """
+    """Return the equivalent PodGroup that a user of Muster would write, without Muster's own annotations."""
     gang, meta = as_group(native, queue_of(native) or names.DEFAULT_QUEUE), native.metadata
     given = gang.metadata.annotations
     kept = {key: given[key] for key in given if key.startswith(f"{names.DOMAIN}/") and key not in MARKS | {names.QUEUE}}

@@ -18,7 +18,8 @@ from muster.resources.pods import NOTHING, quota, template_usage
 from muster.volcano.tasks import job_minimum, minimum, owner_of, queue_of, scheduler_of, total_minimum, total_replicas
 
 _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT, names.WORKLOAD})
-"""Annotations about the Job's manifest, or written by the planner, that are not copied to the PodGroup."""
+"""Annotations of a Job that are not copied to its PodGroup, because they concern the manifest, or the planner writes
+them."""
 _MAKERS = frozenset({CRON_JOBS.kind, JOB_FLOWS.kind})
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
@@ -58,7 +59,7 @@ def group_key(job: Job) -> str:
 
 
 def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = ()) -> PodGroup:
-    """Return the PodGroup as it is created; `priorities` are the values of the PriorityClasses.
+    """Return the PodGroup to create for a Job; `priorities` are the values of the PriorityClasses.
 
     `later` are the tasks that wait for other tasks; the gang's minimum excludes them until they have started.
     """
@@ -92,7 +93,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _without(job: Job, later: Collection[str]) -> Job:
-    """Return the Job without these tasks; its minimum is reduced by theirs if it covers the minimums of all tasks."""
+    """Return the Job without these tasks; if its minimum covers all tasks' minimums, it is reduced by theirs."""
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
     least = job_minimum(spec)
@@ -114,7 +115,7 @@ def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
 
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
-    """Return the resources of the smallest gang, with the names of a quota."""
+    """Return the resources that the smallest possible gang needs, under the names of a quota."""
     usage = NOTHING
     for task, pods in _smallest_gang(job, priorities):
         if pods:
@@ -125,8 +126,8 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSpec, int]]:
     """Return the number of each task's pods in the smallest gang; tasks with a higher priority are filled first.
 
-    If the Job's minimum is less than the minimums of its tasks together, whole tasks are used in that order. Otherwise
-    each task gets its minimum, and the rest is filled in that order.
+    If the Job's minimum is less than the sum of its tasks' minimums, whole tasks are taken in the order of priority.
+    Otherwise each task gets its minimum, and the remaining pods are assigned in the order of priority.
     """
 
     def priority(task: TaskSpec) -> int:

@@ -24,15 +24,15 @@ from muster.volcano.tasks import PodSlot, owner_of, partition_of, queue_of, sche
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-"""Annotations for the disruption budget of a gang; the first existing one counts."""
+"""Annotations for the disruption budget of a gang; the first one that exists is used."""
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
 def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manifest:
     """Return the pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
 
-    Its label records whether the Job's review covers it. It does not if the template or plugins add annotations that
-    need a review.
+    A label of the pod records whether the review of the Job also covers the pod. This is not the case if its
+    annotations, from the template or plugins, need a review of their own.
     """
     manifest = pod(job, slot)
     mount(job, manifest)
@@ -146,8 +146,8 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
 def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
     """Return True if nodes are held for members of this gang that were evicted because of a repair or a move.
 
-    Its placement names its own members as victims until they are gone, and then its own gang as one that freed
-    capacity.
+    Until these members are gone, the gang's placement names them as victims. After that, it lists the gang itself among
+    the gangs that freed capacity.
     """
     if placement is None or not usable(placement, group.uid):
         return False
@@ -158,7 +158,7 @@ def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
 def in_native_group(manifest: Manifest, name: str) -> Manifest:
     """Change the pod in place to a member of this native PodGroup, unless it is in another one; return the pod.
 
-    A pod with `evictionResponders` is not changed, because the API server refuses both together.
+    A pod with `evictionResponders` is not changed, because the API server rejects the two fields together.
     """
     spec = manifest["spec"]
     if not spec.get("evictionResponders"):

@@ -1,8 +1,8 @@
-"""Annotations with limits of a queue beyond its capability: per user, by GPU model, by time window; and its budget.
+"""Annotations that limit a queue in addition to its capability: per user, by GPU model, by time, and by usage budget.
 
-Another annotation has the queue's weights by resource, in addition to the weight in its spec, as in KAI-Scheduler.
-Admission, the planner and the command line all read the limits by this module. Pure. Admission refuses an annotation
-with an error; if admission was bypassed, such an annotation has no effect, and the others count.
+Another annotation sets the queue's weights for single resources, in addition to the weight in its spec, as in
+KAI-Scheduler. Admission, the planner and the command line all read the limits by this module. Pure. Admission rejects
+an annotation with an error. If admission was bypassed, such an annotation has no effect, but the others do.
 
 A window (`Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32`) begins and ends at wall-clock times in its zone, also
 on days when the clock changes. If the end is not after the beginning, the window ends on the next day.
@@ -41,7 +41,7 @@ _WEEK: Final = 7
 
 
 class UsageWindow(NamedTuple):
-    """One window, and the maximum that the queue may use during the window."""
+    """One time window, and the maximum amounts that the queue may use during the window."""
 
     days: frozenset[int]
     """Days on which the window begins; Monday is 0."""
@@ -59,7 +59,7 @@ class UsageWindow(NamedTuple):
         return max((end for begin, end in self._near(now_s) if begin <= now_s < end), default=None)
 
     def _near(self, now_s: float) -> list[tuple[float, float]]:
-        """Return the beginnings and ends on yesterday, today and tomorrow."""
+        """Return the beginnings and ends of the windows that begin yesterday, today and tomorrow."""
         try:
             today = datetime.fromtimestamp(now_s, self.zone).date()
             days = [today + timedelta(days=ahead) for ahead in (-1, 0, 1)]
@@ -118,9 +118,9 @@ class QueueLimits(NamedTuple):
     """Maps a GPU model to its maximum, in thousandths of GPUs."""
     windows: tuple[UsageWindow, ...] = ()
     budgets: tuple[UsageBudget, ...] = ()
-    """Budgets, each of which applies separately."""
+    """Usage budgets, each of which applies separately."""
     enforced: bool = False
-    """False if exceeded budgets are only reported."""
+    """True if budgets are enforced; False if it is only reported that one is exceeded."""
 
     def __bool__(self) -> bool:
         """Return True if there is any limit."""
@@ -137,7 +137,7 @@ def limits_of(annotations: Mapping[str, str]) -> QueueLimits:
 
 
 def has_limits(queue: Queue) -> bool:
-    """Return True for a queue that itself has a limit that can keep a gang from starting."""
+    """Return True if a queue itself has a limit that can keep a gang from starting."""
     limits = limits_of(queue.metadata.annotations)
     return bool(queue.spec.capability or (limits if limits.enforced else limits._replace(budgets=())))
 
@@ -157,7 +157,7 @@ def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
 
 
 def limited_resources(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each resource that limits and weights in these annotations name, after the annotation's key."""
+    """Yield a pair of annotation key and resource for each resource that these limits and weights name."""
     limits = limits_of(annotations)
     yield from ((names.MAX_PER_USER, each) for each in limits.per_user)
     yield from ((names.WINDOWS, each) for window in limits.windows for each in window.limits)
@@ -246,7 +246,7 @@ def _pairs(text: str, name: re.Pattern[str], example: str) -> Iterator[tuple[str
 
 
 def _amounts(text: str, name: re.Pattern[str], example: str, resource: str = "") -> dict[str, int]:
-    """Return quantities by name, of `resource`, or of the resource with that name."""
+    """Return quantities by name; the names are resources, unless `resource` is given."""
     found: dict[str, int] = {}
     for key, number in _pairs(text, name, example):
         if key in found:
@@ -274,7 +274,7 @@ error."""
 
 
 UNNAMED = "*"
-"""Placeholder for every unnamed resource of which some queue deserves a quantity."""
+"""Placeholder in weights for all resources that are not named, and that are part of some queue's quota."""
 LARGEST_WEIGHT = 65_535.0
 _WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 

@@ -20,7 +20,7 @@ from muster.resources.runtime import parse_duration_s
 
 MOST_CHARS: Final = 256
 SHORTEST_S: Final = 60
-"""Minimum interval of `@every`, because Jobs are named by the minute."""
+"""Minimum interval of `@every` in seconds, because the names of Jobs contain the minute."""
 _MACROS: Final = {
     **dict.fromkeys(("@yearly", "@annually"), "0 0 1 1 *"),
     "@monthly": "0 0 1 * *",
@@ -131,7 +131,7 @@ def _interval_s(words: list[str]) -> float:
 
 
 def _field(index: int, word: str) -> str:
-    """Return the field without syntax that only Volcano or only cronsim accepts: `?`, L, #, W, steps of stars."""
+    """Return a field in syntax that means the same to Volcano and cronsim; raise ScheduleError for other syntax."""
     plain = word.replace("?", "*")
     if not _CHARS.fullmatch(plain) or not _NAMES.issuperset(re.findall("[a-z]+", plain)):
         raise ScheduleError(

@@ -1,7 +1,7 @@
-"""The tasks of a Volcano Job, the slots of their pods with their names, and references of objects to the Job.
+"""Tasks of a Volcano Job, the slots and names of their pods, and references of other objects to the Job.
 
-Only this module defines a task's minimum. The PodGroup requires it, dependent tasks wait for it, and the Job's end
-depends on it. Readers apply the defaults of a task's fields, which are not stored. Host names are those that plugin
+Only this module computes a task's minimum. The PodGroup, dependent tasks and the end of the Job all depend on this
+number. Defaults of a task's fields are not stored, but applied when a Job is read. Host names are those that plugin
 `svc` assigns.
 """
 
@@ -14,7 +14,7 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import JOBS, Job, JobSpec, TaskSpec, is_job
 
 DEFAULT_MAX_RETRY = 3
-"""Default for the Job and for each task, although they count different restarts: of the Job, and of containers."""
+"""Default of `maxRetry` for a Job, which limits its restarts, and for a task, which limits restarts of containers."""
 
 
 def minimum(task: TaskSpec) -> int:
@@ -36,7 +36,7 @@ def total_minimum(spec: JobSpec) -> int:
 
 
 def job_minimum(spec: JobSpec) -> int:
-    """Return the number of pods that start together: the Job's own field, else the sum over the tasks; 0 is no number.
+    """Return the number of pods that start together: the Job's own field or, if it is 0, the sum over the tasks.
 
     Volcano's admission replaces 0 by this sum, too, because clients in Go cannot write 0.
     """
@@ -65,7 +65,7 @@ def scheduler_of(spec: JobSpec) -> str:
 
 
 EVICTIONS = 1_000
-"""maxRetry of a Job that does not restart on failure; in effect, its evictions are unlimited."""
+"""maxRetry of a Job that does not restart after failures, but should restart after any number of evictions."""
 
 
 def max_retry(spec: JobSpec) -> int:
@@ -132,7 +132,7 @@ def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
 
 
 class JobRef(NamedTuple):
-    """The Job that controls an object, in the object's namespace, because a UID alone does not prove the namespace."""
+    """Reference to the Job that controls an object, with the object's namespace, which a UID does not prove."""
 
     key: str
     uid: str
@@ -164,8 +164,8 @@ def job_of(meta: ObjectMeta) -> JobRef | None:
 def job_of_pod(meta: ObjectMeta) -> JobRef | None:
     """Return the Volcano Job to which a pod belongs; None for a pod that only claims to belong to a Job.
 
-    Any client that creates an object can set an owner reference. So the pod must have the name that the Job gives to
-    the pod of its task and index; a namespace has only one pod of that name.
+    Any client that creates an object can set an owner reference. So the pod must also have the name that the Job gives
+    to the pod of this task and index. This name is unique in the namespace.
     """
     owner = meta.controller
     if owner is None:

@@ -1,4 +1,4 @@
-"""The adapter of an owner (ranks, size and host names of its pods), and the owner with its errors."""
+"""Adapter of an owner, which knows the ranks, number and host names of its pods; the owner itself, and its errors."""
 
 import re
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ _FIELD = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>.+)'\]")
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """A value that the kubelet reads from the pod itself."""
+    """A value that the kubelet reads from a field of the pod itself."""
 
     path: str
 
@@ -30,7 +30,7 @@ class FieldPath:
 
 
 Value = str | FieldPath
-"""Value of a variable: a text, or a field of the pod."""
+"""Value of an environment variable: a text, or a field of the pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Owner:
         return f"{self.kind} {self.name}"
 
     def reference(self, *, blocking: bool = True) -> dict[str, Any]:
-        """Return the owner reference of an object; with `blocking`, foreground deletion removes the object first."""
+        """Return the owner reference for an object; with `blocking`, foreground deletion deletes that object first."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -64,7 +64,7 @@ class Owner:
 
 
 class OwnerError(Exception):
-    """Pods of this owner cannot form a group; `error` names the pod's field."""
+    """Pods of this owner cannot form a gang; `error` names the field of the pod."""
 
     def __init__(self, message: str, value: str | None = None) -> None:
         super().__init__(message)
@@ -74,8 +74,8 @@ class OwnerError(Exception):
 class Adapter(ABC):
     """Interface to one owner, which plugins use through `Info`.
 
-    `template` is the pod template as the user wrote it: the pod itself may have gained sidecars since. `annotations`
-    are the owner's own, which may hold settings.
+    `template` is the pod template as the user wrote it; sidecars may have been added to the pod since. `annotations`
+    are the annotations of the owner, which may contain settings.
     """
 
     def __init__(self, owner: Owner, template: Mapping[str, Any], annotations: Mapping[str, str]) -> None:
@@ -85,15 +85,15 @@ class Adapter(ABC):
 
     @abstractmethod
     def errors(self) -> list[FieldError]:
-        """Return the reasons for which the owner's pods cannot form a group, with paths in the owner."""
+        """Return the errors because of which the owner's pods cannot form a gang, with paths in the owner."""
 
     @abstractmethod
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the source of a pod's rank, from 0; without a pod, the source for most pods of the owner."""
+        """Return the source of a pod's rank (from 0). If there is no pod yet, return the source for most pods."""
 
     @abstractmethod
     def size(self) -> int:
-        """Return the number of pods."""
+        """Return the number of pods that form one world."""
 
     @abstractmethod
     def subdomain(self) -> str:
@@ -115,11 +115,11 @@ def annotation(key: str) -> FieldPath:
 
 
 def needed(size: int, elastic: str | None) -> int:
-    """Return how many of `size` ranks must start together: for an elastic world (`minNodes:maxNodes`), the minimum."""
+    """Return the number of ranks that must start together: all, or the minimum of an elastic world."""
     least = whole_number((elastic or "").partition(":")[0].strip())
     return min(least, size) if least else size
 
 
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
-    """Return the rank of this pod if `rank` is its source; None if the rank is not known yet."""
+    """Return the rank of this pod, read from `rank`; None if the rank is not known yet."""
     return whole_number(rank.value_in(pod) if isinstance(rank, FieldPath) else rank)

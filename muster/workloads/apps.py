@@ -27,7 +27,7 @@ class StatefulSetAdapter(Adapter):
         self._start = self._spec.ordinals.start if self._spec.ordinals else 0
 
     def errors(self) -> list[FieldError]:
-        """Refuse pods without a DNS name, and gangs whose pods wait for each other but are created one by one."""
+        """Reject pods without a DNS name, and gangs whose pods wait for each other but are created one by one."""
         result = []
         if not self._spec.service_name:
             message = f"must name a headless Service for {names.FRAMEWORK}: the pods find each other by it"
@@ -42,7 +42,7 @@ class StatefulSetAdapter(Adapter):
         return [*result, *PODS.exceeded("spec.replicas", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the label with the ordinal; a literal without the label (before 1.28) or for ordinals not from 0."""
+        """Return the label with the ordinal; a literal if the label is missing (before 1.28) or does not start at 0."""
         if pod is None or (names.POD_INDEX in pod.labels and not self._start):
             return label(names.POD_INDEX)
         own = whole_number(pod.labels.get(names.POD_INDEX))
@@ -71,7 +71,7 @@ class StatefulSetAdapter(Adapter):
 
 
 def _replicas(owner: StatefulSet | ReplicaSet) -> int:
-    """Return the number of pods that an owner has at a time; during a rollout, those of the new ReplicaSet."""
+    """Return the number of pods that an owner has at a time; during a rollout, the pods of the new ReplicaSet."""
     return max(1, 1 if owner.spec.replicas is None else owner.spec.replicas)
 
 

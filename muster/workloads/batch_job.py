@@ -35,7 +35,7 @@ class IndexedJobAdapter(Adapter):
         self._spec = job.spec
 
     def errors(self) -> list[FieldError]:
-        """Refuse pods without an index, which have no rank, and Jobs with fewer pods than completions."""
+        """Reject pods without an index, which have no rank, and Jobs that run fewer pods at a time than completions."""
         spec = self._spec
         result = []
         if spec.completion_mode != "Indexed":
@@ -74,7 +74,7 @@ def _at_once(job: IndexedJob, least: int = 1) -> int:
 
 
 def _left(job: IndexedJob) -> int | None:
-    """Return the completions that have neither succeeded nor finally failed; None if the Job does not count them."""
+    """Return the number of completions that have neither succeeded nor finally failed; None if the Job has none."""
     if job.spec.completions is None:
         return None
     failed = sum(1 + last - first for first, last in ranges(str(job.status.get("failedIndexes") or "")))
@@ -82,10 +82,11 @@ def _left(job: IndexedJob) -> int | None:
 
 
 def size_of_ended_world(job: IndexedJob, pods: Iterable[Pod]) -> int | None:
-    """Return the completions with which a Job is complete whose elastic world has ended; None if it must not change.
+    """Return the number of completions that completes a Job whose elastic world has ended; None to leave it unchanged.
 
-    All started pods have succeeded, and those that never started have the highest indexes. `pods` are all pods of the
-    Job. A user's success policy defines another end, and a failure is not left out.
+    The number is only reduced if all pods that were started have succeeded, and those that never started have the
+    highest indexes. `pods` are all pods of the Job. A Job with a success policy, or with an index that has failed
+    without succeeding later, is left unchanged.
     """
     spec, status, size = job.spec, job.status, job.spec.completions
     marked = (job.metadata.annotations, mapping(mapping(spec.template.get("metadata")).get("annotations")))
@@ -109,7 +110,7 @@ def size_of_ended_world(job: IndexedJob, pods: Iterable[Pod]) -> int | None:
 
 
 def _failure(job: IndexedJob) -> str:
-    """Return why a Job has failed; the message has a number that Kubernetes leaves out for the most frequent reason."""
+    """Return why a Job has failed; for the most frequent reason, the message includes the backoffLimit."""
     failed = next((each for each in job.status.get("conditions") or [] if holds([each], "Failed")), None)
     if failed is None:
         return ""
@@ -133,7 +134,7 @@ def _service(job: IndexedJob) -> JSON:
 
 
 def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
-    """Yield the pods with these indexes as the Job controller creates them, with the label that older clusters lack."""
+    """Yield the pods with these indexes as the Job controller creates them; the index label is always included."""
     name, spec = name_of(job), mapping(job.get("spec"))
     indexed = spec.get("completionMode") == "Indexed"
     for index in indexes:
@@ -144,7 +145,7 @@ def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
 
 
 def fill_in(spec: JSON) -> None:
-    """Set completions and parallelism like the API server in a Job that has neither."""
+    """Set completions and parallelism of a Job that has neither, as the API server does."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec |= {"completions": 1, "parallelism": 1}
 
@@ -165,7 +166,7 @@ def _cron_samples(cron_job: JSON, /, *, every: bool = False) -> Iterator[SampleP
 
 
 def _resized(job: JSON, size: int, _task: str) -> JSON:
-    """Return the patch for this number of pods at a time; a group of ranks has the same number of completions."""
+    """Return the patch for this number of pods at a time; if the pods have ranks, completions are changed too."""
     spec = mapping(job.get("spec"))
     ranks = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     return {"spec": {"parallelism": size, **({"completions": size} if ranks else {})}}

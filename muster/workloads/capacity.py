@@ -16,9 +16,10 @@ from muster.workloads.sample import JSON
 
 
 def requests_at(kind: WorkloadKind, size: int, of_size: Callable[[int], JSON]) -> Vector:
-    """Return the requests of all pods of a workload of this size; ValueError names a wrong member.
+    """Return the requests of all pods of a workload with this size; a ValueError names an invalid field.
 
-    Empty if the manifest does not contain the pods, as for a TrainJob. Two small sizes show what a pod adds.
+    The result is empty if the manifest does not contain pod templates (e.g. for a TrainJob). The requests are
+    extrapolated from the sizes 1 and 2.
     """
     one, two = (requests_of(kind, of_size(few)) for few in (1, 2))
     return add(one, scale(subtract(two, one), size - 1))
@@ -33,9 +34,9 @@ def requests_of(kind: WorkloadKind, workload: JSON) -> Vector:
 
 
 def without_place(wanted: Vector, own: Vector, queue: str, get: Callable[[str], Queue | None]) -> str:
-    """Return why pods with these requests cannot all run, ever or now, as far as Queues show; "" if they can.
+    """Return why pods with these requests can never, or not now, all run, according to the Queues; "" if they can.
 
-    `own` has the requests of running pods that they replace. The root queue's fair share is the sum of all nodes.
+    `own` are the requests of running pods that these pods replace. The root queue's fair share is the sum of all nodes.
     """
     above = list(lineage(queue, get))
     limits = [(vector(each.spec.capability), f"queue {each.metadata.name} may use {{}} (capability)") for each in above]

@@ -1,7 +1,7 @@
 """The queue to which a pod is charged, and the charged resources, for planner, recorder and controller. Pure.
 
-A pod is charged if kube-scheduler calls Muster for it. Other pods are not charged: they may name any queue and gang,
-because no check has seen them.
+A pod is charged if kube-scheduler calls Muster for it. Other pods are not charged: nobody has checked which queue and
+gang they name.
 """
 
 from muster.api import names
@@ -23,8 +23,8 @@ def charged_queue(pod: Pod) -> str | None:
 def named_queue(pod: Pod) -> str:
     """Return the queue that a pod names; empty if it names none.
 
-    A member of a gang gets the queue of its PodGroup in an annotation, with its node: that counts first. So its charge
-    stays the same when the PodGroup is deleted.
+    When a member of a gang gets its node, the queue of its PodGroup is written to an annotation, which takes
+    precedence. So the pod is charged to the same queue after the PodGroup has been deleted.
     """
     return (pod.metadata.annotations.get(names.VOLCANO_QUEUE) if gang_of(pod) else "") or own_queue(pod.metadata)
 
@@ -32,8 +32,8 @@ def named_queue(pod: Pod) -> str:
 def charged_amounts(amounts: Vector, offered: Vector | None) -> Vector:
     """Return the charge for a pod: at most as much of each resource as its node has offered, if known.
 
-    kube-scheduler binds no pod beyond this, but others may, and a pod may be resized. Callers must not change the
-    result.
+    kube-scheduler does not bind pods that need more, but other clients may do so, and a pod may be resized. Callers
+    must not change the result.
     """
     return amounts if offered is None else within(amounts, offered)
 

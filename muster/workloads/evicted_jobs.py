@@ -16,11 +16,11 @@ from muster.workloads.kind import TEMPLATE, Addition, Place, dotted
 from muster.workloads.sample import JSON
 
 DEFAULT_BACKOFF_LIMIT = 6
-"""Of Kubernetes."""
+"""Kubernetes' default for the backoffLimit of a Job."""
 EVICTED = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
 """Rule of a podFailurePolicy for pods that were evicted through the Eviction API."""
 _OWNERS = frozenset((resource.group, resource.kind) for resource in (CRON_JOBS, JOB_SETS))
-"""Owners of batch Jobs that accept an additional policy in them."""
+"""Kinds that own batch Jobs and accept that a podFailurePolicy is added to them."""
 
 
 def forgiving(job: JSON) -> Iterator[Addition]:
@@ -36,13 +36,13 @@ def forgiving(job: JSON) -> Iterator[Addition]:
 
 
 def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Yield a warning for a batch Job that a loss of its nodes would fail, if its user must act."""
+    """Yield a warning for a batch Job that would fail if it lost its nodes, unless Muster can prevent this."""
     if _may_have_a_policy(job, mapping(job.get("spec"))):
         yield from unforgiven_parts(job, places)
 
 
 def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Yield a warning for Jobs of a JobSet that a loss of their nodes would fail, because JobSet reports nothing.
+    """Yield a warning for each Job of a JobSet that would fail if it lost its nodes; JobSet itself gives no warning.
 
     If a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
     """
@@ -54,7 +54,7 @@ def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
 
 
 def _may_have_a_policy(job: JSON, spec: JSON) -> bool:
-    """Return True if the Job has neither a pod failure policy nor an unknown controller."""
+    """Return True if the Job has no pod failure policy yet, and no unknown controller."""
     owners = value_at(job, ("metadata", "ownerReferences"))
     given = (mapping(owner) for owner in (owners if isinstance(owners, list) else ()))
     kinds = {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in given}
@@ -66,7 +66,7 @@ def _never_restarts(spec: JSON) -> bool:
 
 
 def _ends_with_its_nodes(spec: JSON, path: str) -> Iterator[str]:
-    """Yield a warning if the disruption of all pods is more than the Job's backoffLimit."""
+    """Yield a warning if a Job has more pods than its backoffLimit, so that their disruption would fail the Job."""
     parallelism, limit = spec.get("parallelism") or 1, spec.get("backoffLimit")
     limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
     if isinstance(parallelism, int) and isinstance(limit, int) and parallelism > limit:

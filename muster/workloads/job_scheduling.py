@@ -32,7 +32,7 @@ def parallelism(job: IndexedJob) -> int:
 
 
 def requested_minimum(job: IndexedJob) -> int | None:
-    """Return the number of pods that must start together by `spec.scheduling`: 1 if it is `basic`, None without it.
+    """Return the number of pods that must start together by `spec.scheduling`: 1 for `basic`, None without the field.
 
     If the number is left out, the Job controller uses the parallelism.
     """
@@ -50,10 +50,11 @@ def requested_level(job: IndexedJob) -> str:
 
 
 def native(job: JSON) -> Iterator[Addition]:
-    """Mark the native PodGroup that a Job requests or names, in its template, as the gang of its pods.
+    """Add an annotation to a Job's template which makes the native PodGroup that the Job requests or names its gang.
 
-    Without the mark, Muster decides the gang from the Job itself, because the Job controller gives every Job a native
-    PodGroup. That PodGroup has none of the Job's annotations, so the pods get the annotations about the gang.
+    Without this annotation, Muster ignores the native PodGroup, because the Job controller may create one for every
+    Job. The native PodGroup has none of the Job's annotations, so the template also gets the annotations about the
+    gang.
     """
     spec = mapping(job.get("spec"))
     if not spec.get("scheduling") and not value_at(spec, ("template", "spec", "schedulingGroup")):

@@ -73,7 +73,7 @@ class JobSetAdapter(IndexedJobAdapter):
         """Number of pods of the earlier Jobs."""
 
     def errors(self) -> list[FieldError]:
-        """Also refuse a Job without the JobSet controller's label for its position in the JobSet."""
+        """Also reject a Job on which the JobSet controller has not set the label with its position in the JobSet."""
         result = super().errors()
         for key in (JOBSET_NAME, REPLICATED_JOB, REPLICAS, JOB_INDEX):
             text = self._job.metadata.labels.get(key)
@@ -114,7 +114,7 @@ def _adapter(job: IndexedJob, _pod: PodContext) -> JobSetAdapter | None:
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Return the name of one gang for all Jobs of a replicated job, also after restarts by the JobSet."""
+    """Return the name of the gang of all Jobs of a replicated job, which stays the same when the JobSet restarts."""
     labels = pod.labels
     if JOBSET_NAME not in labels or REPLICATED_JOB not in labels:
         return ""
@@ -122,7 +122,7 @@ def _world(pod: ObjectMeta) -> str:
 
 
 def why_not_exclusive(level: str, why: str) -> str:
-    """Return the reason why pods that start together cannot have an exclusive topology, and an alternative."""
+    """Return the reason why pods that start together cannot have an exclusive topology, and name an alternative."""
     key, size = names.TOPOLOGY_SLICE_KEYS
     return (
         f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node; a "

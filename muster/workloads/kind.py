@@ -13,9 +13,9 @@ from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
 
 Path = tuple[str, ...]
-"""Names of fields from the outermost on; `*` matches each element of a list."""
+"""Path to a value: field names from the outermost on; `*` matches each element of a list."""
 Place = tuple[str | int, ...]
-"""Names of fields and indexes of elements."""
+"""Path to one value: field names and indexes of list elements."""
 
 TEMPLATE: Path = ("spec", "template")
 
@@ -39,8 +39,8 @@ class Ranks:
     adapter: Callable[[Any, PodContext], Adapter | None]
     """Function that returns the adapter for a pod of this `controller`; None if the controller is not of this kind."""
     controller: Resource[Any] | None
-    """Controller of the pods, which is read first: the kind itself, or a kind that it creates. None for pods without an
-    owner."""
+    """Kind of the pods' controller, which must be read before the adapter is created: the kind itself, or a kind that
+    it creates. None for pods without an owner."""
     name_label: str = ""
     """Label of pods with the workload's name, if another kind controls them."""
     index: str = ""
@@ -52,10 +52,11 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class GangRules:
-    """Rules for the gang of an owner's pods, besides labels and annotations. The functions get the owner."""
+    """Rules for the gang of an owner's pods, in addition to labels and annotations. The functions get the owner."""
 
     at_once: Callable[[Any], int] | None = None
-    """Maximum number of pods at a time, at least 1: a gang never needs more, and a framework's gang needs all."""
+    """Maximum number of pods at a time, at least 1. A gang never needs more members, and a gang with a framework needs
+    all of them."""
     left: Callable[[Any], int | None] | None = None
     """Number of members that have not ended for good; None if the owner does not define it."""
     minimum: Callable[[Any], int | None] | None = None
@@ -63,12 +64,12 @@ class GangRules:
     level: Callable[[Any], str] | None = None
     """Node label by which the owner's fields keep its pods together; "" if they name none."""
     wants_none: Callable[[Any], bool] | None = None
-    """True if the owner is scaled to zero or suspended, so that its gang is over until it wants pods again."""
+    """True if the owner is scaled to zero or suspended. Its gang has then ended, until the owner wants pods again."""
     is_over: Callable[[Any], bool] | None = None
     """True if the owner has ended with success or failure; None for a kind that runs until it is deleted."""
     size_of_ended: Callable[[Any, Iterable[Pod]], int | None] | None = None
-    """The size with which the owner of these pods is complete after the end of its elastic world; None: no other size.
-    """
+    """Size at which the owner is complete, if its elastic world has ended with these pods; None if the size must not
+    change."""
     failure: Callable[[Any], str] | None = None
     """Reason for the owner's failure, as text; "" if it has not failed."""
     service: Callable[[Any], JSON] | None = None
@@ -77,7 +78,7 @@ class GangRules:
 
 @dataclass(frozen=True, slots=True)
 class FrameworkWorld:
-    """World of a framework that is not the pods of one controller: parts of a workload that form one gang."""
+    """World of a framework whose pods belong to several controllers: the parts of a workload that form one gang."""
 
     group: Callable[[ObjectMeta], str]
     """Function that returns the name of the PodGroup of a pod with this metadata; "" for pods of other kinds."""
@@ -111,17 +112,16 @@ class Admission:
     """
 
     own_queue: bool = False
-    """True if the workload itself gets the queue of its namespace, as one of its `additions`."""
+    """True if admission writes the namespace's queue to the workload itself, as one of the `additions`."""
     additions: Callable[[JSON], Iterable[Addition]] = _nothing
     """Fields that the workload gets besides labels."""
     warnings: Callable[[JSON, Collection[Place]], Iterable[str]] = _nothing
     """Warnings to the user; the second argument has the places of the templates."""
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
-    """Errors in the workload that prevent gangs from starting and that no adapter can see.
+    """Errors in the workload that would prevent its gangs from starting and that no adapter can detect.
 
     The second argument maps the place of a template whose pods start together to the label or annotation that requires
-    this.
-    """
+    this."""
     copied: Path = ()
     """Place whose metadata the kind's controller copies to all objects that it creates; empty without such a place."""
     count: Path = ()
@@ -150,13 +150,13 @@ class Verbs:
     """
 
     stop: Path = ()
-    """The field that is true while the workload is held."""
+    """Path of the field that is true while the workload is held."""
     commands: tuple[str, str] | None = None
-    """Commands that hold and release the workload, if no field does."""
+    """Actions of the Commands that hold and release the workload, if no field does so."""
     count: Path = ()
-    """The field that is 0 while the workload is held, if neither another field nor a Command holds it."""
+    """Path of the field that is 0 while the workload is held, if neither `stop` nor `commands` apply."""
     claims: Path = ()
-    """The field that is `Delete` if the workload's volumes are deleted while `count` is 0."""
+    """Path of the field that is `Delete` if the workload's volumes are deleted while `count` is 0."""
     held: Callable[[JSON], bool] = _no
     """True if the workload is held in another way than by `stop` and `count`."""
     stopped: Callable[[JSON], bool] = _no
@@ -170,9 +170,10 @@ class Verbs:
     the reason.
     """
     world_tasks: Callable[[JSON], Collection[str]] = _nothing
-    """Tasks whose pods know their number although they have no framework label."""
+    """Tasks whose pods receive their number although they have no framework label."""
     scales: bool = False
-    """True if `resized` changes the number of worlds, or of members of an elastic one, so that no pod is re-created."""
+    """True if `resized` only changes the number of worlds, or of members of an elastic world, so that no pod is
+    re-created."""
     classes: tuple[Path, ...] = ()
     """Fields with the PriorityClass; without `count`, waiting pods of the kind follow a change by themselves."""
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -188,19 +189,22 @@ class WorkloadKind:
     templates: tuple[Path, ...] = (TEMPLATE,)
     """Paths of the kind's pod templates."""
     labelled: bool = False
-    """True if admission copies the workload's labels to its templates: users write it, and its pods run on any node."""
+    """True if admission copies the workload's labels to its templates, as for kinds that users write and whose pods may
+    run on any node."""
     one_template: bool = False
     """True if all pods of a workload are created from one template."""
     grouped: bool = False
-    """True if Kubernetes may create a native PodGroup for each workload, even without a request."""
+    """True if Kubernetes may create a native PodGroup for each workload of the kind, even if the workload does not
+    request one."""
     maker: bool = False
-    """True if the kind creates workloads on a schedule, and gets the messages about their gangs."""
+    """True if the kind creates workloads on a schedule; messages about their gangs are then recorded for the creating
+    object."""
     names_gangs: bool = False
-    """True if its workloads give their names to their gangs, because users write this kind."""
+    """True if a gang is shown under the name of its workload, because users write this kind."""
     remade_s: float = 0.0
-    """Maximum time until its controller re-creates an evicted pod."""
+    """Maximum time in seconds until the kind's controller re-creates an evicted pod."""
     one_node_each: bool = False
-    """True if each pod belongs to a certain node, so that no node must be chosen."""
+    """True if each pod belongs to a certain node, so that the planner need not choose one."""
     ranks: Ranks | None = None
     """Description of the pods' ranks; None if they have none, or get them from another kind."""
     no_ranks: str = ""
@@ -234,7 +238,7 @@ def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path 
 
 
 def again(why: str) -> str:
-    """Return why a kind does not support a verb, and the alternative for fields that cannot change."""
+    """Return why a kind does not support a verb, and recommend to delete and re-create the workload."""
     return f"{why}: delete it, and create it again with the other value; it loses its place in its queue"
 
 
@@ -244,7 +248,7 @@ def dotted(place: Place) -> str:
 
 
 def pod_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """Yield the templates at these paths, with their places. The API server refuses templates of another shape."""
+    """Yield the templates at these paths, with their places; the API server rejects malformed ones."""
     for path in paths:
         yield from _below(workload, path, ())
 

@@ -36,7 +36,8 @@ _TEMPLATES = (("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "lead
 class LeaderWorkerSetAdapter(Adapter):
     """Adapter of a group of a LeaderWorkerSet, whose leader has rank 0, and whose workers follow.
 
-    Each group is a separate world. The template is the StatefulSet's; all other data are read from the pod itself.
+    Each group is a separate world. The pod template comes from the StatefulSet; all other data come from the pod
+    itself.
     """
 
     def __init__(self, stateful_set: StatefulSet, pod: ObjectMeta, subdomain: str) -> None:
@@ -48,7 +49,7 @@ class LeaderWorkerSetAdapter(Adapter):
         super().__init__(owner, stateful_set.spec.template, stateful_set.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """Refuse a pod if LeaderWorkerSet's own webhook has not written its position to it."""
+        """Reject a pod if LeaderWorkerSet's own webhook has not written its position to it."""
         result = []
         if not self.size():
             message = f"must be set by the LeaderWorkerSet controller for {names.FRAMEWORK}"
@@ -85,8 +86,8 @@ class LeaderWorkerSetAdapter(Adapter):
 def place_of_pod(labels: JSON, ordinal: str) -> dict[str, str]:
     """Return the labels that LeaderWorkerSet's webhook writes to a pod of a StatefulSet with these template labels.
 
-    The ordinal of a leader is its group's index. The ordinal of a worker is its own index; its template has the
-    group's.
+    The ordinal of a leader is the index of its group. The ordinal of a worker is its own index; the group's index is in
+    its template's labels.
     """
     if LWS_NAME not in labels:
         return {}
@@ -98,7 +99,7 @@ def _adapter(stateful_set: StatefulSet, pod: PodContext) -> LeaderWorkerSetAdapt
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Return the name of one gang for leader and workers of a group, which belong to two StatefulSets."""
+    """Return the name of the gang of a group's leader and workers, which belong to two different StatefulSets."""
     labels = pod.labels
     return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
 

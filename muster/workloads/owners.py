@@ -10,7 +10,7 @@ from muster.workloads.table import row_of
 
 
 def workload_of(group: PodGroup) -> OwnerReference:
-    """Return the workload of a gang: its owner, or the owner's creator if that is the object that the user wrote.
+    """Return the workload of a gang: its owner, or the owner's creator if that is the object the user has written.
 
     A PodGroup without an owner is its own workload.
     """
@@ -36,6 +36,6 @@ def as_kubectl_takes(workload: OwnerReference) -> str:
 
 
 def _named_after(above: OwnerReference | None) -> OwnerReference | None:
-    """Return the creator of a gang's owner, if the gang has the creator's name."""
+    """Return the creator of a gang's owner, if the gang is shown under the creator's name."""
     kind = row_of(above)
     return above if kind and kind.names_gangs else None

@@ -14,8 +14,8 @@ from muster.workloads.kind import PodContext, Ranks, Verbs, WorkloadKind, again
 class BarePodAdapter(Adapter):
     """A pod with annotations for its rank, the number of pods and the host name of rank 0.
 
-    Without these annotations the pod is alone in its world. The names of the other pods are unknown, so frameworks
-    that need all names (MPI, TensorFlow) get only the leader's.
+    Without these annotations, the pod is the only one in its world. The names of the other pods are unknown, so
+    frameworks that need all names (MPI, TensorFlow) only get the leader's.
     """
 
     def __init__(self, pod: PodContext) -> None:
@@ -26,7 +26,7 @@ class BarePodAdapter(Adapter):
         super().__init__(owner, pod.document, {})
 
     def errors(self) -> list[FieldError]:
-        """Refuse rank, size and leader that contradict each other; a single pod needs none of them."""
+        """Reject a rank, size and leader that contradict each other; a single pod needs none of them."""
         rank, size = self._given(names.RANK), self._given(names.SIZE)
         result = []
         for key, text, least in ((names.RANK, rank, 0), (names.SIZE, size, 1)):

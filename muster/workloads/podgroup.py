@@ -1,6 +1,6 @@
 """The PodGroup of pods that do not belong to a Volcano Job.
 
-The owners of these pods are batch Jobs, StatefulSets, ReplicaSets, DaemonSets, or none.
+These pods belong to batch Jobs, StatefulSets, ReplicaSets or DaemonSets, or have no owner.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ from muster.workloads.table import MAKERS, gang_of, gang_rules, group_name, is_i
 
 _GROUP_ANNOTATIONS = (*names.GANG_KEYS, names.ELASTIC, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = names.GANG_TOPOLOGY_KEYS
-"""Annotations taken only from the owner: a gang may have pods of several kinds, whose annotations concern only their
-kind."""
+"""Annotations that are only copied from the owner. A gang may have several kinds of pods, and an annotation of a pod
+only concerns its own kind."""
 _OWNER_PREFIX = "volcano.sh/"
 _TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 _TOPOLOGY_TIER = "volcano.sh/network-topology-highest-tier"
@@ -53,10 +53,10 @@ def inherited(owner: Object, above: Object | None) -> Object:
 
 
 def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended: int = 0) -> PodGroup:
-    """Return the PodGroup of this pod and its siblings; `owner` is their controller, if readable.
+    """Return the PodGroup for this pod and its siblings; `owner` is their controller, if it can be read.
 
-    `world` is the workload of a gang with pods of several controllers. Admission moves a group in the default queue to
-    the namespace's queue. `ended` pods have succeeded and still exist.
+    `world` is the workload of a gang with pods of several controllers. Admission moves a PodGroup from the default
+    queue to the namespace's queue. `ended` is the number of pods that have succeeded and still exist.
     """
     members = min_member(pod, owner, ended)
     annotations = {
@@ -93,14 +93,14 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
-    """Return the PodGroup with the existing one's queue, because a gang moves only if its pods name another queue."""
+    """Return the PodGroup with the queue of the existing one; a gang only moves if its pods name another queue."""
     return structs.replace(wanted, spec=structs.replace(wanted.spec, queue=existing.spec.queue))
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
     """Return the merge patch that brings a PodGroup up to date; empty if nothing has changed.
 
-    The PodGroup's pool does not change.
+    The node pool of a PodGroup is not changed.
     """
     patch = spec_changes(existing, wanted, _COMPUTED)
     for name in ("labels", "annotations"):
@@ -134,6 +134,6 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
 
 
 def _reference(workload: Object) -> OwnerReference:
-    """Return the reference to a workload, or to a pod without an owner, whose kind may be missing."""
+    """Return a reference to the workload; to the pod itself if it has no owner. The kind may be missing."""
     meta, api_version, kind = workload.metadata, workload.api_version or "v1", workload.kind or "Pod"
     return OwnerReference(api_version=api_version, kind=kind, name=meta.name, uid=meta.uid, controller=True)

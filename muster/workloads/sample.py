@@ -1,7 +1,7 @@
 """Sample pods: the first pods of a manifest, before any object exists.
 
-The modules of the kinds create the pods from these parts, in the same way as the kinds' controllers. Rank 0 represents
-all pods of its shape, so there is one pod for each pod template.
+Modules of the kinds use these functions to create pods in the same way as the kinds' controllers. There is one sample
+pod for each pod template, usually with rank 0, because other pods differ only in their rank.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ def name_of(document: Mapping[str, Any]) -> str:
 
 
 def part_of(owner: JSON, resource: Resource[Any], name: str, spec: Mapping[str, Any]) -> JSON:
-    """Return an object between the workload and its pods, as created by the workload's controller."""
+    """Return an object between a workload and its pods, as the workload's controller creates it."""
     uid = owner["metadata"].get("uid")
     metadata = {"name": name, "ownerReferences": [_reference(owner)], "uid": f"{uid}-{name}" if uid else uid_of(name)}
     if owner["metadata"].get("namespace"):

@@ -1,4 +1,4 @@
-"""The table of workload kinds, and functions that use the table.
+"""The table of workload kinds, and functions that look up rows in it.
 
 The functions find the adapter of a pod, and the gang of pods that do not belong to a Volcano Job.
 
@@ -40,10 +40,11 @@ KINDS: tuple[WorkloadKind, ...] = (
     VOLCANO_JOB,
     TRAIN_JOB,
 )
-"""Every kind; a kind that creates another one comes after it. Messages name them in this order."""
+"""All kinds, in the order in which messages name them. A kind that creates objects of another kind comes after that
+kind."""
 
 TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
-"""Kinds whose pods each belong to a certain node, so that the planner need not find a node."""
+"""Kinds of owners each of whose pods belongs to a certain node, so that the planner need not choose one."""
 
 MAKERS = frozenset(kind.resource.kind for kind in KINDS if kind.maker)
 """Kinds that create workloads on a schedule."""
@@ -114,7 +115,7 @@ def source_of(meta: ObjectMeta) -> Resource[Any] | None:
 
 
 def why_no_ranks(kind: str) -> str:
-    """Return the reason why pods of this kind have no ranks, with kinds to use instead; "" if they may have some."""
+    """Return why pods of this kind have no ranks, and kinds to use instead; "" if they may have ranks."""
     reason = _NO_RANKS.get(kind, "")
     return f"{reason}{_ADVICE}" if reason else ""
 
@@ -198,7 +199,7 @@ _WORLDS = [(kind, kind.world) for kind in KINDS if kind.world]
 
 
 def group_name(meta: ObjectMeta) -> str:
-    """Return the name of the PodGroup shared by all pods of a pod's world, of its owner, or of its Kueue group."""
+    """Return the name of the PodGroup for a pod: the group of its world, of its owner, or of its Kueue label."""
     for _, world in _worlds_of(meta):
         return world
     if plain := plain_group(meta):
@@ -217,7 +218,7 @@ def plain_group(meta: ObjectMeta) -> str:
 
 
 def holds_min_resources(group: ObjectMeta) -> bool:
-    """Return True for a PodGroup of a user or another tool, whose queue reserves its minResources.
+    """Return True if minResources of a PodGroup are reserved in its queue: a user or another tool created the PodGroup.
 
     A PodGroup that Muster creates requests no more than its pods do.
     """
@@ -257,11 +258,11 @@ def is_independent(pod: Pod, owner: Object | None) -> bool:
 
 
 def min_member(pod: Pod, owner: Object | None, ended: int = 0) -> int:
-    """Return the number of pods that must start together: annotation, framework's world, `spec.scheduling`, or 1.
+    """Return the number of pods that must start together, from an annotation, the world or `spec.scheduling`; else 1.
 
-    Never more than exist at a time: the owner may have been scaled down, or have its JobSet's annotation. Never more
-    than the pods that can still start plus the `ended` ones, which have succeeded and still exist. `owner` is the pod's
-    controller, if it can be read.
+    The result is at most the number of pods that exist at a time, because the owner may have been scaled down, or may
+    have its JobSet's annotation. It is also at most the number of pods that can still start, plus the `ended` ones
+    (succeeded pods that still exist). `owner` is the pod's controller, if it can be read.
     """
     rules = gang_rules(pod.metadata.controller)
     alone = world_of(pod.metadata) is None  # otherwise the members of other owners are left too

@@ -1,7 +1,7 @@
 """Outcomes of `muster cancel`, `hold`, `release`, `move`, `priority` and `resize`, for each kind and state. Pure.
 
-The row of a kind has the fields to change (`kind.Verbs`). An outcome has the steps to take, in order, and a sentence
-about the workload; or the reason why there are none, with an alternative.
+The row of a kind contains the fields to change (`kind.Verbs`). An outcome consists of the steps to take, in order, and
+a sentence about the workload. If a verb cannot be applied, the sentence explains why and names an alternative.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from muster.workloads.table import KINDS
 
 Verb = Literal["cancel", "hold", "release", "move", "priority", "resize"]
 Condition = Literal["waiting", "running", "evicted", "suspended", "ended"]
-"""State of a workload; evicted: it waits again because all its pods were evicted."""
+"""State of a workload. In the state "evicted", it waits again because all its pods were evicted."""
 
 _OPERATOR = "other objects create its pods"
 _PREEMPTS = (
@@ -42,7 +42,7 @@ POD_GROUP = WorkloadKind(
 )
 """A PodGroup that a user or an operator creates for its own pods."""
 ACTED_ON = (*(kind for kind in KINDS if kind.verbs), POD_GROUP)
-"""Kinds that have verbs."""
+"""Kinds to which verbs can be applied."""
 
 
 class Step(NamedTuple):
@@ -54,7 +54,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The end of a sentence that begins with the workload's name, and the steps; or the reason why there are none."""
+    """The steps, and the end of a sentence that begins with the workload's name; or the reason for having no steps."""
 
     message: str
     steps: tuple[Step, ...] = ()
@@ -62,17 +62,17 @@ class Outcome(NamedTuple):
 
 
 class VerbRequest(NamedTuple):
-    """A verb with its value."""
+    """A verb, with the value that the user gives."""
 
     verb: Verb
     to: str = ""
-    """The queue or the PriorityClass."""
+    """Name of the queue or PriorityClass."""
     size: int = 0
     task: str = ""
 
 
 def outcome(kind: WorkloadKind, workload: JSON, condition: Condition, request: VerbRequest) -> Outcome:
-    """Return the effect of a verb on a workload of this kind in this state."""
+    """Return the outcome of a verb for a workload of this kind in this state."""
     verbs = kind.verbs or Verbs()
     if why := verbs.instead.get(request.verb):
         return Outcome(why, refused=True)
@@ -85,12 +85,12 @@ def outcome(kind: WorkloadKind, workload: JSON, condition: Condition, request: V
 
 
 def changed(workload: JSON, steps: Iterable[Step]) -> JSON:
-    """Return a workload as the patches of these steps leave it."""
+    """Return a copy of the workload with the patches of these steps applied."""
     return reduce(_merged, (each.value for each in steps if each.does == "patch"), workload)
 
 
 def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condition:
-    """Return the state of a workload, whose gangs are in the given state if it has not ended and is not held."""
+    """Return the state of a workload: ended, held, or otherwise the given state of its gangs."""
     verbs = kind.verbs or Verbs()
     if verbs.ended(workload):
         return "ended"
@@ -108,7 +108,7 @@ def held_text(name: str) -> str:
 
 
 def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
-    """Return True if the workload wants no pods at present."""
+    """Return True if the workload is held or scaled to zero, so that it wants no pods."""
     verbs = kind.verbs or Verbs()
     if verbs.stop:
         return value_at(workload, verbs.stop) is True
@@ -126,7 +126,7 @@ def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any
 
 
 def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
-    """Return True if each pod of the workload knows their number, so that a change restarts all pods."""
+    """Return True if each pod knows the number of pods, so that a change of the number restarts all pods."""
     nodes = [node for _, node in with_templates(workload, kind.templates)]
     elastic = any(names.ELASTIC in mapping(value_at(each, ("metadata", "annotations"))) for each in nodes)
     return bool(kind.verbs and kind.verbs.world_tasks(dict(workload))) or (any(map(_labelled, nodes)) and not elastic)
@@ -149,9 +149,9 @@ class _Given(NamedTuple):
         return self.condition == "suspended"
 
     def switched(self, replicas: int | None = None, *, held: bool) -> Step:
-        """Return the request that holds or releases the workload, with these replicas or the previous number.
+        """Return the request that holds the workload, or releases it with this or the previous number of replicas.
 
-        Raises ValueError for a release without a number of replicas, and if the workload's volumes would be deleted.
+        Raises ValueError if the number for the release is unknown, or if holding would delete the workload's volumes.
         """
         if self.verbs.commands:
             return Step("command", self.verbs.commands[0 if held else 1])
@@ -287,7 +287,7 @@ def _values(workload: Mapping[str, Any], path: Path, tasks: Collection[str]) -> 
 
 
 def _at(path: tuple[str, ...], *, value: Any) -> JSON:
-    """Return the patch of one field."""
+    """Return the patch that sets one field."""
     return {path[0]: _at(path[1:], value=value)} if path else value
 
 

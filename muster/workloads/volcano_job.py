@@ -33,7 +33,7 @@ class VolcanoJobAdapter(Adapter):
         super().__init__(Owner.from_meta(JOBS, job.metadata), self._task.template, job.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """Refuse Jobs without plugin svc, which names the pods, a missing task, and pods that share a host name."""
+        """Reject a Job without plugin svc, which names the pods; a missing task; and pods that share a host name."""
         result = []
         if "svc" not in self._job.spec.plugins:
             message = f"must hold svc for {names.FRAMEWORK}: the pods find each other by the names that it gives them"
@@ -99,7 +99,7 @@ def _phase(job: JSON) -> str:
 
 
 def _resized(job: JSON, size: int, task: str) -> JSON:
-    """Return the patch for this number of a task's pods; if all pods were the minimum, they stay the minimum."""
+    """Return the patch for this number of a task's pods; if the minimum was all pods, it stays all pods."""
     spec = mapping(job.get("spec"))
     tasks = [dict(each) for each in spec.get("tasks") or []]
     called = [str(each.get("name")) for each in tasks]

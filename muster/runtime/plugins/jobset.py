@@ -1,9 +1,9 @@
 """A JobSet for the pods of a TrainJob, and the host names of its pods.
 
 If TrainJobs run as Muster's Jobs, every field of a runtime's JobSet template is either implemented or refused; none is
-ignored. `unmapped` runs when a runtime, or a TrainJob with it, is submitted; the other functions run when the Job is
-created. Claims that pods share (`volumeClaimPolicies`) work as with JobSet's controller: a claim `<name>-<TrainJob>`,
-and a volume in each pod of which a container mounts `<name>`.
+ignored. `unmapped` runs when a runtime, or a TrainJob with this runtime, is submitted; the other functions run when the
+Job is created. Shared claims (`volumeClaimPolicies`) work as with JobSet's controller. The claim is named
+`<name>-<TrainJob>`, and a pod gets the volume if one of its containers mounts `<name>`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,14 +27,14 @@ from muster.workloads.sample import mapping
 JSON = dict[str, Any]
 Fields = Mapping[str, Any]
 PLAIN = "plain"
-"""The framework whose pods need no information about each other."""
+"""Name of the framework for pods that need no information about each other."""
 _FAIL, _RESTART = "FailJobSet", "RestartJobSet"
 _POD_FAILED = "BackoffLimitExceeded"
 """The only reason for which a task of Muster's Job fails: one of its pods has failed."""
 _OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
 """Fields of a batch/v1 Job that determine its pods or their number."""
 _SAME_ANYWAY: Fields = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
-"""Values of fields of a batch/v1 Job that have no effect, because Muster's Jobs always behave in this way."""
+"""Values of batch/v1 Job fields that are accepted without effect, because Muster's Jobs always behave in this way."""
 _INSTEAD: Fields = {
     "backoffLimit": "left out or 0",
     "activeDeadlineSeconds": "left out, and activeDeadlineSeconds of TrainJobs set",
@@ -48,7 +48,7 @@ _WHY: Fields = {
 
 
 class Unmapped(NamedTuple):
-    """A field that Muster's Job cannot implement: its path in the JobSet's spec, the required value, and the reason."""
+    """A field that Muster's Job cannot implement: its path in the JobSet's spec, the required value and the reason."""
 
     field: str
     value: Any
@@ -69,7 +69,7 @@ def unmapped(base: Fields, members: Collection[str], framework: str) -> Iterator
 
 
 def service(base: Fields) -> dict[str, list[str]]:
-    """Return plugin svc, which also names unready pods, unless the runtime's `network` disables either."""
+    """Return the settings of plugin svc, as the runtime's `network` requires them; none if it disables host names."""
     network = base.get("network") or {}
     if network.get("enableDNSHostnames") is False:
         return {}
@@ -84,7 +84,7 @@ def fails_at_once(base: Fields, job: str) -> bool:
 
 
 def deciding(base: Fields, members: Sequence[str]) -> list[str]:
-    """Return the replicated jobs whose success alone ends the JobSet; none if all must succeed."""
+    """Return the replicated jobs, the success of one of which completes the JobSet; none if all must succeed."""
     policy = base.get("successPolicy") or {}
     targets = list(policy.get("targetReplicatedJobs") or ())
     if policy.get("operator") == "Any":
@@ -123,7 +123,7 @@ def with_claims(plan: Plan, pods: dict[str, Any]) -> dict[str, Any]:
 
 
 def claim_names(base: Fields) -> list[str]:
-    """Return the names of all claims of a JobSet spec, as its containers mount them."""
+    """Return the names of all claims in a JobSet spec, by which its containers mount them."""
     return [
         str((template.get("metadata") or {}).get("name") or "")
         for policy in base.get("volumeClaimPolicies") or []
@@ -205,7 +205,7 @@ class JobSetPlugin:
     name = "JobSet"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse a changed number of nodes at run time, and fields that create a gang's pods one after another.
+        """Reject a change of the number of nodes at run time, and fields that create a gang's pods one after another.
 
         There is a warning for a restart budget, because JobSet has its own restart rules.
         """
@@ -243,7 +243,7 @@ class JobSetPlugin:
             pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name, subdomain, pod_set.jobs)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the JobSet; pod sets without pods are left out, including their names in `dependsOn`."""
+        """Yield the JobSet. Pod sets without pods are left out, and so are references to them in `dependsOn`."""
         if plan.target != self.name:
             return
         spec: JSON = deepcopy(dict(plan.base))
@@ -258,7 +258,7 @@ class JobSetPlugin:
         yield Component(manifest, self.name, stage=1)
 
     def watched(self) -> Iterable[str]:
-        """Return JobSets."""
+        """Return the kind JobSet."""
         return [f"{JOB_SETS.plural}.{JOB_SETS.group}"]
 
 

@@ -22,11 +22,12 @@ from muster.workloads.adapter import Owner
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
 _FOLDER = ".ssh"
-"""A folder in the volume, because sshd does not accept the root of a volume, to which all users may write."""
+"""Folder of the keys in the volume. sshd does not accept keys in the root of a volume, because all users may write
+there."""
 
 
 class MPIRuntime:
-    """Adds keys, hostfile and variables of mpirun and ssh to launcher and nodes."""
+    """Adds the keys, the hostfile, and the variables of mpirun and ssh to launcher and nodes."""
 
     name = mpi_objects.NAME
     framework = "mpi"
@@ -64,7 +65,7 @@ class MPIRuntime:
         self._launch(info, launcher, mpi_settings.slots(info, nodes[0]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the key of a TrainJob, which never changes under running pods, and its hostfile."""
+        """Yield the Secret with the key of a TrainJob, which never changes while pods run, and the hostfile."""
         if plan.framework != self.framework or not plan.target:
             return
         if SSH_SECRET not in plan.settings:
@@ -124,7 +125,7 @@ class MPIRuntime:
 
 
 def shared_hostfile(info: Info, owner: Owner) -> Component | None:
-    """Return the ConfigMap that the pods of this workload mount; None if their annotations have the hostfile."""
+    """Return the ConfigMap with the hostfile of this workload; None if the pods' annotations contain the hostfile."""
     launcher, nodes = _parts(info)
     hosts = mpi_objects.hostfile_text(info, launcher, mpi_settings.slots(info, nodes[0]))
     return (
@@ -157,7 +158,7 @@ def _taken(info: Info) -> Iterator[FieldError]:
 
 
 def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
-    """Return the launcher, and the pod sets that compute; raises InvalidFieldError if a part is missing."""
+    """Return the launcher, and the pod sets that compute; raises InvalidFieldError if one is missing."""
     nodes = info.trainers
     launcher = next((pod_set for pod_set in info.pod_sets if pod_set.role == "launcher"), None)
     if launcher is None and not info.train_job and nodes:
@@ -180,7 +181,7 @@ def _setting_errors(info: Info) -> list[FieldError]:
 
 
 def _serve(pod_set: PodSet) -> None:
-    """Let a node run sshd unless it has its own command; the node is ready when it accepts ssh connections."""
+    """Make a node run sshd unless it has its own command. The node is ready once it accepts ssh connections."""
     target = pod_set.target
     if target is None:
         return

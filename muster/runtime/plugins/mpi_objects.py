@@ -1,6 +1,6 @@
-"""Objects of MPI besides the pods: a Secret with the ssh keys, and the hostfile.
+"""Objects that MPI needs besides the pods: a Secret with the ssh keys, and the hostfile.
 
-Also contains the launcher's wait for hosts.
+The module also defines the init container in which the launcher waits for the other hosts.
 
 All pods of a workload mount the same Secret. The Secret is created once, is immutable, and is deleted with the
 workload, so running pods and later pods have the same key. The pods of a gang become reachable at different times, and
@@ -66,7 +66,7 @@ def in_a_map(hosts: str) -> bool:
 
 
 def shared_name(workload: str, hosts: str) -> str:
-    """Return the name of the ConfigMap with this hostfile; a workload with several hostfiles has several."""
+    """Return the name of the ConfigMap with this hostfile, which depends on the content of the hostfile."""
     return f"{workload}-{HOSTFILE_VOLUME}-{sha256(hosts.encode()).hexdigest()[:_DIGITS]}"
 
 
@@ -83,7 +83,7 @@ def config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Co
 
 
 def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
-    """Return the hostfile of identical pods, of which the first one launches."""
+    """Return the hostfile for pods of one template, the first of which launches the processes."""
     kind = implementation(info.settings)
     _fits(info, launcher, len(launcher.endpoints))  # checked first, because the length is user-supplied
     hosts = list(launcher.endpoints)
@@ -116,11 +116,12 @@ _SSH = f"ssh -o BatchMode=yes -o ConnectTimeout=5 -o ConnectionAttempts=1 {SSH_A
 _MARKS = {"@SSH@": _SSH, "@AT_ONCE@": str(_AT_ONCE), "@HOSTFILE@": HOSTFILE, "@ANNOTATION@": annotation(MPI_WAIT)}
 _FILE = Path(__file__).with_name("wait_for_hosts.sh")
 SCRIPT = re.sub("@[A-Z_]+@", lambda mark: _MARKS[mark[0]], _FILE.read_text(encoding="utf-8"))
-"""Script for any POSIX shell. Kubernetes replaces `$(NAME)` only for known variables."""
+"""Script for any POSIX shell, which waits for the hosts. In it, Kubernetes only replaces `$(NAME)` for variables that
+it knows."""
 
 
 def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:
-    """Return the launcher's init container; None if there are no other hosts, or waiting is disabled."""
+    """Return the init container in which the launcher waits; None if there are no other hosts, or if it is disabled."""
     timeout_s = wait_s(info.settings)
     others = sum(pod_set.count for pod_set in info.trainers if pod_set is not launcher)
     if launcher.role == "trainer":

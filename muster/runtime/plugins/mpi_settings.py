@@ -28,7 +28,8 @@ from muster.volcano.manifests import folder
 
 HOSTFILE = "/etc/mpi/hostfile"
 SSH_ARGUMENTS = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-"""Nodes may take a while to respond; their host keys are new each time, and the key's folder is read-only."""
+"""Arguments of ssh: nodes may take a while to respond, their host keys are always new, and the folder of the key is
+read-only."""
 DEFAULT_MOUNT_PATH = "/root/.ssh"
 DEFAULT_WAIT_S = 600
 MAX_WAIT_S = 86_400
@@ -38,9 +39,9 @@ MAX_WAIT_S = 86_400
 class Implementation:
     """One implementation of MPI.
 
-    `line` returns a line of the hostfile for a host and its slots; `environment` returns the variables.
-    `short_launcher`: the launcher's own line has its host name without domain. `calls_back`: nodes connect to the
-    launcher by its short host name.
+    `line` returns a line of the hostfile for a host and its slots; `environment` returns the variables. With
+    `short_launcher`, the launcher's own line contains its host name without the domain. With `calls_back`, nodes
+    connect back to the launcher by its short host name.
     """
 
     name: str
@@ -146,7 +147,7 @@ def wait_s(settings: Settings) -> int:
 
 
 def launcher_computes(info: Info) -> bool:
-    """Return True if the launcher runs processes too, as always if all pods have one shape."""
+    """Return True if the launcher also runs processes, as it always does if all pods have one template."""
     setting = info.setting(LAUNCHER_AS_NODE)
     return setting.is_true if info.train_job and setting else not info.train_job
 

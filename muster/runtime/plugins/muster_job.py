@@ -30,12 +30,12 @@ _NO_POLICY = "--disable-network-policy"
 
 
 class MusterJob:
-    """Builder of Muster's Job for the pods that run together, and of a batch/v1 Job for each earlier initializer."""
+    """Builds Muster's Job for the pods that run together, and a batch/v1 Job for each earlier initializer."""
 
     name = "Job"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse fields that only a JobSet implements, and check the number of nodes of an elastic TrainJob."""
+        """Reject fields that only a JobSet implements, and check the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
         errors = [*_check_nodes(info), *errors_of(info, lambda each: _has_policy(each.settings))]
@@ -54,7 +54,7 @@ class MusterJob:
             pod_set.hosts = partial(pod_hosts, info.owner.name, pod_set.name, subdomain=info.owner.name)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield claims, initializers in the order of their dependencies, then the Job."""
+        """Yield the claims, then the initializers in the order of their dependencies, then the Job."""
         if plan.target != self.name or plan.gang is None:
             return
         yield from claims(plan, self.name)
@@ -75,12 +75,12 @@ class MusterJob:
         yield Component(manifest, self.name, stage=1 + max(stages.values(), default=-1) + 1)
 
     def watched(self) -> Iterable[str]:
-        """Return Jobs of both kinds: Muster's for the training pods, batch/v1 for initializers."""
+        """Return both kinds of Jobs: Muster's Job for the training pods, and batch/v1 Jobs for initializers."""
         return [each.full_name for each in (JOBS, core.INDEXED_JOBS)]
 
 
 def _check_nodes(info: Info) -> Iterable[FieldError]:
-    """Check that `muster.dev/num-nodes` is a number within the bounds of an elastic training."""
+    """Check that `muster.dev/num-nodes` is a number within the bounds of the elastic training."""
     text = info.train_job.metadata.annotations.get(names.NUM_NODES) if info.train_job else None
     if text is None:
         return
@@ -98,7 +98,7 @@ def _check_nodes(info: Info) -> Iterable[FieldError]:
 def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart: str) -> JSON:
     """Return a pod template with the labels by which Kubeflow's clients find a step's pods.
 
-    `restart` is the restart policy if the runtime names none, because the API server's default is Always.
+    `restart` is the restart policy to use if the runtime names none, because the API server's default is Always.
     """
     result = with_claims(plan, planned((template.get("spec") or {}).get("template") or {}, pod_set))
     result = {**result, "spec": {"restartPolicy": restart, **result["spec"]}}
@@ -127,7 +127,7 @@ def _coordinator(plan: Plan) -> str:
 
 
 def _stages(before: list[PodSetPlan]) -> dict[str, int]:
-    """Return the number of pod sets that must complete before each pod set; dependencies are always listed earlier."""
+    """Return the stage of each pod set: the length of its chain of dependencies, which are always listed earlier."""
     stages: dict[str, int] = {}
     for pod_set in before:
         stages[pod_set.name] = max((stages[name] + 1 for name in pod_set.after if name in stages), default=0)
@@ -135,7 +135,7 @@ def _stages(before: list[PodSetPlan]) -> dict[str, int]:
 
 
 def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """Return an Indexed Job with its name in a JobSet; each of its pods waits individually in the gang's queue."""
+    """Return an Indexed Job, named as in a JobSet; each of its pods waits individually in the gang's queue."""
     spec = template.get("spec") or {}
     pods = _pods(plan, pod_set, template, "OnFailure")  # the default of a JobSet; the Job's backoffLimit ends the Job
     queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE
@@ -187,7 +187,7 @@ def _plugins(plan: Plan) -> dict[str, list[str]]:
 
 
 def _has_policy(settings: Settings) -> bool:
-    """Return True if plugin svc should exclude pods of other jobs.
+    """Return True if plugin svc should create a NetworkPolicy, which keeps out pods of other jobs.
 
     Raises InvalidFieldError for a text that is not a boolean.
     """
@@ -216,7 +216,7 @@ def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: 
 
 
 def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
-    """Return the pod sets whose completion alone ends the Job; none if all must be complete."""
+    """Return the pod sets, the completion of one of which completes the Job; none if all must be complete."""
     launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
     if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
         return launchers if len(launchers) == 1 else []  # sshd never ends by itself

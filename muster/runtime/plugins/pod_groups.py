@@ -1,4 +1,4 @@
-"""Gangs of TrainJobs: pods that start together, their number from the beginning, and the PodGroup."""
+"""Gangs of TrainJobs: the pods that start together, their minimum number, and the PodGroup."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,7 +26,7 @@ class Volcano:
     name = "Volcano"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse two policies, and an empty name of a queue."""
+        """Reject two policies at once, and an empty queue name."""
         findings = Findings()
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         if policy and policy.volcano and policy.coscheduling:
@@ -59,7 +59,7 @@ class Volcano:
             _mark(info, str(details["queue"]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the PodGroup, except for a Job, whose PodGroup the controller creates."""
+        """Yield the PodGroup, unless Muster's Job creates the pods: the controller creates the PodGroup of a Job."""
         if plan.target != JOBSET or plan.gang is None or plan.gang.plugin != self.name:
             return
         details = {key: value for key, value in plan.gang.details.items() if value}
@@ -74,7 +74,7 @@ class Volcano:
         yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
-        """Return PodGroups."""
+        """Return the kind PodGroup."""
         return ["podgroups.scheduling.volcano.sh"]
 
 
@@ -104,12 +104,12 @@ class CoScheduling:
         yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
-        """Return PodGroups."""
+        """Return the kind PodGroup."""
         return ["podgroups.scheduling.x-k8s.io"]
 
 
 def queue_of(info: Info) -> str:
-    """Return the queue of the TrainJob's label or annotation, otherwise of its runtime, otherwise the default queue."""
+    """Return the queue that the TrainJob's label or annotation names, else the runtime's, else the default queue."""
     meta = info.train_job.metadata if info.train_job else None
     return (
         (meta and (meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)))
@@ -125,7 +125,7 @@ def _priority_classes(info: Info) -> list[str]:
 
 
 def _mark(info: Info, queue: str) -> None:
-    """Make the pods of a JobSet name their gang and, like its initializers, their queue."""
+    """Add the name of the gang to the pods of a JobSet, and the queue to these pods and to initializers."""
     for pod_set in members(info):
         pod_set.annotations[names.GROUP_NAME] = info.owner.name
     for pod_set in info.pod_sets:
@@ -144,7 +144,7 @@ def members(info: Info) -> list[PodSet]:
 
 
 def together(info: Info) -> list[PodSet]:
-    """Return the members, including pod sets without pods now: all that need not be complete before others begin."""
+    """Return the members' pod sets, even without pods now: all that need not be complete before others begin."""
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}
     return [pod_set for pod_set in info.pod_sets if pod_set.role not in initializers and pod_set.name not in before]
@@ -153,8 +153,8 @@ def together(info: Info) -> list[PodSet]:
 def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> GangShape:
     """Return the gang of a workload.
 
-    A pod that waits until others are ready does not exist while the gang is placed; if it counted in the minimum, the
-    gang would never start. For elastic pods, the minimum counts. Limits replace missing requests.
+    Pods that are created only when others are ready do not count: the gang would wait for them and never start. For
+    elastic pods, the lower bound counts. Limits replace missing requests.
     """
     inside, elastic = members(info), info.setting(ELASTIC)
     there = {pod_set.name for pod_set in inside}

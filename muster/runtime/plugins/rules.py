@@ -15,7 +15,7 @@ from muster.runtime.train_job import injections, pod_template, step_of
 _PATH = "spec.runtimeRef"
 _PATCHES = "spec.runtimePatches"
 _MOUNT = "initializer"
-"""Volume for the data of initializers in Kubeflow's runtimes."""
+"""Name of the volume for the initializers' data in Kubeflow's runtimes."""
 _OWN_FIELDS = (trainer.DATASET_INITIALIZER, trainer.MODEL_INITIALIZER, trainer.NODE)
 _MANAGER = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII
@@ -30,7 +30,7 @@ class TrainJobRules:
     name = "Rules"
 
     def validate(self, info: Info) -> Findings:
-        """Return the mistakes that do not depend on framework and target."""
+        """Return the errors that depend neither on the framework nor on the target."""
         job, runtime = info.train_job, info.runtime
         if job is None or runtime is None:
             return Findings()
@@ -84,7 +84,7 @@ def _initializers(job: trainer.TrainJob, runtime: Runtime) -> Iterator[FieldErro
 
 
 def _without_mount(job: trainer.TrainJob, runtime: Runtime) -> Iterator[str]:
-    """Yield a warning for each initializer without a volume for its data, which Kubeflow Trainer refuses."""
+    """Yield a warning for each initializer without a volume for its data; Kubeflow Trainer rejects such a runtime."""
     wanted = _wanted(job)
     for each in _jobs(runtime):
         step = str(step_of(each) or each["name"])

@@ -1,4 +1,4 @@
-"""Parts that plugins of several frameworks share: reserved variables, checks of settings, variables of ranks."""
+"""Functions that several framework plugins share, for reserved variables, checks of settings, and ranks."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,9 +35,9 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """Return the variables without those that the TrainJob itself sets.
+    """Return the variables that the TrainJob does not set itself.
 
-    The user's value is used unless an error forbids it.
+    The user's value takes precedence, unless an error forbids it.
     """
     if info.train_job is None:
         return variables
@@ -46,7 +46,7 @@ def yielding(info: Info, variables: Variables) -> Variables:
 
 
 def give(info: Info, pod_set: PodSet, plugin: str, variables: Variables, port: int) -> None:
-    """Set variables in the container that runs the framework and in injected containers, and open a port."""
+    """Set variables in the container that runs the framework and in the additional ones, and open a port."""
     for container in [*([pod_set.target] if pod_set.target else []), *info.injections]:
         container.set(plugin, variables)
     pod_set.port(port)

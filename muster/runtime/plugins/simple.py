@@ -1,4 +1,4 @@
-"""JAX, XGBoost, TensorFlow and plain training: each needs a count, a rank and an address, or no variables."""
+"""JAX, XGBoost and TensorFlow, which only need a count, a rank and an address, and plain training without variables."""
 
 import json
 from functools import partial
@@ -20,7 +20,7 @@ class PlainML:
     framework = "plain"
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Add nothing."""
+        """Do nothing, because plain pods get no variables."""
 
 
 class JAX:
@@ -31,7 +31,7 @@ class JAX:
     RESERVED = ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS")
 
     def validate(self, info: Info) -> Findings:
-        """Refuse reserved variables; a TrainJob may override them, as in Kubeflow Trainer."""
+        """Reject reserved variables; a TrainJob may override them, as in Kubeflow Trainer."""
         if info.framework != self.framework or info.train_job:
             return Findings()
         return reserved(info, self.RESERVED)
@@ -56,7 +56,7 @@ class XGBoost:
     RESERVED = ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")
 
     def validate(self, info: Info) -> Findings:
-        """Refuse reserved variables; in a TrainJob one by one, with the message that its clients expect."""
+        """Reject reserved variables; for a TrainJob, with one error each, whose message its clients expect."""
         if info.framework != self.framework:
             return Findings()
         if not info.train_job:
@@ -95,7 +95,7 @@ class TensorFlowRuntime:
     RESERVED = ("TF_CONFIG", "TF_TASK_INDEX")
 
     def validate(self, info: Info) -> Findings:
-        """Refuse reserved variables."""
+        """Reject reserved variables."""
         return reserved(info, self.RESERVED) if info.framework == self.framework else Findings()
 
     def enforce_ml_policy(self, info: Info) -> None:

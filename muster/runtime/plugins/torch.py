@@ -41,7 +41,7 @@ class Torch:
     framework = "torch"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse reserved variables, and settings that torchrun cannot use."""
+        """Reject reserved variables, and settings that torchrun cannot use."""
         findings = Findings()
         if info.framework != self.framework:
             return findings
@@ -59,7 +59,7 @@ class Torch:
         return findings
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Add the variables, in the order of the reference, and the rendezvous port."""
+        """Add the variables, in the same order as Kubeflow Trainer, and the rendezvous port."""
         form(info)  # missing in pods whose owner was not validated
         restarts(info)
         if info.train_job and (elastic := info.setting(ELASTIC)):
@@ -80,7 +80,7 @@ class Torch:
 
 
 def _overriding(info: Info) -> list[str]:
-    """Return a warning for each variable of the user that disables the rendezvous."""
+    """Return a warning for each user variable that disables the rendezvous."""
     return [
         f"{info.user_env.path}[{index}].name: {variable.name} makes torchrun ignore the rendezvous that Muster sets "
         "up; remove it unless you mean that"
@@ -153,7 +153,7 @@ def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
 
 
 def form(info: Info) -> None:
-    """Check that the form is torchrun or python, and that only torchrun is elastic."""
+    """Check that the form is torchrun or python, and that the run is only elastic with torchrun."""
     setting, elastic = info.setting(TORCH_ENV), info.setting(ELASTIC)
     if setting and setting.text not in {"torchrun", "python"}:
         raise setting.invalid("must be torchrun (the default) or python")
@@ -195,12 +195,12 @@ def is_plain(info: Info) -> bool:
 
 
 def _slots(pod_set: PodSet, number: str) -> int:
-    """Return the number of processes of a pod; with a word as `number`, torchrun counts the GPUs."""
+    """Return the number of processes in a pod; if `number` is a word such as `gpu`, torchrun counts the GPUs."""
     return int(number) if number.isdecimal() else pod_set.accelerators.number
 
 
 class _Tuning(NamedTuple):
-    """The choice of a recipe.
+    """The recipe to use in each case.
 
     `single` is for one process on one node; `spread` is for several processes, which need a rendezvous.
     """

@@ -26,7 +26,7 @@ class Parsed(NamedTuple):
 def parse_flags(arguments: Sequence[str], defaults: Flags) -> Parsed:
     """Return the flags in `arguments`.
 
-    An unknown flag is ignored with its value; a flag with an invalid value keeps its default.
+    An unknown flag is ignored, together with its value. A flag with an invalid value keeps its default.
     """
     result = Parsed(dict(defaults), [], [])
     words = list(arguments)
@@ -57,7 +57,7 @@ _HIGHEST_PORT = 65535
 def _value(text: str, default: Default) -> Default | None:
     """Return the value converted to the type of the flag's default; None if it is invalid.
 
-    Numbers mean ports or seconds.
+    A number is a port or a number of seconds.
     """
     if isinstance(default, bool):
         return True if text in _TRUE else False if text in _FALSE else None
@@ -116,19 +116,19 @@ class Owned(NamedTuple):
     resource: Resource[Any]
     manifest: Manifest
     made_once: Callable[[], Mapping[str, str]] | None = None
-    """Function for additional entries of `data` (base64), called when the object is created; the entries are kept, e.g.
-    a token."""
+    """Function that returns additional entries of `data` (base64), e.g. a token. It is called once, when the object is
+    created, and the entries never change."""
     keys: Callable[[KeyMaker], Mapping[str, str]] | None = None
-    """Function for entries with ssh keys, called at creation; raises PluginError if the user's own keys are
-    unreadable."""
+    """Function that returns entries with ssh keys, called when the object is created. Raises PluginError if the user's
+    own keys are unreadable."""
 
 
 class JobPlugin:
     """Base class of a job plugin, created from its arguments for one Job.
 
-    A subclass overrides the methods that it uses. All methods are pure and may be called any number of times, also for
-    a Job that is never created. They and the constructor may raise PluginError: then the Job does not start, and its
-    status has the reason.
+    A subclass overrides the methods that it needs. All methods are pure, and may be called any number of times, even
+    for a Job that is never created. The methods and the constructor may raise PluginError. The Job then does not start,
+    and its status contains the reason.
     """
 
     name: ClassVar[str]
@@ -137,16 +137,16 @@ class JobPlugin:
     flags: ClassVar[Flags] = {}
     """The plugin's flags and their defaults."""
     requires: ClassVar[Sequence[str]] = ()
-    """Plugins that this plugin needs, and that admission adds to the Job."""
+    """Other plugins that this plugin needs; admission adds them to the Job."""
     env_in_init_containers: bool = True
-    """False if init containers do not get the variables of `env`."""
+    """True if init containers also get the variables that `env` returns."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self.values = parse_flags(arguments, self.flags).values
         """Values of the flags in the Job."""
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return the tasks that get the number or names of their pods, which are constant while the pods run."""
+        """Return the tasks whose pods receive their number or names, which must be constant while the pods run."""
         return ()
 
     def check(self, job: Job) -> Iterable[FieldError]:
@@ -173,7 +173,7 @@ class JobPlugin:
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Add everything else to the pod of `slot`, in place; the pod has its variables already."""
+        """Add everything else to the pod of `slot`, in place; the pod already has the variables of `env`."""
 
 
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:

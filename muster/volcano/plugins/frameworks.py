@@ -46,7 +46,7 @@ class PyTorch(JobPlugin):
     env_in_init_containers = False
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return master and worker, if there is a master."""
+        """Return the master and worker tasks, if there is a master."""
         return (self.values["master"], self.values["worker"]) if self.values["master"] in tasks else ()
 
     def check(self, job: Job) -> Iterator[FieldError]:
@@ -113,7 +113,7 @@ def _address(job: Job, master: TaskSpec) -> str:
 
 TF_CONFIG = "TF_CONFIG"
 ROLES = ("ps", "worker", "chief", "evaluator")
-"""Flags that name tasks, in the order in which the cluster lists them."""
+"""Flags that name tasks, in the order of the roles in TensorFlow's cluster definition."""
 
 
 class TensorFlowJobPlugin(JobPlugin):
@@ -136,7 +136,7 @@ class TensorFlowJobPlugin(JobPlugin):
         return self._roles().keys()
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return the variable; none for a Job with one pod, which is not a cluster.
+        """Return TF_CONFIG; no variable for a Job with a single pod, which is not a cluster.
 
         Raises PluginError if the variable is too long to start a program.
         """
@@ -175,7 +175,7 @@ class TensorFlowJobPlugin(JobPlugin):
         return _json({role: found[role] for role in ROLES if role in found})
 
     def _roles(self) -> Mapping[str, str]:
-        """Return the role of each task; a task that several flags name has the first role."""
+        """Return the role of each task; if several flags name a task, it has the role of the first flag."""
         return {self.values[role]: role for role in reversed(ROLES)}
 
 
@@ -203,11 +203,11 @@ class MPIJobPlugin(JobPlugin):
         self._hosts: str | None = None
 
     def world(self, tasks: Collection[str]) -> Collection[str]:
-        """Return master and worker."""
+        """Return the master and worker tasks."""
         return self.values["master"], self.values["worker"]
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Refuse a Job without a master."""
+        """Reject a Job without a master."""
         return missing_task(job, self.name, "master", self.values["master"])
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
@@ -232,7 +232,7 @@ class MPIJobPlugin(JobPlugin):
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Open the port everywhere."""
+        """Open the port in the pods of every task."""
         for name, port in self.ports(job, slot.task).items():
             open_port(manifest, name, port, init=True)
 

@@ -1,6 +1,6 @@
 """The job plugins in execution order: built-in plugins, then plugins of other packages by name.
 
-A package names its plugin in its metadata, and Muster finds it if both are installed (docs/jobs.md):
+A package names its plugin in its metadata. Muster finds the plugin if the package is installed (docs/jobs.md):
 
     [project.entry-points."muster.controller.plugins"]
     scratch = "my_package:Scratch"
@@ -64,7 +64,10 @@ class Guarded(JobPlugin):
         self.env_in_init_containers = getattr(self._plugin, "env_in_init_containers", True) is True
 
     def check(self, job: Job) -> Sequence[FieldError]:
-        """Call the plugin's `check`; an exception refuses the Job, because it would not be reported elsewhere."""
+        """Call the plugin's `check`.
+
+        If it raises, the Job is rejected, because the error would not be reported elsewhere.
+        """
         try:
             return self._do("check failed", lambda: list(self._method("check")(job)))
         except PluginError as error:
@@ -141,7 +144,7 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
 
 
 def world(wanted: Mapping[str, Sequence[str]], tasks: Collection[str]) -> set[str]:
-    """Return the tasks whose pods get their number from a plugin."""
+    """Return the tasks whose pods receive their number or names from a plugin."""
     found = set[str]()
     for plugin in _possible(wanted):
         with suppress(PluginError):
@@ -156,7 +159,7 @@ def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def check_plugins(job: Job) -> Iterator[FieldError]:
-    """Yield the errors for which admission refuses a new Job: missing plugins, and errors that plugins find."""
+    """Yield the errors for which admission rejects a new Job: missing plugins, and errors that plugins find."""
     found = known()
     for name in sorted(job.spec.plugins.keys() - found.keys()):
         message = f"unable to find job plugin: {name}; the plugins are {', '.join(found)}"
@@ -168,7 +171,7 @@ def check_plugins(job: Job) -> Iterator[FieldError]:
 def warnings(job: Job) -> list[str]:
     """Return a sentence for each ignored flag or field.
 
-    Such fields are not refused, because existing manifests have them.
+    Such fields are not rejected, because existing manifests contain them.
     """
     wanted = job.spec.plugins
     ignored = [

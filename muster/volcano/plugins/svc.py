@@ -35,7 +35,7 @@ class Svc(JobPlugin):
         self._known: list[Manifest] | None = None
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Refuse a name that is invalid for a Service, and lists of hosts that do not fit into a ConfigMap."""
+        """Reject a name that is invalid for a Service, and lists of hosts that do not fit into a ConfigMap."""
         yield from unfit_for_a_service(job, self.name)
         size = sum(_file_bytes(job, task) for task in job.spec.tasks)
         if size > CONFIG_MAP_BYTES:
@@ -121,7 +121,10 @@ def hosts_data(job: Job) -> dict[str, str]:
 
 
 def _file_bytes(job: Job, task: TaskSpec) -> int:
-    """Return the computed size of the task's hosts file with its count; the number of pods is not checked yet."""
+    """Return the size of the task's hosts file and count, computed without creating the file.
+
+    The file might be huge, because the number of pods has not been checked yet.
+    """
     hosts = task_hosts(job, task)
     if isinstance(hosts, endpoints.NumberedNames):
         count, size = max(0, hosts.size), hosts.characters
