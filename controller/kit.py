@@ -45,7 +45,8 @@ class KeyController(ABC):
         self.reflectors: dict[str, Reflector[Any]] = {}
         """The controller's own caches, by the names that health checks report."""
         self.handlers: list[tuple[Handled, Handler[Any]]] = []
-        """Handlers of changes in the controller's own caches and in shared caches; called while the process leads."""
+        """Handlers of changes in the controller's own caches and in shared caches; only called while this process is
+        the leader."""
 
     @abstractmethod
     def process(self, key: str) -> None:

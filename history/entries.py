@@ -70,7 +70,7 @@ class Entries:
         self.shapes: dict[str, dict[str, Vector]] = {}
         """Maps a run and a pod set to the resources of its most recently observed member."""
         self.spares: dict[str, str] = {}
-        """Maps a run to the key of the holding of its spare slots."""
+        """Maps a run to the key of the holding that stands for the run's spare slots."""
         self.why: dict[str, str] = {}
         """Maps the UID of a pod that is about to be evicted to the text of the reason."""
         self.hourly = HourlyLimit()

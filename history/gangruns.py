@@ -132,7 +132,7 @@ def _last_end(entries: Entries, run: GangRun, moment: ObservationTime) -> int:
 
 
 def _has_started(entries: Entries, gang: RecordedGang, run: GangRun, at: int) -> None:
-    """Record the start of a completed gang whose start was not recorded and not observed."""
+    """Record an estimated start for a completed gang whose start was neither observed nor recorded."""
     if gang.started is None:
         gang.started = at
         entries.happens(

@@ -1,8 +1,8 @@
 """Limits of the store by age and size: old data is dropped for all namespaces, excess data by equal shares.
 
 Every namespace has an equal share. The size of a namespace's data is estimated in the database from the characters of
-each row and a fixed cost per row, including indexes. The estimate need not be exact, only equally exact for all
-namespaces.
+each row and a fixed cost per row, including indexes. The estimate need not be exact, but its error must be similar for
+all namespaces.
 """
 
 import heapq

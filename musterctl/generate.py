@@ -1,6 +1,6 @@
 """`make generate`: writes CRDs and pages from the wire types.
 
-Without an option, the command only needs the repository. `--openapi-from` updates muster/crds/core.json, the API
+Without options, the command needs nothing but the repository. `--openapi-from` updates muster/crds/core.json, the API
 server's schema of Job and pod templates, from a cluster (its kubeconfig) or a saved `GET /openapi/v3/apis/batch/v1`.
 `--release`, which is only used for a release, saves the CRDs in charts/released; later CRDs must stay compatible with
 them.

@@ -61,7 +61,7 @@ class Streams:
 
     @contextmanager
     def counted(self, name: str) -> Iterator[None]:
-        """Count a stream while it is open."""
+        """Count a stream as open within the block."""
         self._open[name] += 1
         STREAMS.inc()
         try:

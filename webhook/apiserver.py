@@ -1,8 +1,8 @@
 """Queries to the API server: whether it would admit a pod (`DryRuns`), and whether a user has a right (`Rights`).
 
 A dry run uses Muster's rights, because impersonation requires the right to act as any user. Handlers decide which part
-of the response the user may read. If an object makes a controller act with Muster's rights, handlers check the right
-that the user would need without Muster (a SubjectAccessReview).
+of the API server's response to show to the user. If an object makes a controller act with Muster's rights, handlers
+check the right that the user would need without Muster (a SubjectAccessReview).
 
 Results are cached for a few seconds, because many similar Jobs often arrive together; refusals and failed calls are not
 cached.

@@ -86,7 +86,7 @@ class ChildSteps:
         return Children(job, pods, found, job_set, group)
 
     def left(self, train_job: TrainJob) -> Children:
-        """Return the objects that remain of a TrainJob that has ended, whatever its runtime was."""
+        """Return the objects that remain after a TrainJob has ended, for any kind of runtime."""
         own = self.initializers.store.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
         return self.children(train_job, [each.metadata.name for each in own])
 

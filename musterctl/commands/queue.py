@@ -29,7 +29,7 @@ WATCH_S = 5
 
 
 def again(show: Callable[[], None], *, watch: bool) -> None:
-    """Show once, or repeatedly with `watch` until the user interrupts, which is not an error."""
+    """Show the output once, or with `watch` repeatedly, until the user interrupts the command (not an error)."""
     show()
     try:
         while watch:

@@ -126,7 +126,7 @@ class Plane:
     def start(self, report: Report = lambda _: None) -> None:
         """Start missing parts, install the objects that Muster needs, and wait for all parts.
 
-        `report` gets each awaited condition.
+        `report` is called with a description of each awaited condition.
         """
         with self.alone():
             if self._bound and self._guard is None:

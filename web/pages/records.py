@@ -1,4 +1,4 @@
-"""Responses for programs below /api, which `muster history`, `usage` and `explain` read with --server."""
+"""Responses for programs, at paths below /api; `muster history`, `usage` and `explain` with --server read them."""
 
 from http import HTTPStatus
 from typing import Final

@@ -58,7 +58,7 @@ class GangLine(Struct, frozen=True):
     row: GangRow
     address: str
     tone: str
-    """The style of the state: good, bad or wait; empty for others."""
+    """The style in which the state is shown: good, bad or wait; empty for other states."""
     created: Moment | None
     expected: Moment | None
     """The gang's start, or the earliest expected start."""

@@ -96,7 +96,7 @@ def write(plan: Plan, review: PodReview) -> None:
 
 
 def _write_metadata(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
-    """Add the labels and annotations by which the framework's own tools find the pod."""
+    """Add the labels and annotations by which tools of the framework find the pod."""
     for place, values in (("labels", pod_set.labels), ("annotations", pod_set.annotations)):
         given = (review.document.get("metadata") or {}).get(place) or {}
         for key, value in values.items():

@@ -40,7 +40,7 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
 
 
 def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError]:
-    """Refuse to change the number of pods of a framework while pods exist, as existing pods have the old number."""
+    """Refuse to change the number of pods of a framework while pods exist, because the old number was given to them."""
     for place, before, after in size_edits(kind, old, new):
         size = after if isinstance(after, int) and after > 0 else "NUMBER"
         task = value_at(new, (*place[:-1], "name"))  # none where a kind has but one number

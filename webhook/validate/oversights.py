@@ -38,12 +38,12 @@ class Labelled(NamedTuple):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of the template."""
+        """The labels of the pod template."""
         return mapping(value_at(self.template, ("metadata", "labels")))
 
     @property
     def scheduler(self) -> str:
-        """The scheduler of its pods, which the API server sets if the template names no scheduler."""
+        """The scheduler of the template's pods; the API server sets it if the template names none."""
         return mapping(self.template.get("spec")).get("schedulerName") or names.CLUSTER_SCHEDULER
 
 

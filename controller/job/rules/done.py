@@ -1,8 +1,8 @@
 """The members of a Job that have succeeded and whose pods are gone. Such members count as if their pods still existed.
 
-An existing pod determines the state of its own slot. The status update that begins a restart removes the records of all
-slots whose pods the restart deletes. The success of a member is recorded a few seconds later; if the pod is deleted
-before that, the member is created again.
+If the pod of a slot exists, the pod determines the state of the slot. The status update that begins a restart removes
+the records of all slots whose pods the restart deletes. The success of a member is recorded a few seconds later; if the
+pod is deleted before that, the member is created again.
 """
 
 from collections.abc import Iterable

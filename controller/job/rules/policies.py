@@ -12,9 +12,9 @@ the policy `{event: PodFailed, action: RestartTask}`, and one of its pods fails.
 | effect → pods | `pods_to_delete` | the pods of task `worker`; pods of other tasks keep running |
 | pods → next phase | `phases.next_phase` | Pending once enough old pods are gone; Failed if no restart was left |
 
-In Pending the missing pods are created again (`sync.decide`). `controller.job.actions` writes the phase and the target
-before any pod is deleted, and `controller.job.reconcile` does the work of the phase in the status. If the controller
-stops before the work is done, the status contains the intent, and the next leader continues.
+In phase Pending, the missing pods are created again (`sync.decide`). `controller.job.actions` writes the phase and the
+target before any pod is deleted, and `controller.job.reconcile` does the work of the phase in the status. If the
+controller stops before the work is done, the status contains the intent, and the next leader continues.
 
 A restart of the whole Job raises `status.version`: pods of an older version are outdated, and their events are ignored.
 

@@ -1,4 +1,4 @@
-"""The folded time of each namespace, and an index of the last start of each gang."""
+"""Schema change: adds the time until which each namespace is folded, and an index of the last start of each gang."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The queue and user of each holding and run, and namespaces in the identities of gangs."""
+"""Schema change: adds queue and user to each holding and run, and namespaces to the identities of gangs."""
 
 import sqlalchemy as sa
 from alembic import op
