@@ -292,5 +292,5 @@ class _Credentials:
             try:
                 self._header = (self._ask() or self._header).strip()
             except Exception as error:  # noqa: BLE001 - the package's message may quote a secret, so only its type is reported
-                log.warning("credentials not renewed; the previous ones stay", why=type(error).__name__)
+                log.warning("credentials not renewed; the previous ones stay in use", why=type(error).__name__)
             return self._header

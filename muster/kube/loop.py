@@ -89,7 +89,7 @@ def refuse_to_wait_on(loop: asyncio.AbstractEventLoop, what: str) -> None:
     """Raise RuntimeError on the loop's own thread, where waiting for the loop would deadlock."""
     if runs_on(loop):
         raise RuntimeError(
-            f"{what} on the thread of its event loop would wait without end: "
+            f"{what} on the thread of its event loop would never end: "
             "do it in another thread, or await the same call of the client's `on_loop`"
         )
 

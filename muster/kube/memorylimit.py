@@ -107,7 +107,7 @@ class MemoryLimit(Generic[T]):
         if one.bytes > self._of_object:
             self._forget_left_out(one.key)
             return LimitVerdict(
-                refusal=f"it takes {one.bytes} bytes of memory, and an object may take {self._of_object}"
+                refusal=f"it uses {one.bytes} bytes of memory, and the limit for one object is {self._of_object}"
             )
         space = self._namespaces.setdefault(meta.namespace, _Namespace())
         with self._measured(space):
@@ -127,7 +127,7 @@ class MemoryLimit(Generic[T]):
     def refusal(self) -> str:
         """Reason why objects beyond the limit of their namespace are left out."""
         kind, most = self.resource.plural, self._of_namespace
-        return f"the {kind} of its namespace take more than {most} bytes of memory, and older ones come first"
+        return f"the {kind} of its namespace use more than {most} bytes of memory, and older objects are kept first"
 
     def drop(self, key: str) -> None:
         """Record the deletion of an object."""

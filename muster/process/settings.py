@@ -117,7 +117,7 @@ def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
     for flag, name in moved.items():
-        yield f"{flag}: it is {name} in the file of --settings (docs/configuration.md)"
+        yield f"{flag}: this is no flag: set {name} in the file of --settings (docs/configuration.md)"
     if not moved:
         yield f"unrecognized arguments: {' '.join(words)}"
 
@@ -143,7 +143,7 @@ def _camel(flag: str) -> str:
 
 
 _SHAPES: Final[dict[type[inspect.Type], tuple[Any, str]]] = {
-    inspect.StrType: (str, "text (in quotes, where YAML would take it for something else)"),
+    inspect.StrType: (str, "text (in quotes, if YAML would read it as another type)"),
     inspect.IntType: (int, "a whole number"),
     inspect.FloatType: (int | float, "a number"),
     inspect.BoolType: (bool, "true or false"),

@@ -132,7 +132,7 @@ def _read_errors(annotations: Mapping[str, str], path: str = "metadata.annotatio
     if devices is None:
         return
     if fraction is None and memory is None:
-        message = f"needs {names.GPU_FRACTION} or {names.GPU_SHARE_MEMORY}, which say how much of each device"
+        message = f"needs {names.GPU_FRACTION} or {names.GPU_SHARE_MEMORY}, which set the share of each device"
         yield FieldError(f"{path}[{names.GPU_NUM_DEVICES}]", message, devices)
     if not _COUNT.fullmatch(devices):
         yield FieldError(f"{path}[{names.GPU_NUM_DEVICES}]", "must be a whole number of at least 1", devices)

@@ -195,7 +195,7 @@ def _wrong_layers(text: str, pods: int | None) -> str:
         if not 0 < layer.size <= PODS.value:
             return f"size {layer.size} must be from 1 to {PODS.value}"
         if before is not None and (before < layer.size or (layer is not layers[0] and before % layer.size)):
-            return f"size {layer.size} must divide {before}, which is around it"
+            return f"size {layer.size} must divide {before}, the size of the layer around it"
         before = layer.size
     return ""
 
@@ -206,7 +206,7 @@ def _wrong_group(annotations: Mapping[str, str], path: str) -> Iterator[FieldErr
         if group is None:
             continue
         if not group or group.isdigit():
-            yield FieldError(f"{path}[{key}]", "must be a name, and not a number", group)
+            yield FieldError(f"{path}[{key}]", "must be a name that is not a number", group)
         if not any(level in annotations for level in (*names.TOPOLOGY_NEAR_KEYS, *names.KUEUE_NEAR_KEYS)):
             message = f"needs a level: one of {', '.join((*names.TOPOLOGY_NEAR_KEYS, *names.KUEUE_NEAR_KEYS))}"
             yield FieldError(f"{path}[{key}]", message, group)

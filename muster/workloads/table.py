@@ -130,7 +130,7 @@ def adapter_for(owner: Object | None, pod: PodContext = _NO_POD) -> Adapter:
             adapter = kind.ranks.adapter(owner, pod)
             if adapter:
                 return adapter
-    raise TypeError(f"no kind of workload is asked through a {type(owner).__name__}")
+    raise TypeError(f"no kind of workload has an adapter for a {type(owner).__name__}")
 
 
 def gang_of(pod: Pod) -> str | None:

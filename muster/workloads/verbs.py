@@ -33,10 +33,10 @@ POD_GROUP = WorkloadKind(
         ended=lambda group: value_at(group, ("status", "phase")) == "Completed",
         classes=(("spec", "priorityClassName"),),
         instead={
-            "cancel": f"{_OPERATOR}, and would wait for it forever: delete these pods first, or what creates them",
+            "cancel": f"{_OPERATOR}, and would wait for the PodGroup forever: first delete these pods or their owner",
             "hold": f"{_OPERATOR}: hold the objects that create them",
             "release": f"{_OPERATOR}: release the objects that create them",
-            "resize": f"{_OPERATOR}: change their number there; its minimum is spec.minMember",
+            "resize": f"{_OPERATOR}: change the number of pods there; the gang's minimum is spec.minMember",
         },
     ),
 )
@@ -213,7 +213,7 @@ def _priority(given: _Given, request: VerbRequest) -> Outcome:
     if given.held:
         return Outcome(f"{message}, which counts once it is released", at_once)
     if given.kind is POD_GROUP:
-        return Outcome(f"{message}, which counts up to the highest priority of its pods", at_once)
+        return Outcome(f"{message}, whose priority counts up to the highest priority of its pods", at_once)
     if given.condition == "running" and given.verbs.count:
         return Outcome(
             f"it runs, and another class starts its pods again: muster hold {given.title} first", refused=True

@@ -162,9 +162,9 @@ def idle_members(hyper_node: HyperNode) -> Iterator[str]:
     for index, member in enumerate(hyper_node.spec.members):
         selector, path = member.selector, f"{PATH}[{index}]"
         if member.type == "HyperNode" and selector.exact_match is None:
-            yield f"{path} takes no HyperNode: they are taken by exactMatch only"
+            yield f"{path} matches no HyperNode: use exactMatch, the only selector for HyperNodes"
         elif selector.label_match is not None and not _terms(selector.label_match):
-            yield f"{path} takes no node: an empty labelMatch matches none"
+            yield f"{path} matches no node: name labels, because an empty labelMatch matches none"
 
 
 def _terms(selector: LabelSelector) -> int:

@@ -43,7 +43,7 @@ _INSTEAD: Fields = {
 }
 _WHY: Fields = {
     "backoffLimit": "pods are restarted together, failurePolicy.maxRestarts times",
-    "podFailurePolicy": "a pod that fails fails the gang, and one that is evicted never does",
+    "podFailurePolicy": "a failed pod always fails the gang, and an evicted pod never does",
 }
 
 
@@ -149,7 +149,7 @@ def _network(network: Fields, framework: str) -> Iterator[Unmapped]:
 def _failures(policy: Fields) -> Iterator[Unmapped]:
     strategy = policy.get("restartStrategy")
     if strategy not in {None, "Recreate", "BlockingRecreate"}:
-        why = "a gang starts again with new pods, all of them"
+        why = "when a gang restarts, all of its pods are replaced"
         yield Unmapped("failurePolicy.restartStrategy", strategy, "Recreate or BlockingRecreate", why)
     for index, rule in enumerate(policy.get("rules") or []):
         path = f"failurePolicy.rules[{index}]"
@@ -172,14 +172,16 @@ def _success(base: Fields, members: Collection[str]) -> Iterator[Unmapped]:
     targets = set(named or members)
     path = "successPolicy.targetReplicatedJobs"
     if not targets <= set(members):
-        yield Unmapped(path, named, f"some of {', '.join(members)}", "the others are over before the training begins")
+        yield Unmapped(
+            path, named, f"some of {', '.join(members)}", "the other replicated jobs end before the training begins"
+        )
     elif policy.get("operator") == "Any":
         several = {job["name"] for job in base.get("replicatedJobs") or [] if int(job.get("replicas") or 1) > 1}
         if several & targets:
-            why = "any one of several Jobs of a replicated job cannot decide, only all of them"
+            why = "the success of one of several Jobs cannot complete the TrainJob, only the success of all"
             yield Unmapped(path, named, f"without {', '.join(sorted(several & targets))}", why)
     elif len(targets) > 1 and targets != set(members):
-        why = "either one decides about the end, or all do"
+        why = "the training is complete when one of them succeeds, or when all of them do"
         yield Unmapped(path, named, f"one of {', '.join(members)}, or left out", why)
 
 
@@ -218,8 +220,8 @@ class JobSetPlugin:
             findings.errors.append(FieldError(f"metadata.annotations[{names.NUM_NODES}]", message, text))
         if names.RESTART_BUDGET in info.annotations:
             findings.warnings.append(
-                f"metadata.annotations[{names.RESTART_BUDGET}]: it does nothing here, as TrainJobs become JobSets; the "
-                "runtime's failurePolicy.maxRestarts limits their restarts"
+                f"metadata.annotations[{names.RESTART_BUDGET}]: it has no effect, because TrainJobs become JobSets "
+                "here; the runtime's failurePolicy.maxRestarts limits their restarts"
             )
         several = {pod_set.name for pod_set in info.pod_sets if pod_set.count > pod_set.jobs}
         for job in info.base.get("replicatedJobs") or []:

@@ -83,7 +83,7 @@ def _overriding(info: Info) -> list[str]:
     """Return a warning for each user variable that disables the rendezvous."""
     return [
         f"{info.user_env.path}[{index}].name: {variable.name} makes torchrun ignore the rendezvous that Muster sets "
-        "up; remove it unless you mean that"
+        "up; remove it unless this is intended"
         for index, variable in enumerate(info.user_env.variables)
         if variable.name in OVERRIDING
     ]

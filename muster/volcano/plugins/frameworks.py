@@ -228,7 +228,7 @@ class MPIJobPlugin(JobPlugin):
         """Return no objects; raise PluginError for a Job without a master."""
         master = self.values["master"]
         if master not in {task.name for task in job.spec.tasks}:
-            raise PluginError(f"spec.plugins[mpi]: no task is named {master!r}; name the master's with --master")
+            raise PluginError(f"spec.plugins[mpi]: no task is named {master!r}; name the master's task with --master")
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:

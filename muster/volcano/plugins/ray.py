@@ -114,4 +114,6 @@ class Ray(JobPlugin):
         for task in job.spec.tasks:
             if task.name == self.values["head"]:
                 return task
-        raise PluginError(f"spec.plugins[ray]: no task is named {self.values['head']!r}; name the head's with --head")
+        raise PluginError(
+            f"spec.plugins[ray]: no task is named {self.values['head']!r}; name the head's task with --head"
+        )
