@@ -12,12 +12,12 @@ from muster.workloads.table import slot_of
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _FIRST = ("launcher", "master", "chief", "leader", "head")
-"""Pod sets that are listed first because they contain rank 0, whatever the alphabetical order."""
+"""Pod sets that are listed first because they contain rank 0, regardless of the alphabetical order."""
 _NEAR = 5
 
 
 class UnknownGangError(ValueError):
-    """No gang has this name, or several gangs have it; the message is for the user."""
+    """The user's name fits no gang, or several gangs. The message is for the user."""
 
 
 def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") -> GangRow:

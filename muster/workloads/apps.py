@@ -42,7 +42,7 @@ class StatefulSetAdapter(Adapter):
         return [*result, *PODS.exceeded("spec.replicas", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the label with the ordinal; a literal if the label is missing (before 1.28) or does not start at 0."""
+        """Return the label with the ordinal; without the label, or if ordinals do not start at 0, the rank itself."""
         if pod is None or (names.POD_INDEX in pod.labels and not self._start):
             return label(names.POD_INDEX)
         own = whole_number(pod.labels.get(names.POD_INDEX))

@@ -1,7 +1,7 @@
 """The queue to which a pod is charged, and the charged resources, for planner, recorder and controller. Pure.
 
-A pod is charged if kube-scheduler calls Muster for it. Other pods are not charged: nobody has checked which queue and
-gang they name.
+A pod is charged if kube-scheduler calls Muster for it. Other pods are not charged: the queue and gang that they name
+have not been checked.
 """
 
 from muster.api import names

@@ -33,7 +33,7 @@ class VolcanoJobAdapter(Adapter):
         super().__init__(Owner.from_meta(JOBS, job.metadata), self._task.template, job.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """Reject a Job without plugin svc, which names the pods; a missing task; and pods that share a host name."""
+        """Reject a Job without plugin svc (which names the pods), a missing task, and pods that share a host name."""
         result = []
         if "svc" not in self._job.spec.plugins:
             message = f"must hold svc for {names.FRAMEWORK}: the pods find each other by the names that it gives them"

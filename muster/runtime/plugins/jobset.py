@@ -84,7 +84,7 @@ def fails_at_once(base: Fields, job: str) -> bool:
 
 
 def deciding(base: Fields, members: Sequence[str]) -> list[str]:
-    """Return the replicated jobs, the success of one of which completes the JobSet; none if all must succeed."""
+    """Return the replicated jobs any one of which completes the JobSet when it succeeds; none if all must succeed."""
     policy = base.get("successPolicy") or {}
     targets = list(policy.get("targetReplicatedJobs") or ())
     if policy.get("operator") == "Any":
