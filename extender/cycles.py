@@ -51,7 +51,7 @@ BURST_S = 0.1
 admits its PodGroup, the second places its pods."""
 IDLE_S = 1.0
 IDLE = 10.0
-"""Interval between cycles while nothing changes, as a multiple of a cycle's CPU time; these cycles only check
+"""Minimum interval between cycles while nothing changes, as a multiple of a cycle's CPU time; these cycles only check
 deadlines."""
 
 

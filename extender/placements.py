@@ -158,7 +158,7 @@ class PlacementWriter(Writer):
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
     def avoid(self, avoid: decisions.Avoid) -> None:
-        """Write the nodes that a gang avoids, and count failures after which the gang avoids no node."""
+        """Write the nodes that a gang avoids, if they change, and forget the failures that the decision has counted."""
         key, uids = avoid.gang.key, [pod.uid for pod in avoid.counted]
         placement = self._cluster.ask(lambda state: state.placement_of(key))
         if placement is not None and avoid.avoided is not None:

@@ -83,7 +83,7 @@ class Repairs(Evictor):
                 self._notices.repaired(repair)
 
     def _stands(self, repair: decisions.EvictForFaults) -> bool:
-        """Return True if the gang's placement has not changed since the repair was decided."""
+        """Return True if the gang's placement still has the epoch for which the repair was decided, if it had one."""
         if repair.epoch is None:
             return True
         placement = self._cluster.ask(lambda state: state.placement_of(repair.gang.key))

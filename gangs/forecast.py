@@ -49,7 +49,7 @@ def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: f
 
 
 def unknown_text(waiting: Sequence[GangRow], cluster: ForecastCluster) -> str:
-    """Return what a user can do to make starts known; empty if at least one waiting gang has a known start."""
+    """Return why no start is known, and what would help; empty if none waits or a waiting gang has a known start."""
     if not waiting or any(row.earliest_start for row in waiting):
         return ""
     if not any(row.needs_room for row in waiting):

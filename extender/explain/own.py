@@ -20,7 +20,7 @@ class GangPlaces(Struct, frozen=True, rename="camel"):
 
 
 class QueueDemand(Struct, frozen=True, rename="camel"):
-    """What a new gang would request from its queue."""
+    """The pods and resources that a new gang would request from its queue."""
 
     gang: str
     workload: str
@@ -72,7 +72,7 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Que
 
 
 def _remarks(total: Vector, queue: QueueReport) -> list[str]:
-    """Return a remark for each limited resource: the queue's future usage, its limit and its deserved amount."""
+    """Return a remark for each requested resource: the queue's future usage, and its limit or deserved amount."""
     found = []
     for name, asked in sorted(total.items()):
         used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))

@@ -117,7 +117,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._answer = self.loop.call_later(ANSWER_S, self.drop, "answer")
 
     def resume_writing(self) -> None:
-        """Stop the timer of a response, because the client has received it."""
+        """Stop the timer of a response, because the client has received enough of it."""
         super().resume_writing()
         _stop(self._answer)
 

@@ -82,7 +82,7 @@ def stacks() -> str:
 
 
 def waits(loop: asyncio.AbstractEventLoop) -> str:
-    """Return the stacks of an event loop's tasks, with the innermost call last; equal stacks are shown once."""
+    """Return the stacks of an event loop's tasks, the innermost call last; equal stacks once, with their number."""
     counts = Counter("".join(_places(task.get_coro())) for task in asyncio.all_tasks(loop))
     return "\n".join(f"{count} tasks\n{place}" for place, count in counts.most_common())
 

@@ -123,7 +123,7 @@ class PodConditions:
 
 
 def differences(message: WaitingMessage) -> list[SetCondition]:
-    """Return the conditions to write: the gang's message for its first pod, and references to it for other pods."""
+    """Return the conditions to write: the gang's message for its first pod, a reference to it for other asking pods."""
     members = gated_pods(message.gang)
     if not members:
         return []

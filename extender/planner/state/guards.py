@@ -61,7 +61,7 @@ class Guards:
 
 
 def own_allowance(gang: GangView, alive: int) -> int | None:
-    """Return how many of the gang's `alive` pods its own budget (annotations jdb-*) allows to evict, if any."""
+    """Return how many of its `alive` pods the gang's own budget (annotations jdb-*) allows to evict; else None."""
     said = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in said:
         return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)

@@ -60,7 +60,7 @@ class PodClass:
     needs: ClaimNeeds = NO_NEEDS
     """Device needs of the class's claims, which `requests` includes."""
     asked: Vector = field(default_factory=dict)
-    """The requests of the pod's containers, without its device needs."""
+    """The requests of the pod, without its device needs."""
     plain: bytes = b""
     """The shape of the pod, without its device needs."""
 

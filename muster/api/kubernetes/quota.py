@@ -39,7 +39,7 @@ RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", Resource
 
 
 class PodDisruptionBudgetSpec(Wire):
-    """The selector for pods of a budget, and the number of pods that must stay available."""
+    """The selector for pods of a budget, and the number that must stay available, or that may be unavailable."""
 
     selector: meta.LabelSelector | None = None
     """Null selects no pod; an empty selector selects every pod of the namespace."""
