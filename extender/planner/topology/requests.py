@@ -220,8 +220,8 @@ class Units:
     def complete(self, pod_set: PodSetView, units: Sequence[Sequence[int]]) -> list[Sequence[int]]:
         """Return the units of open slots that are complete: all their other ranks have a node or have failed.
 
-        The pods of a unit are created one after another. Otherwise the first of them could get a domain that cannot
-        hold the rest.
+        The pods of a unit are created one after another, so the first of an incomplete unit could get a domain that
+        cannot hold the rest.
         """
         there = {rank for unit in units for rank in unit} | pod_set.taken.keys() | pod_set.failed
         missing = [rank for rank in range(pod_set.replicas) if rank not in there]

@@ -65,7 +65,7 @@ def additions(spec: Mapping[str, Any], settings: PodSettings) -> Iterator[tuple[
 
 
 def _markers(containers: Any) -> Iterator[tuple[Path, Any]]:
-    """Yield the missing marker resources, preferably for a container that already has limits."""
+    """Yield the missing marker resources, preferably for a container that has limits; others should stay unlimited."""
     if not isinstance(containers, list):
         return
     limits = [mapping(mapping(mapping(each).get("resources")).get("limits")) for each in containers]
