@@ -48,7 +48,10 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """Input of a decision besides the Secret and the caBundles; times in seconds by fingerprint, 0 if missing."""
+    """Input of a decision besides the Secret and the caBundles.
+
+    Maps lead from the fingerprint of a certificate to a time in seconds; a missing entry counts as 0.
+    """
 
     now_s: float
     """The time of the API server."""

@@ -292,7 +292,7 @@ class LiveCluster(Live):
 
 
 async def settle(filled: Callable[[], bool], *, poll_s: float = 0.2) -> None:
-    """Wait until the caches are filled, then exempt their objects from garbage collection."""
+    """Wait until the caches are filled, then exempt the cached objects from Python's garbage collector."""
     while not filled():  # noqa: ASYNC110 - a list that has ended is no event
         await asyncio.sleep(poll_s)
     log.info("caches are filled", objects=memory.freeze())

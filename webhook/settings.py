@@ -28,7 +28,8 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     and neither lists queues nor quotes quotas (docs/security.md)."""
     mark_pods: bool = False
     """Whether to mark the pods that Muster places with the resources muster.dev/member and muster.dev/binding, for a
-    kube-scheduler that also serves other pods. Muster's own kube-scheduler needs no marks."""
+    kube-scheduler that also serves other pods. Muster's own kube-scheduler calls the extender for each pod, so its pods
+    need no such resources."""
     config: str | None = None
     """File with resource groups, in the YAML format of Volcano's admission. The file is read once, at startup. None: no
     groups."""

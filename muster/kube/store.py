@@ -214,7 +214,7 @@ class Mirror(Generic[T]):
             self._notify(old, None)
 
     def _within_budget(self, new: T, packed: Any) -> bool:
-        """Return False if an object must be left out; otherwise drop newer objects if it needs their space."""
+        """Make space for an object by dropping newer ones (older ones stay); return False if it does not fit."""
         if self.budget is None:
             return True
         verdict = self.budget.weigh(new, packed)

@@ -16,7 +16,7 @@ from muster.api.ranges import as_ranges, numbers
 from muster.api.volcano.batch import Job
 
 SUCCEEDED = "muster.dev/succeeded"
-"""Key of the record in the map."""
+"""Key of the record in `status.controlledResources`."""
 
 
 class _Note(msgspec.Struct):

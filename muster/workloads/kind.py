@@ -222,7 +222,7 @@ class WorkloadKind:
 
 
 def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path = ()) -> Verbs:
-    """Return the verbs of a kind with `spec.replicas`, whose pods follow these templates.
+    """Return the `muster` verbs of a kind that scales by `spec.replicas` and creates its pods from these templates.
 
     `claims` is the field with a policy for the volumes of a StatefulSet, if there is one.
     """

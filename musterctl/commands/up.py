@@ -154,7 +154,7 @@ def _waiting(console: Console, began_s: float, what: str) -> None:
 def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool = False) -> Plane:
     """Return the plane of this name, or create it with the options in `chosen`.
 
-    An existing plane must have these options.
+    A running plane with other options is an error.
     """
     chosen = chosen or {}
     if KindCluster(name).made() is not None:

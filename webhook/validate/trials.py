@@ -37,7 +37,8 @@ _NO_CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
 _OPT_IN = frozenset({names.QUEUE, names.FRAMEWORK, names.GANG})
 
 MAX_TRIED = 8
-"""Maximum number of templates of one object to try: two rounds of calls fit into the time of a review."""
+"""Maximum number of templates of one object that are tried by dry runs: two rounds of parallel dry runs fit into the
+time limit of a review."""
 _AT_ONCE = 4
 
 _ADVICE = {

@@ -228,7 +228,8 @@ def _asked_to_move(session: Session, gang: GangView) -> bool:
 def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victims: list[PodRecord]) -> bool:
     """Return True if the missing slots fit.
 
-    They do not fit on a node that would be overfull, or that still has victims if pods have rules about other pods.
+    The pods do not fit on a node whose capacity would be exceeded. If pods have affinity or anti-affinity to others,
+    they also do not fit on a node that still has victims.
     """
     snapshot, nodes = session.snapshot, set(missing.values())
     columns = snapshot.columns_of(nodes)

@@ -31,7 +31,7 @@ class UsageMeans:
     means: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
-        """Load a queue's mean as of an earlier time, assuming that the queue has used nothing since then."""
+        """Load a queue's mean usage that was stored at an earlier time; it decays as if nothing was used since."""
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 

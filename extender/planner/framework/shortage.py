@@ -99,7 +99,7 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
 
 
 def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
-    """Return, for each node, the code of the rule that excludes one more pod after the pods of the trial."""
+    """Return, for each node, the code of the rule that would exclude one more pod if the trial's pods were placed."""
     codes, position = session.codes(cls, gang), session.snapshot.axis.get(PODS)
     if position is None:
         return codes

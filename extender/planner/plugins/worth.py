@@ -19,7 +19,7 @@ from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import CPU, GPU, WHOLE
 
 LARGE = 1e15
-"""A number that is larger than the loss on any node on which the pod fits."""
+"""A number that is larger than the score lost on any node on which the pod fits; it keeps scores positive."""
 NONE = -1e18
 """Value that stands for the worth of a node on which the pod does not fit."""
 

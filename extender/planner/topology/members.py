@@ -25,8 +25,8 @@ MOST_STEPS: Final = 50_000
 """
 _MEMORY_BYTES: Final = 64 << 20
 _CANARY: Final = "\x00canary"
-"""A test name that no node has and every set of patterns matches. A set that does not match this name has too little
-memory and would match nothing."""
+"""A test name that no node has and every set of patterns matches. If a set does not match this name, its patterns need
+more memory than RE2 may use, and it would match nothing."""
 
 
 class PatternSet:

@@ -17,7 +17,8 @@ from muster.api.limits import MEMBERS, PATTERN_CHARS, PATTERN_STEPS, PATTERNS, S
 
 MemberType = Literal["Node", "HyperNode"]
 _MEMORY_BYTES: Final = 1 << 20
-"""Memory for the compiled program of one pattern. A pattern that needs more also exceeds the limit on steps by far."""
+"""Memory for the compiled program of one pattern. A pattern that needs
+more memory would exceed the limit on steps long before."""
 
 
 class ExactMatch(Wire):

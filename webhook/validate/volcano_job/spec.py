@@ -64,7 +64,7 @@ def check_counts(job: Job) -> Iterator[FieldError]:
 
 
 def check_limits(spec: JobSpec) -> Iterator[FieldError]:
-    """Check the limits of amounts that cannot change later."""
+    """Check that the immutable numeric fields are within their limits."""
     yield from TASKS.exceeded_by("spec.tasks", len(spec.tasks))
     yield from VOLUMES.exceeded_by("spec.volumes", len(spec.volumes))
     yield from RETRIES.exceeded("spec.maxRetry", spec.max_retry)

@@ -145,7 +145,7 @@ class HeadReservations:
             self._session.reserved = None
 
     def in_the_way(self, gang: GangView) -> Reason:
-        """Return, within `room_for`, the reservations that keep this gang from nodes that could hold it."""
+        """Return the reservations that keep this gang from nodes that could hold it; call it only inside `room_for`."""
         session = self._session
         if session.reserved is None:
             return NOTHING
