@@ -20,7 +20,7 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.cyclework import CycleWork
-from extender.planner.actions.failures import Failure, Failures, Rotation, nodes_of
+from extender.planner.actions.failures import Failures, Rotation, SearchFailure, nodes_of
 from extender.planner.actions.growth import grow, report_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
 from extender.planner.actions.reserve.heads import HeadReservations
@@ -188,7 +188,7 @@ class Allocate:
         session.decide(later)
         return True
 
-    def _search(self, search: SlotSearch, shape: Hashable, reservations: HeadReservations) -> Failure | None:
+    def _search(self, search: SlotSearch, shape: Hashable, reservations: HeadReservations) -> SearchFailure | None:
         """Place a gang's whole minimum, or return why it does not fit.
 
         A `shape` of None means that the gang restores lost members: it gets those that fit.
@@ -206,7 +206,7 @@ class Allocate:
                 return None
             search.statement.discard()
             why = no_room(lacks).also(reservations.in_the_way(gang))
-            failed = Failure(lacks, why, nodes_of(session, search.ask))
+            failed = SearchFailure(lacks, why, nodes_of(session, search.ask))
             self._failures.remember(session, shape, failed)
         return None if gang.options and self._on_spares(search, shape) else failed
 
@@ -223,7 +223,7 @@ class Allocate:
         spares = Statement(session)
         with undone(spares):
             if not place_together(search, spares, ranks):
-                self._failures.remember(session, together, Failure(UNTOLD, NOTHING))
+                self._failures.remember(session, together, SearchFailure(UNTOLD, NOTHING))
                 return False
             search.spares = as_spare_runs(session, spares.commit())
         return True
@@ -243,7 +243,7 @@ class Allocate:
             failed = search.minimum()
             if failed is not None:
                 search.statement.discard()
-                self._failures.remember(search.session, tried, Failure(failed, NOTHING))
+                self._failures.remember(search.session, tried, SearchFailure(failed, NOTHING))
         search.borrows = room.loans if failed is None else None
         return bool(search.borrows)
 

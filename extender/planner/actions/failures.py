@@ -29,7 +29,7 @@ MANY: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class SearchFailure:
     """A failed search."""
 
     lacks: Shortage
@@ -44,7 +44,7 @@ class Failures:
     """The failed searches of one action by the shape of the gang, kept from cycle to cycle."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Failure] = {}
+        self._known: dict[Hashable, SearchFailure] = {}
         self._version = self._generation = -1
         self._plugins: tuple[object, ...] = ()
         self._offered: Amounts = np.zeros((0, 0), dtype=np.int64)
@@ -54,7 +54,7 @@ class Failures:
         self._after: Amounts | None = None
         """Free capacity at the end of the last cycle, whose placements may not have been written."""
 
-    def get(self, shape: Hashable) -> Failure | None:
+    def get(self, shape: Hashable) -> SearchFailure | None:
         """Return the failure of a shape, if it is known."""
         return self._known.get(shape)
 
@@ -80,7 +80,7 @@ class Failures:
         self._version, self._generation, self._plugins = snapshot.version, snapshot.generation, session.plugins
         self._offered = snapshot.allocatable
 
-    def remember(self, session: Session, shape: Hashable, failure: Failure) -> None:
+    def remember(self, session: Session, shape: Hashable, failure: SearchFailure) -> None:
         """Remember a failed search of this cycle."""
         if self._before is None:
             self._before = _amounts(session)
