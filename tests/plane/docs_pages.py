@@ -65,7 +65,9 @@ PAGES: Final[dict[str, Page]] = {
     "README.md": Page(),
     "admission.md": Page(words={"--admission-config FILE": f"--admission-config groups.yaml -f {JOB}", "FILE": JOB}),
     "api.md": Page(setup=(f"muster job run train {GANG} 2",)),
-    "autoscaling.md": Page(after=("kubectl annotate queue root muster.dev/scale-up-",)),
+    "autoscaling.md": Page(
+        after=("kubectl annotate queue root muster.dev/scale-up-", "kubectl delete queue team-b --ignore-not-found")
+    ),
     "concepts.md": Page(setup=(f"muster job run train {GANG} 2",)),
     "certificates.md": Page(setup=(KEPT,)),
     "web.md": Page(
@@ -93,7 +95,8 @@ PAGES: Final[dict[str, Page]] = {
             "kubectl get namespace research || kubectl create namespace research",
             f"muster job run train -n research {GANG} 1",
             "until muster history train -n research; do sleep 0.2; done",
-        )
+        ),
+        words={"history NAME": "history train -n research"},
     ),
     "queues.md": Page(
         setup=("muster queue create team-a", "muster queue create team-b"),

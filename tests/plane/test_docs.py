@@ -54,6 +54,8 @@ NOT_RUN: Final = {
     "kubectl run -it": "half a command",
     "muster job run": "half a command",
     "muster queue explain": "half a command",
+    "muster shape --native": "half a command",
+    "muster train run": "half a command",
     "kubectl run shell *": "it needs pods that really run",
     "muster run --gpus 1 *": "the same",
     "muster logs *": "it needs pods that really run: tests/plane/test_my_work.py",
