@@ -26,6 +26,7 @@ _PREEMPTS = (
     "; a higher class may preempt gangs of lower classes at once: `muster simulate -f` of its manifest with the new "
     "class shows which"
 )
+_WAITS_THERE = "it waits there, and may displace gangs at once if that queue or its class entitles it to"
 POD_GROUP = WorkloadKind(
     POD_GROUPS,
     templates=(),
@@ -202,7 +203,7 @@ def _move(given: _Given, request: VerbRequest) -> Outcome:
         return Outcome(f"is moved to queue {request.to}", (gangs._replace(does="patch"),))
     if given.held:
         return Outcome(f"is moved to queue {request.to}, where it waits once it is released", (note,))
-    then = "its pods keep running, and count there" if given.condition == "running" else "it waits there"
+    then = "its pods keep running, and count there" if given.condition == "running" else _WAITS_THERE
     return Outcome(f"is moved to queue {request.to}: {then}", (gangs, note))
 
 
