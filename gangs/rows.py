@@ -319,8 +319,11 @@ def _as_leaving(row: GangRow, why: EvictionText | None) -> GangRow:
 
 def _as_evicted(row: GangRow, whom: str) -> GangRow:
     """Return the row of a gang that waits after its eviction, with the gang that got its nodes in the sentence."""
-    known = row.state not in WAITING or not whom or "evicted" in row.message
-    return row if known else structs.replace(row, message=f"its pods were evicted for {whom}; {row.message}")
+    return (
+        row
+        if row.state not in WAITING or not whom
+        else structs.replace(row, message=f"its pods were evicted for {whom}; {row.message}")
+    )
 
 
 def _as_refused(row: GangRow, why: str) -> GangRow:

@@ -122,10 +122,10 @@ class GangExplainer:
         )
 
     def _evicted_for(self, gang: GangView, verdict: Verdict) -> list[str]:
-        """Return the gang for which this one was evicted; empty if it is this gang itself or the text names it."""
+        """Return the gang for which this one was evicted; empty if it is this gang itself."""
         by = displacer(self._what_if, gang)
         who = self._reader.gang(by) if by and by.key != gang.key else ""
-        if not who or who in verdict.summary:
+        if not who:
             return []
         started = gang.placement.status.started_at if gang.placement and verdict.cause in RUNNING else ""
         name = workload_of(gang.group).name

@@ -70,7 +70,7 @@ def test_the_leader_tells_of_a_job_that_is_left_out(monkeypatch: pytest.MonkeyPa
     assert [each.metadata.name for each in jobs.store.list()] == ["j0"]
     [(name, kind, reason, message)] = told
     assert (name, kind, reason) == ("j1", "Warning", "LeftOut")
-    assert message.startswith("Muster ignores this Job: the jobs of its namespace take more than 400000 bytes")
+    assert message.startswith("Muster ignores this Job: the jobs of its namespace use more than 400000 bytes")
 
 
 def test_train_jobs_share_the_text_of_their_runtime(monkeypatch: pytest.MonkeyPatch) -> None:

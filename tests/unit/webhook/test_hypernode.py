@@ -86,7 +86,7 @@ def test_members_that_take_nothing_are_warned_of() -> None:
     ]
     verdict = review(request(hyper_node(*members)))
     assert not verdict.errors
-    assert [warning.split(" takes ")[0] for warning in verdict.warnings] == ["spec.members[0]", "spec.members[1]"]
+    assert [warning.split(" matches ")[0] for warning in verdict.warnings] == ["spec.members[0]", "spec.members[1]"]
 
 
 def test_an_update_is_checked_like_a_creation_unless_the_spec_stays() -> None:

@@ -128,7 +128,7 @@ def test_a_call_that_would_wait_for_itself_is_refused(server: Server) -> None:
             partial(client.watch, PODS, resource_version="1"),
             partial(client.pages, PODS),
         ):
-            with pytest.raises(RuntimeError, match=r"without end: .*on_loop"):
+            with pytest.raises(RuntimeError, match=r"would never end: .*on_loop"):
                 call()
         client.close()
 

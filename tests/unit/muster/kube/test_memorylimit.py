@@ -98,7 +98,7 @@ def test_one_that_is_left_out_is_told_counted_and_looked_at_again() -> None:
     for name in "123":
         cache.add_object(thing(name, 5))
     assert (kept(cache), budget.again()) == (["1", "2"], [])
-    assert [(name, "take more than 10 bytes" in why) for name, why in refused] == [("3", True)]
+    assert [(name, "use more than 10 bytes" in why) for name, why in refused] == [("3", True)]
     assert REGISTRY.get_sample_value("muster_kube_left_out", {"resource": "configmaps"}) == before + 1
     cache.remove("ns/1")
     assert budget.again() == ["ns/3"]

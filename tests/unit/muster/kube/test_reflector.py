@@ -159,7 +159,7 @@ async def test_waiting_on_the_loop_for_the_loop_is_refused() -> None:
     async with client_of(Api()) as client:
         one = Reflector(client, CONFIG_MAPS)
         one.start()
-        with pytest.raises(RuntimeError, match="without end"):
+        with pytest.raises(RuntimeError, match="would never end"):
             one.wait_synced(1)
         assert await asyncio.to_thread(one.wait_synced, LONGEST_S)
         with pytest.raises(RuntimeError, match="started already"):

@@ -125,7 +125,7 @@ def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str,
     ({"manifests": "---\nkind: Pod\n" * (OBJECTS + 1)}, "manifests", "objects"),
     ({"manifests": JOB.replace("asked", "asked, namespace: theirs")}, "manifests", "you see no namespace"),
     ({"manifests": JOB.replace("asked", "asked, namespace: [ns]")}, "manifests", "you see no namespace"),
-    ({"manifests": MANY}, "manifests", f"more pods than the {JOB_PODS}"),
+    ({"manifests": MANY}, "manifests", f"more than {JOB_PODS}"),
     *(({"manifests": f"{JOB}\na: {odd}"}, "manifests", "cannot read") for odd in (
         "!!timestamp 99999-99-99", "!!set [1]", "!!omap 3", "!!pairs [3]", "!!map [1]", "!!seq 1", "!!binary \u00e4",
         "!!python/name:os.system", "{[1]: 2}",
