@@ -54,6 +54,8 @@ NOT_RUN: Final = {
     "kubectl run -it": "half a command",
     "muster job run": "half a command",
     "muster queue explain": "half a command",
+    "muster queue update": "half a command",
+    "muster queue view": "half a command",
     "muster shape --native": "half a command",
     "muster train run": "half a command",
     "kubectl run shell *": "it needs pods that really run",
