@@ -3,8 +3,8 @@
 1. Find the shortest prefix of the evictable units that frees enough resources, and the units in it that are necessary
    (`capacity`).
 2. A trial: evict the units, call the queues' hooks, and place the gang with all predicates. Usually the trial succeeds.
-3. If rules between pods or a full queue prevent the placement: try more units from the start of
-   the ordered list, then leave out each unit that turns out to be unnecessary.
+3. If rules between pods or a full queue prevent the placement: try more units from the start of the ordered list. Then
+   leave out each unit that is unnecessary.
 4. Plugins accept or reject the scenario. If they reject it, the search starts again without the rejected unit.
 
 Failed trials are undone.
