@@ -5,7 +5,6 @@ pods change, the owner is read, and the PodGroup is created, changed, completed 
 """
 
 from contextlib import suppress
-from itertools import chain
 
 from msgspec import structs
 
@@ -241,19 +240,18 @@ class PodGroups(KeyController):
         group = self._groups.get(key)
         if group is None or not group.world_ended:
             return
-        ended = (self._pods.by_index(ENDED_INDEX, f"{key} {phase}") for phase in ("Succeeded", "Failed"))
+        ended = [pod for phase in ("Succeeded", "Failed") for pod in self._pods.by_index(ENDED_INDEX, f"{key} {phase}")]
         for meta in {pod.metadata.controller.uid: pod.metadata for pod in pods if pod.metadata.controller}.values():
             kind = row_of(meta.controller)
-            if (
-                kind
-                and kind.gang
-                and kind.gang.size_of_ended
-                and (job := controller_of(self._client, meta, kind.resource))
-            ):
-                own = [pod for pod in chain(pods, *ended) if owned_by(pod.metadata, job.metadata.uid)]
-                size = kind.gang.size_of_ended(job, own)
-                if size is not None and job.metadata.uid not in self._lowered.get(key, ()):
-                    self._lower(key, job, size)
+            if not kind or not kind.gang or not kind.gang.size_of_ended:
+                continue
+            job = controller_of(self._client, meta, kind.resource)
+            if job is None or job.metadata.uid in self._lowered.get(key, ()):
+                continue
+            own = [pod for pod in (*pods, *ended) if owned_by(pod.metadata, job.metadata.uid)]
+            size = kind.gang.size_of_ended(job, own)
+            if size is not None:
+                self._lower(key, job, size)
 
     def _lower(self, key: str, job: Object, size: int) -> None:
         version = {"resourceVersion": job.metadata.resource_version}

@@ -17,8 +17,8 @@ from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod, PodStatus
 from muster.api.kubernetes.meta import OwnerReference, ReportedCondition
 from muster.api.muster.gang import workload_above
-from muster.api.volcano.scheduling import POD_GROUPS, WORLD_ENDED, PodGroupStatus
-from muster.kube.errors import Forbidden, Invalid
+from muster.api.volcano.scheduling import POD_GROUPS, WORLD_ENDED, PodGroup, PodGroupStatus
+from muster.kube.errors import Conflict, Forbidden, Invalid
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET, LWS_NAME
 from muster.workloads.table import gang_of
@@ -177,28 +177,80 @@ def test_plain_pods_of_a_group_of_kueue(world: World, phases: tuple[str, str], e
     assert [status.ending for status in written if status.phase == "Completed"] == end
 
 
+ELASTIC_JOB: JSON = {
+    "completionMode": "Indexed",
+    "parallelism": 2,
+    "completions": 2,
+    "template": {"metadata": {"annotations": {names.ELASTIC: "1:2"}}},
+}
+
+
+def elastic_pods(world: World, owner: OwnerReference, labels: JSON) -> None:
+    """The pods of an elastic Job in the cache: index 0 has succeeded, index 1 has not started."""
+    metadata, gates = {"name": f"second-of-{owner.name}"}, [{"name": names.GATE}]
+    pod = world.pod(owner, "muster", {**labels, names.COMPLETION_INDEX: "1"}, metadata=metadata, schedulingGates=gates)
+    labels = {**pod.metadata.labels, names.COMPLETION_INDEX: "0"}
+    first = structs.replace(pod.metadata, name=f"first-of-{owner.name}", uid=f"first-of-{owner.name}", labels=labels)
+    spec = structs.replace(pod.spec, node_name="a", scheduling_gates=[])
+    world.pods.add_object(Pod(metadata=first, spec=spec, status=PodStatus(phase="Succeeded")))
+
+
+def end_world(world: World, group: PodGroup) -> None:
+    """The planner's note that no further member of the gang is started, and the controller's pass after it."""
+    waits = {"type": "Unschedulable", "status": "True", "reason": WORLD_ENDED}
+    world.groups.add_object(structs.replace(group, status=msgspec.convert({"conditions": [waits]}, PodGroupStatus)))
+    world.pod_groups.process(group.metadata.key)
+
+
 def test_an_elastic_job_whose_world_has_ended_gets_fewer_completions(world: World) -> None:
     """Only after the planner has found that the world has ended, and once: its owner may set them back."""
-    marked = {"metadata": {"annotations": {names.ELASTIC: "1:2"}}}
-    spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": marked}
-    owner = world.owner(INDEXED_JOBS, spec=spec)
-    labels = {names.FRAMEWORK: "torch", names.COMPLETION_INDEX: "1"}
-    pod = world.pod(owner, "muster", labels, schedulingGates=[{"name": names.GATE}])
-    first = structs.replace(pod.metadata, name="first", uid="first", labels={**labels, names.COMPLETION_INDEX: "0"})
-    spec_of_first = structs.replace(pod.spec, node_name="a", scheduling_gates=[])
-    world.pods.add_object(Pod(metadata=first, spec=spec_of_first, status=PodStatus(phase="Succeeded")))
+    owner = world.owner(INDEXED_JOBS, spec=ELASTIC_JOB)
+    elastic_pods(world, owner, {names.FRAMEWORK: "torch"})
     group = world.group(owner)
     assert group
     assert world.api.find(INDEXED_JOBS, "train", "n").spec.completions == 2
-    waits = {"type": "Unschedulable", "status": "True", "reason": WORLD_ENDED}
-    world.groups.add_object(structs.replace(group, status=msgspec.convert({"conditions": [waits]}, PodGroupStatus)))
-    world.pod_groups.process(f"n/podgroup-{owner.uid}")
+    end_world(world, group)
     job = world.api.find(INDEXED_JOBS, "train", "n")
     assert (job.spec.completions, job.spec.parallelism) == (1, 1)
     assert "completions and parallelism lowered to 1" in world.events.said[WORLD_ENDED]
     world.api.merge_patch(INDEXED_JOBS, "train", {"spec": {"completions": 2, "parallelism": 2}}, "n")
     world.pod_groups.process(f"n/podgroup-{owner.uid}")
     assert world.api.find(INDEXED_JOBS, "train", "n").spec.completions == 2
+
+
+def test_a_job_that_has_changed_since_it_was_read_keeps_its_completions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner may have resized it for another run; the controller reads it again."""
+    owner = world.owner(INDEXED_JOBS, spec=ELASTIC_JOB)
+    elastic_pods(world, owner, {names.FRAMEWORK: "torch"})
+    group, get = world.group(owner), world.api.get
+    assert group
+
+    def get_before_a_change(resource: Resource[Any], name: str, *where: Any, **more: Any) -> Any:
+        found = get(resource, name, *where, **more)
+        if resource is INDEXED_JOBS:
+            world.api.change(resource, name, {"metadata": {"labels": {"run": "2"}}}, "n")
+        return found
+
+    monkeypatch.setattr(world.api, "get", get_before_a_change)
+    with pytest.raises(Conflict):
+        end_world(world, group)
+    assert world.api.find(INDEXED_JOBS, "train", "n").spec.completions == 2
+
+
+def test_each_job_of_an_elastic_jobset_gets_fewer_completions(world: World) -> None:
+    """Each by its own pods, those that have ended included."""
+    resource, part, _, labels, _ = PARTS["JobSet"]
+    above = world.owner(resource)
+    for number in "01":
+        labels = {**labels, "jobset.sigs.k8s.io/job-index": number}
+        metadata = {"name": f"train-node-{number}", "labels": labels}
+        elastic_pods(world, world.owner(part, above, metadata=metadata, spec=ELASTIC_JOB), labels)
+    world.pod_groups.process("n/podgroup-jobset-train.node")
+    [group] = world.api.all(POD_GROUPS)
+    end_world(world, group)
+    assert [job.spec.completions for job in world.api.all(INDEXED_JOBS)] == [1, 1]
 
 
 PARTS = {

@@ -61,10 +61,10 @@ class World:
         metadata: JSON | None = None,
         **spec: Any,
     ) -> Pod:
-        """A shaped pod of this owner."""
+        """A shaped pod `x` of this owner, or one of another name."""
         labels = {"muster.dev/framework": "mpi", **(labels or {})}
-        own = {"name": "x", "labels": labels, "ownerReferences": [msgspec.to_builtins(owner)]}
-        metadata = {**(metadata or {}), **own}
+        own = {"labels": labels, "ownerReferences": [msgspec.to_builtins(owner)]}
+        metadata = {"name": "x", **(metadata or {}), **own}
         pod: Pod = self.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": scheduler, **spec}})
         self.pods.add_object(pod)
         return pod
