@@ -165,18 +165,26 @@ def placement(entries: Entries, new: Placement, moment: ObservationTime) -> None
 
 def _record_placement(entries: Entries, run: GangRun, placement: Placement, moment: ObservationTime) -> None:
     gang = entries.gangs[run.gang]
-    for key in dict.fromkeys(map(placement.gang_key, placement.spec.victims)):
-        victim = entries.runs.get(entries.run_of.get(key, ""))
-        if victim is not None and victim is not run:
-            by = f"{gang.namespace}/{gang.kind} {gang.name}"
-            entries.happens(victim, groups.NewGangEvent(What.MAKES_ROOM, moment.at, victim.seen.epoch, subject=by))
-            entries.touch(entries.gangs[victim.gang], victim)
+    if placement.spec.epoch > run.seen.epoch:  # a placement names its victims from the beginning
+        _record_victims(entries, gang, run, placement, moment)
     for news in groups.placed(run.seen, placement, moment):
         entries.happens(run, news)
         if news.what is What.STARTED:
             gang.started = gang.started or news.at
     refresh(entries, gang, run)
     spares.follow(entries, run, placement, moment.at)
+
+
+def _record_victims(
+    entries: Entries, gang: RecordedGang, run: GangRun, placement: Placement, moment: ObservationTime
+) -> None:
+    """Record in each gang with victims of a placement for whom it makes room."""
+    by = f"{gang.namespace}/{gang.kind} {gang.name}"
+    for key in dict.fromkeys(map(placement.gang_key, placement.spec.victims)):
+        victim = entries.runs.get(entries.run_of.get(key, ""))
+        if victim is not None and victim is not run:
+            entries.happens(victim, groups.NewGangEvent(What.MAKES_ROOM, moment.at, victim.seen.epoch, subject=by))
+            entries.touch(entries.gangs[victim.gang], victim)
 
 
 # Volcano Jobs: their PodGroup is deleted at each restart, and at the end

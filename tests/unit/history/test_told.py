@@ -6,7 +6,7 @@ import pytest
 from recorded_lives import BOB, EVE, Lives, T, entered, group, job, placement, pod, waits
 
 from history import read
-from history.model import EVERYTHING, MEMORY, Scope
+from history.model import EVERYTHING, MEMORY, Scope, What
 from history.store import HistoryStore
 
 PLAIN = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "plain-uid", "controller": True}
@@ -126,6 +126,8 @@ def test_a_displacing_job_is_named_to_those_who_may_see_it(scope: Scope, who: st
     asks["status"]["message"] = "seen again"
     w.look("placements", "b-placement", 13.0, asks, BOB)
     assert story(w, scope)[1:] == [("makes room", f"for {who}"), ("evicted", f"preempted by {by}")]
+    known = [each.what for each in entered(w.looks).changes.gang_events if each.run == EVE.group]
+    assert known.count(What.MAKES_ROOM) == 1  # it counts against the limit of events of the displaced gang
 
 
 def test_waiting_after_an_eviction_is_not_running() -> None:
