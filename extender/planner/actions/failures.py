@@ -62,14 +62,15 @@ class Failures:
         """Begin a cycle with this number of waiting gangs: drop the failures that recent changes may have resolved."""
         snapshot = session.snapshot
         alike = (
-            snapshot.generation == self._generation
+            self._after is not None  # the last cycle has ended
+            and snapshot.generation == self._generation
             and session.plugins == self._plugins
             and np.array_equal(snapshot.allocatable, self._offered)
         )
         if not alike or len(self._known) > _REMEMBERED + 4 * gangs:
             self._known.clear()
         now = _amounts(session) if self._known else None
-        if now is not None and self._before is not None and self._after is not None:
+        if now is not None:
             changed = _bits(((now != self._before) | (now != self._after)).any(axis=0))
             self._known = {
                 shape: each

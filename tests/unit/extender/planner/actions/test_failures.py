@@ -7,7 +7,7 @@ from extender_world import CPU, GPU1, GPU8, World, of, slots, waiting, where
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.planner.actions import cyclework, failures
+from extender.planner.actions import allocate, cyclework, failures
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
@@ -203,6 +203,16 @@ def test_victims_are_found_for_a_gang_within_a_round() -> None:
             assert [room.gang.key for room in found] == ["ns/high"]
             return
     pytest.fail("no victims were found")
+
+
+def test_a_cycle_that_fails_leaves_no_failure_known(world: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It did not note the capacity at its end, so no later cycle could detect what has changed since."""
+    with monkeypatch.context() as broken:
+        broken.setattr(allocate, "grow", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            world.plan()
+    assert len(world.searches()) == ODD
+    assert world.searches() == []
 
 
 class Forgetful(Failures):
