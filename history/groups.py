@@ -101,17 +101,17 @@ def edits(seen: LastSeen, queue: str, group: PodGroup, moment: ObservationTime) 
     """Yield the changes of a PodGroup's spec by users since the last observation, and record them in `seen`."""
     new, version, moved_to = group.spec, group.metadata.resource_version, queue_of(group)
     user = group.metadata.annotations.get(names.CHANGED_BY, "")  # of this request, if it changed queue or class
-    by = f", by {user}" if user else ""
+    by, priority_class = f", by {user}" if user else "", clean(new.priority_class_name, NAME_CHARS)
     if moved_to != queue:
         yield NewGangEvent(What.MOVED, moment.at, seen.epoch, f"from queue {queue} to {moved_to}{by}", version)
     known = seen.minimum > 0
     if known and new.min_member != seen.minimum:
         words = f"members that start together: from {seen.minimum} to {new.min_member}"
         yield NewGangEvent(What.RESIZED, moment.at, seen.epoch, words, version)
-    if known and new.priority_class_name != seen.priority_class:
-        words = f"from class {seen.priority_class or 'none'} to {new.priority_class_name or 'none'}{by}"
+    if known and priority_class != seen.priority_class:
+        words = f"from class {seen.priority_class or 'none'} to {priority_class or 'none'}{by}"
         yield NewGangEvent(What.PRIORITY, moment.at, seen.epoch, words, version)
-    seen.minimum, seen.priority_class = new.min_member, clean(new.priority_class_name, NAME_CHARS)
+    seen.minimum, seen.priority_class = new.min_member, priority_class
 
 
 def placed(seen: LastSeen, placement: Placement, moment: ObservationTime) -> Iterator[NewGangEvent]:

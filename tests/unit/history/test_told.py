@@ -50,6 +50,15 @@ def test_changes_by_users_are_events() -> None:
     ]
 
 
+def test_a_class_with_a_long_name_is_changed_once() -> None:
+    """The store keeps the beginning of its name, and each later observation has the whole name."""
+    w, name = Lives(), "c" * 300
+    for seconds, given in ((0.2, ""), (1.0, name), (2.0, name)):
+        w.look("podgroups", EVE.group, seconds, plain(priorityClassName=given))
+    events = entered(w.looks).changes.gang_events
+    assert [each.what for each in events] == [What.SUBMITTED, What.PRIORITY]
+
+
 def test_a_held_job_is_not_deleted() -> None:
     """Its PodGroup goes, as its owner wants no pods; once released it has another, and is still the same job."""
     w, held, later = Lives(), waits("Suspended", "its workload wants no pods", 9), plain()
