@@ -203,8 +203,8 @@ def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
         return
     before = gang.state, gang.ended, gang.user
     gang.user = gang.user or user_of(meta)
-    failure = next((run.seen.failure for run in entries.runs.values() if run.gang == gang.id), "")
-    for news in groups.of_job(new, moment, failure):
+    run = entries.runs.get(entries.run_of.get(gang.group, ""))
+    for news in groups.of_job(new, moment, run.seen.failure if run else ""):
         if news.what is What.ENDED and news.subject == "Completed":
             _has_started(entries, gang, _alone(gang, meta.uid), news.at)
         entries.happens(_alone(gang, meta.uid), news)

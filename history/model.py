@@ -127,6 +127,11 @@ class RecordedGang(msgspec.Struct, kw_only=True):
         """The gang's namespace and the UID of its owner."""
         return f"{self.namespace}/{self.owner}"
 
+    @property
+    def group(self) -> str:
+        """Namespace and name of the gang's PodGroup, if the gang has an owner."""
+        return f"{self.namespace}/{self.id.rpartition('/')[2]}"
+
 
 class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """State of a run at its last observation, used to detect new events; written together with the events."""
