@@ -338,25 +338,19 @@ def _with_plain_job(row: GangRow, job: IndexedJob | None, pods: Sequence[Pod]) -
     state = plainjobs.state(job, managed=True) if job and row.state not in ENDED else row.state
     if job is None or state == row.state or state not in ENDED:
         return row
-    message, first = plainjobs.reason(job, state, {}, managed=True), first_failure(pods)
-    return structs.replace(
-        row,
-        state=state,
-        message=failed_text(pods, message) if state == "Failed" else message,
-        reason=brief(first[1] if first and state == "Failed" else message),
-        needs_room=False,
-        nodes=[],
-    )
+    owner, message = OwnerReference.to(INDEXED_JOBS, job.metadata), plainjobs.reason(job, state, {}, managed=True)
+    ended = _ended_as(row, _bare(owner, job.metadata, state, message, pods))
+    return structs.replace(ended, needs_room=False, nodes=[])
+
+
+def _ended_as(row: GangRow, end: GangRow) -> GangRow:
+    return structs.replace(row, state=end.state, reason=end.reason, message=end.message)
 
 
 def _with_train_job(row: GangRow, train_job: TrainJob | None, pods: Sequence[Pod]) -> GangRow:
     """Return the row of a gang or Job; if its TrainJob has ended, with the TrainJob's state and reason."""
     result = _without_job(train_job, pods) if train_job else row
-    return (
-        structs.replace(row, state=result.state, reason=result.reason, message=result.message)
-        if result.state in ENDED
-        else row
-    )
+    return _ended_as(row, result) if result.state in ENDED else row
 
 
 def _without_job(train_job: TrainJob, pods: Sequence[Pod] = ()) -> GangRow:
