@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from functools import reduce
+from itertools import islice
 
 import msgspec
 
+from muster.api import limits
 from muster.api.grammar import many
 from muster.api.kubernetes.core import PodSpec
 from muster.api.volcano.scheduling import Queue
@@ -12,7 +14,7 @@ from muster.resources.pods import pod_requests
 from muster.resources.vector import PODS, Vector, add, amount_text, scale, subtract, vector
 from muster.volcano.access import lineage
 from muster.workloads.kind import WorkloadKind
-from muster.workloads.sample import JSON
+from muster.workloads.sample import JSON, name_of
 
 
 def requests_at(kind: WorkloadKind, size: int, of_size: Callable[[int], JSON]) -> Vector:
@@ -26,10 +28,12 @@ def requests_at(kind: WorkloadKind, size: int, of_size: Callable[[int], JSON]) -
 
 
 def requests_of(kind: WorkloadKind, workload: JSON) -> Vector:
-    """Return the requests of all pods of a workload."""
+    """Return the requests of all pods of a workload; raises ValueError if it has more pods than a gang may have."""
     named = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, **workload}
-    samples = kind.samples(named, every=True) if kind.samples else ()
-    specs = (msgspec.convert(each.pod.get("spec") or {}, PodSpec) for each in samples)
+    samples = kind.samples(named, every=True) if kind.samples else iter(())
+    specs = [msgspec.convert(each.pod.get("spec") or {}, PodSpec) for each in islice(samples, limits.PODS.value + 1)]
+    if len(specs) > limits.PODS.value:
+        raise ValueError(f"{kind.resource.kind} {name_of(workload)} has more than {limits.PODS.value} pods")
     return reduce(add, map(pod_requests, specs), dict[str, int]())
 
 

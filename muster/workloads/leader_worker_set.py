@@ -1,7 +1,6 @@
 """LeaderWorkerSets, whose pods belong to StatefulSets; each group of a leader and its workers is a world."""
 
 from collections.abc import Iterator, Mapping
-from itertools import product
 
 from muster.api import names
 from muster.api.base import Resource
@@ -137,7 +136,8 @@ def _samples(workload: JSON, /, *, every: bool = False) -> Iterator[SamplePod]:
     leader = mapping(template.get("leaderTemplate")) or worker
     name = name_of(workload)
     shown = size if every else min(size, 2 if template.get("leaderTemplate") else 1)
-    for group, index in product(range(count(spec, "replicas") if every else 1), range(shown)):
+    members = ((group, index) for group in range(count(spec, "replicas") if every else 1) for index in range(shown))
+    for group, index in members:
         pods = worker if index else leader
         owner = part_of(workload, STATEFUL_SETS, f"{name}-{group}" if index else name, {"template": pods})
         owner["spec"]["serviceName"] = name

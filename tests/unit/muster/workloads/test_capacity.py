@@ -9,6 +9,8 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import vector
 from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.capacity import requests_at, requests_of, without_place
+from muster.workloads.kind import WorkloadKind
+from muster.workloads.table import KINDS
 from muster.workloads.verbs import VerbRequest, changed, outcome
 from muster.workloads.volcano_job import TRAIN_JOB
 
@@ -55,3 +57,14 @@ def test_requests_of_all_pods() -> None:
 
     assert requests_at(BATCH_JOB, 1_000_000, of_size) == vector({"cpu": 500_000, GPU: 8_000_000, "pods": 1_000_000})
     assert requests_of(TRAIN_JOB, job) == {}
+
+
+@pytest.mark.parametrize(
+    "kind", [each for each in KINDS if each.verbs and each.verbs.count], ids=lambda kind: kind.resource.kind
+)
+def test_a_workload_with_a_billion_pods_is_not_counted(kind: WorkloadKind) -> None:
+    """`muster resize` of such a workload to a usual size neither takes hours nor all memory."""
+    template = {"spec": {"containers": [{"name": "main"}]}}
+    spec = {"replicas": 10**9, "template": template, "leaderWorkerTemplate": {"workerTemplate": template}}
+    with pytest.raises(ValueError, match="w has more than 20000 pods"):
+        requests_of(kind, {"metadata": {"name": "w", "uid": "u"}, "spec": spec})
