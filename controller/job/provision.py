@@ -1,7 +1,6 @@
 """Creation of a Job's objects: claims, objects of plugins and the PodGroup, then the pods."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from controller.job.context import Context
@@ -10,7 +9,7 @@ from controller.job.rules.growth import next_members
 from controller.job.rules.status import Failure
 from controller.worker import Retry
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.placement import Placement, node_of
+from muster.api.muster.placement import Placement, slots_of
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError, NamespaceEnds
@@ -23,10 +22,6 @@ from muster.volcano.tasks import PodSlot, queue_of
 
 PODS_AT_ONCE = 64
 """Number of pods that a pass creates before it checks whether Jobs of other namespaces are waiting."""
-
-
-def _is_placed(placement: Placement | None, slot: PodSlot) -> bool:
-    return placement is not None and node_of(placement, slot.task.name, slot.index) is not None
 
 
 class Prepared(NamedTuple):
@@ -80,7 +75,8 @@ class Provisioner:
         try:
             placement = self._context.groups.placement(group)
             if self._context.limited(queue_of(job.spec)):
-                slots = next_members(job, pods, slots, group, partial(_is_placed, placement))
+                placed = {slot for slot, _ in slots_of(placement)} if placement else ()
+                slots = next_members(job, pods, slots, group, placed)
             native = group.metadata.name if self._context.joins_native(group) else ""
             batches = self._batches(job, slots, plugins, placement, native)
             with SPANS.around(job.metadata.uid, "create pods", slots=len(slots)):

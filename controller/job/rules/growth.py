@@ -5,19 +5,20 @@ at most as many as already have nodes. A running gang that waits for anything ot
 because autoscalers only see existing pods.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 
 from controller.job.rules.events import present
 from muster.api.kubernetes.core import Pod
+from muster.api.muster.gang import Slot
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import OVER_CAPABILITY, PodGroup
 from muster.volcano.tasks import PodSlot, job_minimum, minimum, slots, total_minimum
 
 
 def next_members(
-    job: Job, pods: Sequence[Pod], missing: Sequence[PodSlot], group: PodGroup, placed: Callable[[PodSlot], bool]
+    job: Job, pods: Sequence[Pod], missing: Sequence[PodSlot], group: PodGroup, placed: Container[Slot]
 ) -> list[PodSlot]:
-    """Return the missing slots whose pods are created now; `placed` is true for slots with a node."""
+    """Return the missing slots whose pods are created now; `placed` are the slots with a node."""
     waits = group.status.true_condition("Unschedulable")
     if group.status.phase == "Running" and waits and waits.reason != OVER_CAPABILITY:
         return list(missing)
@@ -27,7 +28,7 @@ def next_members(
     left = max(1, len(further) - waiting) - waiting
     result = []
     for slot in missing:
-        if slot.name not in needed and not placed(slot):
+        if slot.name not in needed and Slot(slot.task.name, slot.index) not in placed:
             left -= 1
             if left < 0:
                 continue

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controller.job.rules.growth import next_members
 from muster.api.kubernetes.core import Pod
+from muster.api.muster.gang import Slot
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.api.volcano.scheduling import OVER_CAPABILITY, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
 from muster.volcano.tasks import slots
@@ -35,11 +36,11 @@ def pods(states: str, task: str = "w") -> list[Pod]:
     return made
 
 
-def created(of: Job, there: list[Pod], what: PodGroup, placed: frozenset[str] = frozenset()) -> list[str]:
+def created(of: Job, there: list[Pod], what: PodGroup, placed: frozenset[Slot] = frozenset()) -> list[str]:
     """The names of the pods that are created, without the Job's name."""
     names = {pod.metadata.name for pod in there}
     missing = [slot for slot in slots(of) if slot.name not in names]
-    found = next_members(of, there, missing, what, lambda slot: slot.name in placed)
+    found = next_members(of, there, missing, what, placed)
     return [slot.name.removeprefix("j-") for slot in found]
 
 
@@ -61,7 +62,7 @@ def test_one_member_waits_and_then_as_many_as_have_nodes(states: str, what: PodG
 
 def test_members_with_a_planned_node_are_created() -> None:
     """Otherwise the placement would wait for them."""
-    of, placed = job(TaskSpec(name="w", replicas=8), least=2), frozenset({"j-w-5", "j-w-7"})
+    of, placed = job(TaskSpec(name="w", replicas=8), least=2), frozenset({Slot("w", 5), Slot("w", 7)})
     assert created(of, pods("rrg"), group(), placed) == ["w-5", "w-7"]
 
 
