@@ -250,7 +250,8 @@ class PodGroups(KeyController):
                 continue
             own = [pod for pod in (*pods, *ended) if owned_by(pod.metadata, job.metadata.uid)]
             size = kind.gang.size_of_ended(job, own)
-            if size is not None:
+            # Users may write the condition: without a member that has succeeded, the world has not ended.
+            if size or (size == 0 and self._ended(key, "Succeeded")):
                 self._lower(key, job, size)
 
     def _lower(self, key: str, job: Object, size: int) -> None:

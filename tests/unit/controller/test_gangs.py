@@ -202,6 +202,17 @@ def end_world(world: World, group: PodGroup) -> None:
     world.pod_groups.process(group.metadata.key)
 
 
+def test_a_condition_that_a_user_wrote_ends_no_job(world: World) -> None:
+    """Whoever may write PodGroups, but no Jobs, cannot complete a Job of which no pod has run."""
+    owner = world.owner(INDEXED_JOBS, spec=ELASTIC_JOB)
+    labels = {names.FRAMEWORK: "torch", names.COMPLETION_INDEX: "0"}
+    world.pod(owner, "muster", labels, schedulingGates=[{"name": names.GATE}])
+    group = world.group(owner)
+    assert group
+    end_world(world, group)
+    assert world.api.find(INDEXED_JOBS, "train", "n").spec.completions == 2
+
+
 def test_an_elastic_job_whose_world_has_ended_gets_fewer_completions(world: World) -> None:
     """Only after the planner has found that the world has ended, and once: its owner may set them back."""
     owner = world.owner(INDEXED_JOBS, spec=ELASTIC_JOB)
@@ -240,17 +251,20 @@ def test_a_job_that_has_changed_since_it_was_read_keeps_its_completions(
 
 
 def test_each_job_of_an_elastic_jobset_gets_fewer_completions(world: World) -> None:
-    """Each by its own pods, those that have ended included."""
+    """Each by its own pods, those that have ended included; a Job of which no pod has started gets none."""
     resource, part, _, labels, _ = PARTS["JobSet"]
     above = world.owner(resource)
     for number in "01":
         labels = {**labels, "jobset.sigs.k8s.io/job-index": number}
         metadata = {"name": f"train-node-{number}", "labels": labels}
         elastic_pods(world, world.owner(part, above, metadata=metadata, spec=ELASTIC_JOB), labels)
+    waiting = world.owner(part, above, metadata={"name": "train-node-2", "labels": labels}, spec=ELASTIC_JOB)
+    labels, gates = {**labels, names.COMPLETION_INDEX: "0"}, [{"name": names.GATE}]
+    world.pod(waiting, "muster", labels, metadata={"name": "waiting"}, schedulingGates=gates)
     world.pod_groups.process("n/podgroup-jobset-train.node")
     [group] = world.api.all(POD_GROUPS)
     end_world(world, group)
-    assert [job.spec.completions for job in world.api.all(INDEXED_JOBS)] == [1, 1]
+    assert [job.spec.completions for job in world.api.all(INDEXED_JOBS)] == [1, 1, 0]
 
 
 PARTS = {
