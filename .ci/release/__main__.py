@@ -13,7 +13,7 @@ from pathlib import Path
 
 from release import chart, evidence, image, krew, manual, packages, sbom
 from release.notes import notes
-from release.source import ROOT, ReleaseError, export, version_of
+from release.source import ROOT, ReleaseError, Source, export
 
 _FOLDER_MODE = 0o022
 """The umask of all steps: packages contain the modes of files."""
@@ -23,21 +23,21 @@ def main() -> str | None:
     """Build the release; return an error."""
     options = _arguments()
     os.umask(_FOLDER_MODE)
-    target = options.output / (options.version or version_of(ROOT))
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="muster-release-", dir="/var/tmp") as folder:
         try:
-            build(options, target.resolve(), Path(folder))
+            source = export(Path(folder) / "source", options.version)
+            target = options.output / source.version
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(parents=True)
+            build(source, options, target.resolve(), Path(folder))
         except ReleaseError as error:
             return str(error)
     print("".join(f"{file}\n" for file in sorted(target.iterdir())), end="")
     return None
 
 
-def build(options: argparse.Namespace, target: Path, scratch: Path) -> None:
+def build(source: Source, options: argparse.Namespace, target: Path, scratch: Path) -> None:
     """Write all files of the release into `target`."""
-    source = export(scratch / "source", options.version)
     text = notes((source.folder / "CHANGELOG.md").read_text(encoding="utf-8"), source.version, options.download)
     (target / "release-notes.md").write_text(text, encoding="utf-8")
     digest = options.image or image.build(source, options, target, scratch)

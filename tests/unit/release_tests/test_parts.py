@@ -8,9 +8,11 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import yaml
+from release import __main__ as command
 from release import archives, chart, evidence, krew, manual, sbom
 from release.notes import notes
 from release.source import ROOT, ReleaseError, Source, version_of, write_version
@@ -126,6 +128,19 @@ def test_a_version_fits_packages_and_charts(source: Source, version: str) -> Non
     """Others are refused, with an example."""
     with pytest.raises(ReleaseError, match=r"it must be like 1\.2\.3"):
         write_version(source.folder, version)
+
+
+@pytest.mark.parametrize("version", ["..", "../..", "1.2.3"])
+def test_a_refused_release_removes_nothing(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a folder to which a wrong version leads, nor the files of an earlier build."""
+    kept = tmp_path / "build/dist/1.2.3/SHA256SUMS"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    monkeypatch.setattr("sys.argv", ["dist", f"--version={version}", f"--output={tmp_path / 'build/dist'}"])
+    monkeypatch.setattr("os.umask", Mock())
+    monkeypatch.setattr(command, "export", Mock(side_effect=ReleaseError("not a version")))
+    assert command.main() == "not a version"
+    assert kept.exists()
 
 
 def test_the_chart_has_the_image_by_digest(source: Source) -> None:
