@@ -11,9 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from musterctl.plane.machine import LocalError
 from release import chart, evidence, image, krew, manual, packages, sbom
 from release.notes import notes
-from release.source import ROOT, ReleaseError, Source, export
+from release.source import ROOT, Source, export
 
 _FOLDER_MODE = 0o022
 """The umask of all steps: packages contain the modes of files."""
@@ -30,7 +31,7 @@ def main() -> str | None:
             shutil.rmtree(target, ignore_errors=True)
             target.mkdir(parents=True)
             build(source, options, target.resolve(), Path(folder))
-        except ReleaseError as error:
+        except LocalError as error:
             return str(error)
     print("".join(f"{file}\n" for file in sorted(target.iterdir())), end="")
     return None

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from release.source import Source, run
+from musterctl.kind.image import run
+from release.source import Source
 
 PROVENANCE: Final = "provenance.intoto.json"
 SUMS: Final = "SHA256SUMS"
@@ -55,9 +56,9 @@ def sign(target: Path, key: Path) -> None:
     signature = target / SIGNATURE
     if _ENCRYPTED in key.read_text(encoding="ascii"):
         options = ["--yes", "--tlog-upload=false", f"--key={key.resolve()}", f"--output-signature={signature}"]
-        run(["cosign", "sign-blob", *options, str(target / SUMS)], target)
+        run(["cosign", "sign-blob", *options, str(target / SUMS)], stdin=None)
         return
-    run(["openssl", "dgst", "-sha256", "-sign", key.resolve(), "-out", signature, target / SUMS], target)
+    run(["openssl", "dgst", "-sha256", "-sign", key.resolve(), "-out", signature, target / SUMS], stdin=None)
     signature.write_bytes(base64.b64encode(signature.read_bytes()))
 
 

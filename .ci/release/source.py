@@ -1,14 +1,14 @@
 """The source of a release: an export of the commit, with the version written into its files."""
 
-import os
 import re
 import shutil
-import subprocess
 import tomllib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from musterctl.kind.image import run
+from musterctl.plane.machine import LocalError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 VENDORED: Final = ("web/static/vendor/htmx.min.js", "web/static/vendor/sse.min.js")
@@ -22,7 +22,7 @@ _PLACES: Final = {
 """The files that contain the version."""
 
 
-class ReleaseError(Exception):
+class ReleaseError(LocalError):
     """A failed step of a release; the message names the step, and what to do."""
 
 
@@ -36,22 +36,10 @@ class Source:
     epoch: int
     """Time of the commit in seconds since 1970, the timestamp of all files."""
 
-    def run(self, *command: str | Path, variables: Mapping[str, str] | None = None) -> str:
+    def run(self, *command: str | Path) -> str:
         """Run a program in the export, with settings that make its output reproducible; return its output."""
         fixed = {"SOURCE_DATE_EPOCH": str(self.epoch), "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"}
-        return run(command, self.folder, {**fixed, "PYTHONPATH": str(self.folder), **(variables or {})})
-
-
-def run(command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:
-    """Run a program, and return its output. Raise ReleaseError with the end of its messages if it fails."""
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **(variables or {})}, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        shown = " ".join([Path(command[0]).name, *map(str, command[1:])])
-        end = "\n".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-25:])
-        raise ReleaseError(f"`{shown}` failed with exit code {done.returncode}:\n{end}")
-    return done.stdout
+        return run(command, environment={**fixed, "PYTHONPATH": str(self.folder)}, folder=self.folder)
 
 
 def version_of(folder: Path) -> str:
@@ -65,13 +53,13 @@ def export(folder: Path, version: str, root: Path = ROOT) -> Source:
 
     The scripts that npm has installed are added. Changes that are not committed are an error.
     """
-    if changed := run(["git", "status", "--porcelain"], root).splitlines():
+    if changed := run(["git", "status", "--porcelain"], folder=root).splitlines():
         raise ReleaseError(f"a release is built from a commit: commit or remove {len(changed)} files, {changed[0]} …")
     if missing := [name for name in VENDORED if not (root / name).is_file()]:
         raise ReleaseError(f"the web page needs {missing[0]}: install npm, and run `make {missing[-1]}`")
-    commit, epoch = run(["git", "log", "-1", "--format=%H %ct"], root).split()
+    commit, epoch = run(["git", "log", "-1", "--format=%H %ct"], folder=root).split()
     archive = folder.with_suffix(".tar")
-    run(["git", "-c", "tar.umask=0022", "archive", "--format=tar", f"--output={archive}", "HEAD"], root)
+    run(["git", "-c", "tar.umask=0022", "archive", "--format=tar", f"--output={archive}", "HEAD"], folder=root)
     folder.mkdir(parents=True)
     shutil.unpack_archive(archive, folder, filter="tar")
     archive.unlink()

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -53,17 +53,29 @@ class Engine:
         return {PROVIDER_VARIABLE: self.name}
 
 
-def run(command: list[str], *, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
-    """Run a program, and return its output.
+def run(
+    command: Sequence[str | Path],
+    *,
+    stdin: str | None = "",
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> str:
+    """Run a program, and return its output; if `stdin` is None, the program reads the standard input of this process.
 
     If the program fails, raise LocalError with the command and the end of its output.
     """
     result = subprocess.run(
-        command, input=stdin, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
+        command,
+        cwd=folder,
+        input=stdin,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if result.returncode:
         output = "\n".join((result.stderr.strip() or result.stdout.strip()).splitlines()[-_TAIL_LINES:])
-        shown = " ".join([Path(command[0]).name, *command[1:]])
+        shown = " ".join([Path(command[0]).name, *map(str, command[1:])])
         raise LocalError(f"`{shown}` failed with exit code {result.returncode}:\n{output}")
     return result.stdout
 
