@@ -21,13 +21,12 @@ from muster.api.kubeflow.trainer import JOB_FAILURES, TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.pod_problems import first_failure
-from muster.api.limits import whole_number
 from muster.api.muster.creator import creator_of
 from muster.api.muster.placement import Placement
 from muster.api.muster.placementnotes import current
 from muster.api.muster.pools import is_musters
 from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
-from muster.api.names import DEFAULT_QUEUE, HELD_REPLICAS, QUEUE
+from muster.api.names import DEFAULT_QUEUE, QUEUE
 from muster.api.unchecked import value_at
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
@@ -37,7 +36,7 @@ from muster.workloads.kind import WorkloadKind
 from muster.workloads.owners import as_kubectl_takes, job_workload, workload_of
 from muster.workloads.sample import JSON
 from muster.workloads.table import gang_of, group_name, row_of
-from muster.workloads.verbs import released_by
+from muster.workloads.verbs import held_pods, released_by
 
 
 @dataclass(slots=True)
@@ -294,11 +293,11 @@ def _of_plain_job(job: IndexedJob, namespace: Namespace | None, refusals: plainj
 def _held(kind: WorkloadKind, workload: JSON, namespaces: Mapping[str, Namespace]) -> GangRow:
     """Return the row of a held workload, with the number of pods that it had before."""
     meta = plainjobs.metadata_of(workload)
-    row = _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name))
-    group_size = value_at(workload, ("spec", "leaderWorkerTemplate", "size")) or 1
-    replicas = whole_number(meta.annotations.get(HELD_REPLICAS)) or 0
-    queue = plainjobs.held_queue(kind, workload, namespaces.get(meta.namespace))
-    return structs.replace(row, queue=queue, wanted=replicas * group_size)
+    return structs.replace(
+        _bare(OwnerReference.to(kind.resource, meta), meta, "Suspended", released_by(meta.name)),
+        queue=plainjobs.held_queue(kind, workload, namespaces.get(meta.namespace)),
+        wanted=held_pods(kind, workload),
+    )
 
 
 def _in_namespace(row: GangRow, namespace: Namespace | None) -> GangRow:

@@ -155,6 +155,8 @@ class Verbs:
     """Actions of the Commands that hold and release the workload, if no field does so."""
     count: Path = ()
     """Path of the field that is 0 while the workload is held, if neither `stop` nor `commands` apply."""
+    group_size: Path = ()
+    """Path of the number of pods of each replica, 1 if left out; empty if each replica is one pod."""
     claims: Path = ()
     """Path of the field that is `Delete` if the workload's volumes are deleted while `count` is 0."""
     held: Callable[[JSON], bool] = _no
@@ -221,14 +223,16 @@ class WorkloadKind:
     """Changes that a user can make later; None for a kind that other objects create."""
 
 
-def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path = ()) -> Verbs:
+def replicated(templates: Iterable[Path], *, scales: bool = False, claims: Path = (), group_size: Path = ()) -> Verbs:
     """Return the `muster` verbs of a kind that scales by `spec.replicas` and creates its pods from these templates.
 
-    `claims` is the field with a policy for the volumes of a StatefulSet, if there is one.
+    `claims` is the field with a policy for the volumes of a StatefulSet, if there is one. `group_size` is the field
+    with the number of pods of each replica.
     """
     return Verbs(
         claims=(*claims, "persistentVolumeClaimRetentionPolicy", "whenScaled") if claims else (),
         count=("spec", "replicas"),
+        group_size=group_size,
         stopped=lambda workload: not value_at(workload, ("status", "replicas")),
         sizes=(("spec", "replicas"),),
         resized=lambda _workload, size, _task: {"spec": {"replicas": size}},

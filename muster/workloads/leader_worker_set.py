@@ -29,7 +29,8 @@ LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 _RESOURCE = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", Object)
-_TEMPLATES = (("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "leaderWorkerTemplate", "workerTemplate"))
+_GROUP = ("spec", "leaderWorkerTemplate")
+_TEMPLATES = ((*_GROUP, "leaderTemplate"), (*_GROUP, "workerTemplate"))
 
 
 class LeaderWorkerSetAdapter(Adapter):
@@ -160,5 +161,5 @@ LEADER_WORKER_SET = WorkloadKind(
     world=FrameworkWorld(_world, GangRules(wants_none=lambda _workload: True)),
     admission=Admission(mistakes=_mistakes),
     samples=_samples,
-    verbs=replicated(_TEMPLATES, scales=True, claims=("spec", "leaderWorkerTemplate")),
+    verbs=replicated(_TEMPLATES, scales=True, claims=_GROUP, group_size=(*_GROUP, "size")),
 )

@@ -113,7 +113,12 @@ def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
     verbs = kind.verbs or Verbs()
     if verbs.stop:
         return value_at(workload, verbs.stop) is True
-    return _pod_count(verbs, workload) == 0 if verbs.count else verbs.held(dict(workload))
+    return _count(workload, verbs.count) == 0 if verbs.count else verbs.held(dict(workload))
+
+
+def held_pods(kind: WorkloadKind, workload: Mapping[str, Any]) -> int:
+    """Return the number of pods that a workload had before it was held; 0 if it is unknown."""
+    return (_held_replicas(workload) or 0) * _count(workload, kind.verbs.group_size if kind.verbs else ())
 
 
 def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[Place, Any, Any]]:
@@ -161,10 +166,11 @@ class _Given(NamedTuple):
         if held and self.verbs.claims and value_at(self.workload, self.verbs.claims) == "Delete":
             path = ".".join(self.verbs.claims)
             raise ValueError(f"scaling to 0 deletes its volumes, as {path} is Delete: set it to Retain there first")
-        kept = str(mapping(value_at(self.workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS))
-        if replicas is None and not held and not kept.isdecimal():
+        wanted = replicas
+        if wanted is None:
+            wanted = _count(self.workload, self.verbs.count) if held else _held_replicas(self.workload)
+        if wanted is None:
             raise ValueError(f"it was scaled to 0 by hand: muster resize {self.title} --size NUMBER starts it")
-        wanted = replicas if replicas is not None else _pod_count(self.verbs, self.workload) if held else int(kept)
         note = {"metadata": {"annotations": {names.HELD_REPLICAS: str(wanted) if held else None}}}
         return Step("patch", {**note, **_at(self.verbs.count, value=0 if held else wanted)})
 
@@ -174,7 +180,7 @@ class _Given(NamedTuple):
             change = (Step("stopped"), Step("patch", patch))
             return self.switched(held=True), *change, self.switched(held=False)
         replicas = value_at(patch, self.verbs.count) if self.verbs.count else None
-        wanted = _pod_count(self.verbs, self.workload) if replicas is None else replicas
+        wanted = _count(self.workload, self.verbs.count) if replicas is None else replicas
         held = _merged(patch, self.switched(wanted, held=True).value)
         return Step("patch", held), Step("stopped"), self.switched(wanted, held=False)
 
@@ -273,8 +279,13 @@ def _labelled(node: Mapping[str, Any]) -> bool:
     return names.FRAMEWORK in labels and not names.opted_out(labels)
 
 
-def _pod_count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
-    value = value_at(workload, verbs.count)
+def _held_replicas(workload: Mapping[str, Any]) -> int | None:
+    """Return the replicas of a held workload before `muster hold` set them to 0; None without a readable record."""
+    return whole_number(mapping(value_at(workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS))
+
+
+def _count(workload: Mapping[str, Any], path: Path) -> int:
+    value = value_at(workload, path)
     return value if isinstance(value, int) else 1
 
 

@@ -163,9 +163,10 @@ def test_hold_and_release_give_back_what_was() -> None:
             free = applied(held, step.value)
             assert condition_of(KINDS[kind], free, "running") == "running"
             assert free["spec"].get("replicas") == spec_of(kind).get("replicas")
-    by_hand = {"metadata": {"name": "w"}, "spec": {"replicas": 0}}
-    told = outcome(KINDS["deployments.apps"], by_hand, "suspended", VerbRequest("release"))
-    assert (told.refused, "muster resize deployment.apps/w --size" in told.message) == (True, True)
+    for notes in ({}, {names.HELD_REPLICAS: "9" * 5_000}):
+        by_hand = {"metadata": {"name": "w", "annotations": notes}, "spec": {"replicas": 0}}
+        told = outcome(KINDS["deployments.apps"], by_hand, "suspended", VerbRequest("release"))
+        assert (told.refused, "muster resize deployment.apps/w --size" in told.message) == (True, True)
 
 
 @pytest.mark.parametrize("kind", ["statefulsets.apps", "leaderworkersets.leaderworkerset.x-k8s.io"])
