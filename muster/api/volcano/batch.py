@@ -240,10 +240,10 @@ class Job(Object):
 
     def __post_init__(self) -> None:
         """Complete the pod templates with the settings that admission has recorded in an annotation."""
-        for settings in recorded(self.metadata.annotations):
-            for task in self.spec.tasks:
-                if task.name in settings.tasks:
-                    task.template = with_settings(task.template, settings)
+        settings = {task: each for each in recorded(self.metadata.annotations) for task in each.tasks}
+        for task in self.spec.tasks:
+            if task.name in settings:
+                task.template = with_settings(task.template, settings[task.name])
 
 
 JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job", Job)

@@ -6,6 +6,7 @@ tasks is compared as a whole. When a Job is decoded, the settings are merged int
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from msgspec import field
 from muster.api import names
 from muster.api.base import Wire
 from muster.api.kubernetes.constraints import Toleration
+from muster.api.limits import NODE_CONDITIONS, TOLERATIONS
 from muster.api.unchecked import mapping
 
 Path = tuple[str | int, ...]
@@ -38,12 +40,19 @@ def stored(settings: Sequence[PodSettings]) -> str:
 
 
 def recorded(annotations: Mapping[str, str]) -> list[PodSettings]:
-    """Return the settings in the annotation of a Job; none if it cannot be read."""
+    """Return the settings in the annotation of a Job; none if it cannot be read.
+
+    If a user has written it without admission, at most one selector or toleration above a pod's limits is returned.
+    """
     text = annotations.get(names.GROUPED_TEMPLATES)
     try:
-        return msgspec.json.decode(text, type=list[PodSettings]) if text else []
+        found = msgspec.json.decode(text, type=list[PodSettings]) if text else []
     except msgspec.MsgspecError:
         return []
+    for each in found:
+        each.node_selector = dict(islice(each.node_selector.items(), NODE_CONDITIONS.value + 1))
+        del each.tolerations[TOLERATIONS.value + 1 :]
+    return found
 
 
 def additions(spec: Mapping[str, Any], settings: PodSettings) -> Iterator[tuple[Path, Any]]:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from webhook_world import JSON, apply, job_defaults, request, task, vcjob
 
+from muster.api.limits import NODE_CONDITIONS, TOLERATIONS
 from muster.api.volcano.batch import Job
 from webhook.config import ResourceGroup, parse
 from webhook.validate.volcano_job.job import check_update
@@ -149,6 +150,18 @@ def test_the_note_is_not_the_users(note: str) -> None:
         assert after["metadata"]["annotations"] == old["metadata"]["annotations"]
     for after in (created(own, ()), updated(own, MANIFEST)):
         assert specs(after) == specs(MANIFEST)
+
+
+def test_a_long_note_costs_little() -> None:
+    """Where nothing was admitted, a user may write any; a pod with one entry too many exceeds the limits as well."""
+    tolerations, selector = [{"key": str(key)} for key in range(8000)], {str(key): "a" for key in range(4000)}
+    names = [f"t{number}" for number in range(100)]
+    note = [{"tasks": [*names, "x"], "tolerations": tolerations, "nodeSelector": selector}]
+    job = vcjob(*(task(name) for name in names))
+    job["metadata"] = {**job["metadata"], "annotations": {NOTE: msgspec.json.encode(note).decode()}}
+    for spec in specs(job):
+        assert len(spec["tolerations"]) == TOLERATIONS.value + 1
+        assert len(spec["nodeSelector"]) == NODE_CONDITIONS.value + 1
 
 
 def test_a_job_is_read_the_same_again() -> None:
