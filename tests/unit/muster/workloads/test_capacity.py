@@ -31,6 +31,8 @@ QUEUES = {each.metadata.name: each for each in (
 
 @pytest.mark.parametrize(("gpus", "own", "where", "why"), [
     (8, 0, "team", ""),
+    (12, 0, "team", ""),
+    (13, 0, "team", "4 pods in all request 13 nvidia.com/gpu, and only 12 nvidia.com/gpu is free at present"),
     (16, 0, "team", "4 pods in all request 16 nvidia.com/gpu, and only 12 nvidia.com/gpu is free at present"),
     (16, 8, "team", ""),
     (28, 8, "team", "4 pods in all request 28 nvidia.com/gpu, and queue dept may use 24 nvidia.com/gpu (capability)"),

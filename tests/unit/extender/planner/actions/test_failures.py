@@ -17,6 +17,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
 from extender.planner.reasons.shortages import Shortage
+from muster.api import names
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta, format_time
 from muster.api.muster.placement import Placement
@@ -175,6 +176,15 @@ def test_known_failures_of_a_namespace_are_evaluated_in_rotation(world: Counting
         evaluated.append({gang.key for gang in session.snapshot.gangs} - session.postponed)
     assert max(map(len, evaluated)) <= few
     assert set.union(*evaluated) == set(world.state.groups)
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("annotation", [{names.BORROWS: "true"}, {names.SPARES: "1"}])
+def test_gangs_that_ask_for_spares_are_evaluated_in_each_cycle(world: Counting, annotation: dict[str, str]) -> None:
+    """Whether spares can be lent or kept depends on more than the nodes that their pods fit on."""
+    for group in [*world.state.groups.values()]:
+        world.change(group, annotations={**group.metadata.annotations, **annotation})
+    assert [len(world.plan().postponed) for _ in range(4)] == [0] * 4
 
 
 def test_a_gang_that_fits_is_placed_at_once_beside_known_failures(world: Counting, few: int) -> None:
