@@ -308,11 +308,11 @@ class Reliever:
 
     def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
         """Suggest new nodes like the node that would hold most of these pods if it were empty."""
-        snapshot, there = (
-            self._session.snapshot,
-            {each for node in self._session.snapshot.nodes if node for each in node.metadata.labels.items()},
-        )
-        labels = {key: value for key, value in cls.node_selector.items() if (key, value) not in there}
+        snapshot = self._session.snapshot
+        known = [node.metadata.labels for node in snapshot.nodes if node]
+        labels = {
+            key: value for key, value in cls.node_selector.items() if all(each.get(key) != value for each in known)
+        }
         suitable = self._session.causes.code(NODE_SELECTOR) if labels else 0
         fits = self._session.codes(cls) == suitable
         fit = np.where(fits, self._session.room(cls, snapshot.allocatable), 0)[snapshot.order]
