@@ -168,7 +168,8 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     if run is not None:
         if (what := _EVENT_OF_END.get(end.reason)) is not None:
             news = _of_member(what, holding, end)
-            entries.happens(run, news)
+            if _is_first(run, news):
+                entries.happens(run, news)
             known = run.seen.failure  # a deletion may have been by the owner, which wanted fewer pods
             deleted = known.endswith(pods.DELETED) and what is What.FAILED_MEMBER
             if deleted or (not known and what in {What.FAILED_MEMBER, What.DELETED_MEMBER}):
@@ -177,6 +178,14 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
         if run.uid.startswith(PODS_ONLY) and not entries.bound[run.uid]:
             gangruns.group_gone(entries, run.uid, ObservationTime(end.at, live=True))
     entries.less_alive(holding.gang)
+
+
+def _is_first(run: GangRun, news: groups.NewGangEvent) -> bool:
+    """Return True unless the event repeats an event that stands for all members of the placement."""
+    if news.what not in _TOGETHER:
+        return True
+    last, run.seen.together[news.what] = run.seen.together.get(news.what), news.epoch
+    return last != news.epoch
 
 
 def _count_members(entries: Entries, run: str, counter: Counter[str], more: int) -> None:
@@ -216,12 +225,14 @@ _EVENT_OF_END = {
     MemberEnd.DELETED: What.DELETED_MEMBER,
 }
 """Kind of the event that a member's end causes; no event for other ends."""
+_TOGETHER: Final = frozenset({What.EVICTED_MEMBER, What.DELETED_MEMBER})
+"""Kinds of events that are recorded for the first of several members only."""
 _FIRST: Final = ", the first of its placement"
 
 
 def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:
     """Return the event of a member's end; one event for members that were evicted or deleted together."""
-    together = what in {What.EVICTED_MEMBER, What.DELETED_MEMBER}
+    together = what in _TOGETHER
     words = f"{holding.name} on {holding.node}{_FIRST if together else ''}"
     text = f"{words}: {end.text}" if end.text else words
     return groups.NewGangEvent(what, end.at, holding.epoch, text, "" if together else holding.name, [holding.node])

@@ -153,6 +153,8 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     failure: str = ""
     """Text about the first member that has failed since the last placement was planned."""
     evicted_at: str = ""
+    together: dict[What, int] = {}
+    """Maps a kind of event that stands for several members to the epoch of the last one."""
     facts: Facts | None = None
     """Facts about the state from the PodGroup; None for pods without a PodGroup."""
     happened: int = 0

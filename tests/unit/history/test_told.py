@@ -6,6 +6,7 @@ import pytest
 from recorded_lives import BOB, EVE, Lives, T, entered, group, job, placement, pod, waits
 
 from history import read
+from history.hourly import OF_GANG
 from history.model import EVERYTHING, MEMORY, Scope, What
 from history.store import HistoryStore
 
@@ -95,6 +96,20 @@ def test_a_deleted_pod_has_not_failed(deleted: int, what: str) -> None:
     why = {"member failed": "container main ended with exit code 1", "member deleted": "its pod was deleted"}[what]
     assert told[1][1].endswith(why)
     assert told[2][1] == f"failed: train-worker-0 on node-1: {why}; as its owner says"
+
+
+@pytest.mark.parametrize("what", [What.EVICTED_MEMBER, What.DELETED_MEMBER])
+def test_members_that_end_together_are_one_event(what: What) -> None:
+    """They do not use up the events of the hour; the members of the next placement are another event."""
+    w, evicted = Lives(), what is What.EVICTED_MEMBER
+    w.look("podgroups", EVE.group, 0.2, plain())
+    for epoch, begin in ((1, 5.0), (2, 50.0)):
+        for number in range(OF_GANG):
+            uid, member = f"{epoch}-{number}", f"train-worker-{number}"
+            w.look("pods", uid, begin, pod(begin, name=member, epoch=epoch, evicted=evicted))
+            w.look("pods", uid, begin + 4, {}, gone=True)
+    events = entered(w.looks).changes.gang_events
+    assert [(each.what, each.epoch) for each in events] == [(What.SUBMITTED, 0), (what, 1), (what, 2)]
 
 
 def test_a_failure_replaces_an_end_without_pods() -> None:
