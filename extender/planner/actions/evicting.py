@@ -154,10 +154,9 @@ class Evicting:
         return known
 
     def _may_ask(self, session: Session, gang: GangView) -> bool:
-        """Return False for a gang that never preempts, or whose last evictions had no effect.
+        """Return False for a gang that never preempts, has a placement, or whose last evictions had no effect.
 
-        It has no possible victims, never preempts, or its last evictions had no effect. Gangs of every priority class
-        may get their own spare slots back.
+        Gangs of every priority class may get their own spare slots back.
         """
         if not (gang.preempts or self.borrowers) or gang.active or failed_to_evict(gang, session.now):
             return False
