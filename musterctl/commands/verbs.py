@@ -10,7 +10,7 @@ from muster.workloads.table import row
 from muster.workloads.verbs import Verb, VerbRequest
 from musterctl import completion
 from musterctl.acting import act_on
-from musterctl.cluster import Where
+from musterctl.cluster import Where, name_of
 from musterctl.options import (
     Command,
     name_argument,
@@ -73,7 +73,7 @@ release = _plain("release", "Returns held workloads to their queue.")
 @_options
 def move(*, texts: tuple[str, ...], queue: str, namespace: str | None, where: Where, **how: Any) -> None:
     """Moves workloads to another queue; their pods keep running."""
-    act_on(texts, VerbRequest("move", queue), namespace, where, **how)
+    act_on(texts, VerbRequest("move", name_of(QUEUES, queue)), namespace, where, **how)
 
 
 @click.command(epilog="\b\nmuster priority train --class urgent")

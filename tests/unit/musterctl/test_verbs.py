@@ -60,6 +60,7 @@ def test_a_name_selects_one_workload(asked: Any, server: Server) -> None:
         "'pot' is not a kind that this command can change; it can change job.batch, " in asked("hold", "pot/w").stderr
     )
     assert "give one or more names, or -l" in asked("hold").stderr
+    assert "'' cannot be the name of a Queue" in asked("move", "job/w", "--queue=").stderr
     pod = workload(owner="w")
     pod["metadata"]["ownerReferences"][0] |= {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
     server.answers = {f"GET {PODS}/w": (200, pod, [])}
