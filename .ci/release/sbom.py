@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from release.image import LOCK
 from release.source import Source
@@ -39,7 +40,7 @@ class Package:
     @property
     def url(self) -> str:
         """Return the package URL."""
-        return f"pkg:{self.type}/{self.name}@{self.version.replace('+', '%2B').replace(':', '%3A')}"
+        return f"pkg:{self.type}/{quote(self.name)}@{quote(self.version, safe=':')}"
 
 
 def write(source: Source, target: Path) -> None:

@@ -295,6 +295,10 @@ Version: 2.36-9+deb12u1
 Description: the C library
  with a line: more
 
+Package: libstdc++6
+Status: install ok installed
+Version: 1:12.2.0-14
+
 Package: gone
 Status: deinstall ok config-files
 Version: 1
@@ -315,6 +319,7 @@ def test_the_bill_of_materials_lists_every_package(source: Source, tmp_path: Pat
     cyclonedx, spdx = (json.loads((tmp_path / f"muster-1.2.3.{name}.json").read_bytes()) for name in ("cdx", "spdx"))
     found = {each["purl"]: each for each in cyclonedx["components"]}
     assert {"pkg:deb/debian/libc6@2.36-9%2Bdeb12u1", "pkg:npm/htmx.org@2.0.11"} <= found.keys()
+    assert "pkg:deb/debian/libstdc%2B%2B6@1:12.2.0-14" in found
     assert not any("gone" in url for url in found)
     assert sum(url.startswith("pkg:pypi/opentelemetry") for url in found) > 1
     (flask,) = (each for each in found.values() if each["name"] == "flask")
