@@ -9,9 +9,10 @@ from typing import Final
 
 from musterctl.kind.image import run
 from musterctl.plane.machine import LocalError
+from web.site import LIVE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-VENDORED: Final = ("web/static/vendor/htmx.min.js", "web/static/vendor/sse.min.js")
+VENDORED: Final = tuple(f"web/static/{name}" for name in LIVE)
 """Scripts that npm installs as its lock file lists them; they are not in the repository."""
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?")
 """Versions that both Python packages and Helm charts can have."""
