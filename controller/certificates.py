@@ -77,7 +77,7 @@ class CertificateOptions:
 class Keeper(KeyController):
     """A worker over one key. `namespace` is the namespace of the Secret.
 
-    `wall_s` returns the current time, by default that of the API server.
+    `wall_s` returns the current time, by default the API server's.
     """
 
     def __init__(

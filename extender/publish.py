@@ -133,7 +133,7 @@ class FailureMemory:
 
 
 def encoded(known: Failures, now: float) -> str:
-    """Return the valid entries as JSON; if space is short, only those of the latest gangs."""
+    """Return the valid entries as JSON; if space is short, only the entries of the latest gangs."""
     entries: list[str] = []
     size = 0
     for key, avoided in reversed(known.items()):

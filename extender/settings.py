@@ -152,7 +152,7 @@ class ExtenderOptions:
 
 
 def parse(argv: Sequence[str] | None = None) -> ExtenderOptions:
-    """Parse the arguments, by default those of the process; errors end the process with code 2."""
+    """Parse the arguments, by default the process's own; errors end the process with code 2."""
     parser = settings.parser_of("extender", "Muster's scheduler extender and planner.")
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="address of the verbs; without TLS on loopback [default: %(default)s]")

@@ -10,7 +10,7 @@ from muster.api.grammar import many
 MOST_WORDS = 10
 """Maximum number of words of a reason in a list; `muster ps -l` shows the whole reason."""
 _LEAST_WORDS = 3
-"""Minimum number of words in a useful clause; `worker:` alone, for example, says nothing."""
+"""Minimum number of words in a useful clause; `worker:` alone, for example, explains nothing."""
 _MOST_CHARS = 80
 _NODES_CHARS = 40
 _RANKS = 6

@@ -145,8 +145,8 @@ def _end_run(entries: Entries, gang: RecordedGang, run: GangRun, at: int, state:
         if state == "Completed":
             _has_started(entries, gang, run, at)
         gang.ended, gang.state = at, state
-        words = groups.ending_text(state, run.seen.failure, text)
-        entries.happens(run, groups.NewGangEvent(What.ENDED, at, run.seen.epoch, words, subject=state))
+        ending = groups.ending_text(state, run.seen.failure, text)
+        entries.happens(run, groups.NewGangEvent(What.ENDED, at, run.seen.epoch, ending, subject=state))
 
 
 # Placements

@@ -106,11 +106,11 @@ def edits(seen: LastSeen, queue: str, group: PodGroup, moment: ObservationTime) 
         yield NewGangEvent(What.MOVED, moment.at, seen.epoch, f"from queue {queue} to {moved_to}{by}", version)
     known = seen.minimum > 0
     if known and new.min_member != seen.minimum:
-        words = f"members that start together: from {seen.minimum} to {new.min_member}"
-        yield NewGangEvent(What.RESIZED, moment.at, seen.epoch, words, version)
+        text = f"members that start together: from {seen.minimum} to {new.min_member}"
+        yield NewGangEvent(What.RESIZED, moment.at, seen.epoch, text, version)
     if known and priority_class != seen.priority_class:
-        words = f"from class {seen.priority_class or 'none'} to {priority_class or 'none'}{by}"
-        yield NewGangEvent(What.PRIORITY, moment.at, seen.epoch, words, version)
+        text = f"from class {seen.priority_class or 'none'} to {priority_class or 'none'}{by}"
+        yield NewGangEvent(What.PRIORITY, moment.at, seen.epoch, text, version)
     seen.minimum, seen.priority_class = new.min_member, priority_class
 
 

@@ -233,6 +233,6 @@ _FIRST: Final = ", the first of its placement"
 def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:
     """Return the event of a member's end; one event for members that were evicted or deleted together."""
     together = what in _TOGETHER
-    words = f"{holding.name} on {holding.node}{_FIRST if together else ''}"
-    text = f"{words}: {end.text}" if end.text else words
+    title = f"{holding.name} on {holding.node}{_FIRST if together else ''}"
+    text = f"{title}: {end.text}" if end.text else title
     return groups.NewGangEvent(what, end.at, holding.epoch, text, "" if together else holding.name, [holding.node])

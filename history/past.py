@@ -116,7 +116,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
 
 
 class KnownObjects(NamedTuple):
-    """UIDs of the objects that have not ended according to the store; those of Jobs with their namespaces."""
+    """UIDs of the objects that have not ended according to the store; UIDs of Jobs with their namespaces."""
 
     pods: set[str]
     groups: set[str]

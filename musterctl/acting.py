@@ -195,7 +195,7 @@ def _warn_without_place(
     def of_size(size: int) -> JSON:
         return changed(workload, outcome(kind, workload, condition, request._replace(size=size)).steps)
 
-    with suppress(ValueError):  # admission has better words for what cannot be read
+    with suppress(ValueError):  # admission has better messages for unreadable values
         before, wanted = requests_of(kind, workload), requests_at(kind, request.size, of_size)
         grows = any(amount > before.get(name, 0) for name, amount in wanted.items())
         own = before if condition == "running" else {}

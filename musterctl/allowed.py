@@ -34,7 +34,7 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
     """Return all inputs of the planner.
 
-    If the user may not list all, return those of one namespace, and print a note on standard error.
+    If the user may not list all, return the inputs of one namespace, and print a note on standard error.
     """
     try:
         return read()

@@ -151,7 +151,7 @@ class Failed(click.ClickException):
 
 
 def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
-    """Return a client and the namespace: the given one, or else that of the kubeconfig's context."""
+    """Return a client and the namespace: the given one, or else the namespace of the kubeconfig's context."""
     _check_namespace(namespace)
     client = where.client()
     return client, namespace or client.namespace

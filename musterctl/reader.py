@@ -174,5 +174,5 @@ def dump_options(command: Command) -> Command:
 
 
 def report_options(command: Command) -> Command:
-    """Add the options for reports about a cluster or snapshot: those of `dump_options`, --snapshot and --output."""
+    """Add the options for reports about a cluster or snapshot: `dump_options`, --snapshot and --output."""
     return with_options(dump_options(command), _snapshot, object_output_option)

@@ -264,6 +264,6 @@ def enters_a_queue(namespace: str) -> Conditions:
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
-"""Condition for PodGroups whose queue admission may set: all but those of Volcano Jobs.
+"""Condition for PodGroups whose queue admission may set: all but the PodGroups of Volcano Jobs.
 
 The PodGroup of a Volcano Job is created in the queue where the Job was admitted."""

@@ -234,7 +234,7 @@ def _alike(entries: Sequence[_Webhook]) -> list[list[_Webhook]]:
 
 def _webhook(alike: Sequence[_Webhook], client: dict[str, Any]) -> dict[str, Any]:
     entry, *others = alike
-    # The API server puts this name at the head of each refusal, so it is short and names the kind.
+    # The API server puts this name at the beginning of each refusal, so it is short and names the kind.
     name = f"{entry.name}-and-others" if others else entry.name
     result: dict[str, Any] = {
         "name": f"{name}.{names.DOMAIN}",

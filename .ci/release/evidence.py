@@ -15,9 +15,9 @@ SUMS: Final = "SHA256SUMS"
 SIGNATURE: Final = f"{SUMS}.sig"
 _BUILD_TYPE: Final = "https://muster.dev/make-dist/v1"
 _ENCRYPTED: Final = "ENCRYPTED SIGSTORE PRIVATE KEY"
-"""The head of a key by `cosign generate-key-pair`."""
+"""PEM label of a key by `cosign generate-key-pair`."""
 _INPUTS: Final = "*.lock"
-"""Files of the commit that determine what is installed."""
+"""Files of the commit that determine the installed packages."""
 
 
 def provenance(source: Source, target: Path, parameters: Mapping[str, str], builder: str) -> None:

@@ -201,7 +201,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
 
 
 def _missing(pod: Pod, gang: str) -> str:
-    """Return the message for a pod whose gang does not exist; it says which kind of PodGroup is missing."""
+    """Return the message for a pod whose gang does not exist; it names the kind of the missing PodGroup."""
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
         return reasons.members.no_native_group(group=group)

@@ -77,14 +77,12 @@ def _remarks(total: Vector, queue: QueueReport) -> list[str]:
     for name, asked in sorted(total.items()):
         used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))
         after = (used or 0) + asked
-        words = f"the queue uses {amount_text(name, used or 0)} {name}, with this gang {amount_text(name, after)}"
+        text = f"the queue uses {amount_text(name, used or 0)} {name}, with this gang {amount_text(name, after)}"
         if most is not None and after > most:
-            words += f": more than the {amount_text(name, most)} that the queue may use (capability), so the gang waits"
+            text += f": more than the {amount_text(name, most)} that the queue may use (capability), so the gang waits"
         elif quota and after > quota:
-            words += (
-                f": more than the {amount_text(name, quota)} that the queue deserves; others may reclaim the excess"
-            )
+            text += f": more than the {amount_text(name, quota)} that the queue deserves; others may reclaim the excess"
         elif quota:
-            words += f", of the {amount_text(name, quota)} that the queue deserves"
-        found.append(words)
+            text += f", of the {amount_text(name, quota)} that the queue deserves"
+        found.append(text)
     return found

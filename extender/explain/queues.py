@@ -76,7 +76,7 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     """The usage of the queue's budgets."""
 
     def share(self, resource: str) -> float:
-        """Return the ratio of what is allocated of a resource to the queue's fair share of it."""
+        """Return the ratio of a resource's allocated amount to the queue's fair share of it."""
         fair = self.fair_share.get(resource, 0)
         return self.allocated.get(resource, 0) / fair if fair else 0.0
 

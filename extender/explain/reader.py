@@ -39,9 +39,9 @@ class Viewer:
         """Return a gang's name as the reader may see it."""
         return self.other(gang.group.metadata, gang.group.metadata.name, gang_text(gang))
 
-    def other(self, meta: ObjectMeta, name: str, words: str) -> str:
-        """Return the text `words` about an object, or a text without its name if its namespace may not be seen."""
-        return words if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
+    def other(self, meta: ObjectMeta, name: str, text: str) -> str:
+        """Return the `text` about an object, or a text without its name if its namespace may not be seen."""
+        return text if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
 
     def may_see(self, meta: ObjectMeta) -> bool:
         """Return True if the reader may see the name and size of an object."""

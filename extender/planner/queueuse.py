@@ -81,7 +81,7 @@ class QueueUse:
         user: str = "",
         claim: str = "",
     ) -> None:
-        """Add (or subtract) one pod's resources; `queue` and `user` are used only if those of its gang are unknown.
+        """Add (or subtract) one pod's resources; `queue` and `user` are used only if its gang's are unknown.
 
         Devices of a named `claim` count in addition to the minResources of the gang.
         """

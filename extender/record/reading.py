@@ -1,4 +1,4 @@
-"""Reader of recordings: the files of a folder in order, each up to the end of what was written."""
+"""Reader of recordings: the files of a folder in order, each up to the end of the written part."""
 
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Conversion of msgspec's JSON schema into the structural schema of a CustomResourceDefinition.
 
 The schemas differ: there is no `$ref` and no `null` (an optional field is left out), every node has a type, and unknown
-fields are dropped unless the schema says otherwise. Defaults that equal the type's zero value are left out, so that
+fields are dropped unless the schema preserves them. Defaults that equal the type's zero value are left out, so that
 objects stay as their authors wrote them. If the API server should set a zero value, the overlay of the type has this
 default.
 """

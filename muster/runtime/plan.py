@@ -91,7 +91,7 @@ class ContainerPlan:
 
 @dataclass(frozen=True, slots=True)
 class InitPlan:
-    """An init container that Muster adds; image, rights and mounts (at `paths`) are those of the container `like`."""
+    """An init container that Muster adds; image, rights and mounts (at `paths`) are copied from container `like`."""
 
     name: str
     like: str

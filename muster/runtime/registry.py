@@ -40,7 +40,7 @@ def plugins() -> list[RuntimePlugin]:
 
 
 def framework(*more: RuntimePlugin, accelerators: Sequence[str] = ()) -> Framework:
-    """Return the framework with all plugins: built-in ones, those of other packages by name, then `more`.
+    """Return the framework with all plugins: built-in ones, other packages' plugins by name, then `more`.
 
     `accelerators` are resources, or patterns of their names, that count devices in addition to the known ones. Raises a
     RuntimeError at start-up that names a plugin which cannot be loaded.

@@ -49,7 +49,7 @@ def history(
     """Shows the events of gangs, including deleted ones.
 
     Without NAME it lists gangs; with NAME it lists the events of that workload, all of them unless --since is given.
-    docs/history.md describes what is recorded.
+    docs/history.md describes the recorded data.
     """
     source = source_of(where, store, server)
     if name is not None:

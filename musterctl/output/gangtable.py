@@ -61,7 +61,7 @@ def columns(shown: Shown) -> list[Column]:
         place: Column = ("NODES", lambda row: nodes_text(row.nodes, _ALL) if wide else nodes_text(row.nodes))
         times = [("START", start_time if shown.long else start), place]
     owners: list[Column] = [
-        ("WORKLOAD", lambda row: row.reference),  # tells a Job of Kubernetes from a Volcano Job
+        ("WORKLOAD", lambda row: row.reference),  # distinguishes a Kubernetes Job from a Volcano Job
         ("USER", lambda row: row.user or "-"),
         ("GANG", lambda row: row.gang or "-"),
     ]

@@ -218,7 +218,7 @@ class Plane:
             self.wait_ready(name)
 
     def _launch(self, names: Collection[str]) -> list[str]:
-        """Start those of these parts that the plane has, without waiting; return their names."""
+        """Start the plane's parts with these base names, without waiting; return their names."""
         mine = [name for name in self.parts if state.base_of(name) in names]
         for name in mine:
             self.parts[name].start()

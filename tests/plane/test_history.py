@@ -290,38 +290,38 @@ def test_what_users_and_others_do_to_a_job_is_told(recorded: Plane, wait_for: Wa
     client.create(NAMESPACES, {"metadata": {"name": "urgent"}})
     client.apply(PRIORITY_CLASSES, {**PRIORITY, "metadata": {"name": "urgent"}, "value": 1000})
 
-    def told(*words: str) -> list[str]:
+    def reported(*options: str) -> list[str]:
         """Each thing that happened, with its text."""
-        found = json.loads(muster(recorded, "history", "plain", "-o", "json", *words))["story"]
+        found = json.loads(muster(recorded, "history", "plain", "-o", "json", *options))["story"]
         return [f"{each['what']}: {each['text']}" for each in found]
 
-    def tells(words: str, times: int = 1) -> None:
-        wait_for(lambda: sum(words in each for each in told()) == times, 60, f"{words} to be recorded")
+    def expect_event(part: str, times: int = 1) -> None:
+        wait_for(lambda: sum(part in each for each in reported()) == times, 60, f"{part} to be recorded")
 
     client.create(BATCH_JOBS, plain("plain"), NAMESPACE)
-    tells("started")
+    expect_event("started")
     displaces = job("displaces", "urgent", replicas=len(client.list(NODES)))
     displaces["spec"]["priorityClassName"] = "urgent"
     client.create(JOBS, displaces, "urgent")
-    tells("makes room: for Job displaces in namespace urgent")
+    expect_event("makes room: for Job displaces in namespace urgent")
     client.delete(JOBS, "displaces", "urgent")
-    tells("started", 2)
+    expect_event("started", 2)
     muster(recorded, "move", "job.batch/plain", "--queue", "moved-to")
-    tells("moved: from queue default to moved-to, by muster-admin")
+    expect_event("moved: from queue default to moved-to, by muster-admin")
     muster(recorded, "hold", "job.batch/plain")
-    tells("suspended: the workload needs no pods")
+    expect_event("suspended: the workload needs no pods")
     muster(recorded, "release", "job.batch/plain")
-    tells("started", 3)
+    expect_event("started", 3)
     [first, *_] = [each.metadata for each in client.list(PODS, NAMESPACE) if each.metadata.name.startswith("plain")]
     client.delete(PODS, first.name, NAMESPACE)
-    tells(f"member deleted: {first.name} on ")
-    tells(f"ended: failed: more of its pods failed than its backoffLimit 0 allows: pod {first.name} was deleted")
+    expect_event(f"member deleted: {first.name} on ")
+    expect_event(f"ended: failed: more of its pods failed than its backoffLimit 0 allows: pod {first.name} was deleted")
     muster(recorded, "cancel", "job.batch/plain")
     wait_for(lambda: not client.list(BATCH_JOBS, NAMESPACE), 60, "its end")
     client.create(BATCH_JOBS, plain("plain", {"run-seconds": "1", "exit-code": "3"}), NAMESPACE)
-    tells("exit code 3", 3)
-    assert [each for each in told() if each.startswith("ended: failed: plain-")]
-    assert not [each for each in told() if "exit code 137" in each]
+    expect_event("exit code 3", 3)
+    assert [each for each in reported() if each.startswith("ended: failed: plain-")]
+    assert not [each for each in reported() if "exit code 137" in each]
     titles = [line for line in muster(recorded, "history", "plain").splitlines() if line.startswith("Job plain, ")]
     assert [each.rpartition(": ")[2] for each in titles] == ["Failed", "Failed"]
     client.delete(BATCH_JOBS, "plain", NAMESPACE, propagation="Background")

@@ -360,8 +360,8 @@ def test_the_controller_lowers_the_completions_of_elastic_jobs_only(
     spec |= {"completions": 2, "parallelism": 2, "suspend": "template" in more}
     name = admin.create(INDEXED_JOBS, {"metadata": {"generateName": "e-"}, "spec": spec}, owner[1]).metadata.name
     patch = {"spec": {"completions": size, "parallelism": size, **more}}
-    told = refusal(lambda: controller.merge_patch(INDEXED_JOBS, name, patch, owner[1]))
-    assert ("Muster's controller" in told) is not may, told
+    message = refusal(lambda: controller.merge_patch(INDEXED_JOBS, name, patch, owner[1]))
+    assert ("Muster's controller" in message) is not may, message
 
 
 MAY: dict[str, dict[str, bool]] = {

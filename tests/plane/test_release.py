@@ -97,9 +97,9 @@ def test_the_plugin_installs_itself(built: tuple[Path, Path], tmp_path: Path) ->
     variables |= {"XDG_DATA_HOME": str(tmp_path / "data"), "PYTHON": getattr(sys, "_base_executable", sys.executable)}
     done = [
         subprocess.run(
-            [tmp_path / "plugin/kubectl-muster", *words], env=variables, capture_output=True, text=True, check=False
+            [tmp_path / "plugin/kubectl-muster", *arguments], env=variables, capture_output=True, text=True, check=False
         )
-        for words in (["--version"], ["features", "--maturity", "stable"])
+        for arguments in (["--version"], ["features", "--maturity", "stable"])
     ]
     assert [each.returncode for each in done] == [0, 0], done
     assert done[0].stdout.split()[-1] == "1.2.3rc1"

@@ -49,8 +49,8 @@ def test_ctrl_c_on_a_terminal_ends_what_it_made(
     """The pod is made for a terminal, and its reason to wait is on the screen."""
     (tmp_path / "kubectl").symlink_to("/bin/false")
     running = begun(plane, namespace, tmp_path, "--gpus=99", on=TERMINAL)
-    told = re.compile(r"^shell: Waiting: .*nvidia.com/gpu", re.MULTILINE)
-    wait_for(lambda: told.search((tmp_path / "stdout").read_text()), 120, "the reason")
+    pattern = re.compile(r"^shell: Waiting: .*nvidia.com/gpu", re.MULTILINE)
+    wait_for(lambda: pattern.search((tmp_path / "stdout").read_text()), 120, "the reason")
     [pod] = client.list(RAW_PODS, namespace)
     [container] = pod["spec"]["containers"]
     assert [container.get(each) for each in ("stdin", "stdinOnce", "tty", "command")] == [True, True, True, ["sh"]]
@@ -62,7 +62,7 @@ def test_ctrl_c_on_a_terminal_ends_what_it_made(
 def test_a_terminal_is_attached(
     plane: Plane, client: Client, namespace: str, tmp_path: Path, wait_for: Callable[..., Any]
 ) -> None:
-    """The user's kubectl gets the terminal; the exit code is the one of the command in the pod."""
+    """The user's kubectl gets the terminal; the exit code is the command's in the pod."""
     script = '#!/bin/sh\ntest -t 0 && test -t 1 && echo "on a terminal: $*"\nread line && echo "typed: $line"\n'
     (tmp_path / "kubectl").write_text(script)
     (tmp_path / "kubectl").chmod(0o755)

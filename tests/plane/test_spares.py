@@ -111,9 +111,9 @@ def test_borrowers_leave_first(plane: Plane, client: Client, namespace: str, wai
         assert pod_of(client, namespace, name, 0).metadata.annotations[names.RUNS_ON_SPARE] == "true"
         [loan] = placement(client, namespace, name).spec.borrows
         assert loan.lender == placement(client, namespace, "train").spec.pod_group_uid
-    told = [each.message for each in client.list(EVENTS, namespace) if each.reason == "BorrowsSpares"]
-    assert all("it is evicted as soon as one of them loses a member" in each for each in told)
-    assert told
+    messages = [each.message for each in client.list(EVENTS, namespace) if each.reason == "BorrowsSpares"]
+    assert all("it is evicted as soon as one of them loses a member" in each for each in messages)
+    assert messages
     running = {name: pod_of(client, namespace, name, 0).metadata.uid for name in ("b", "c")}
     lost = lose(client, namespace, "train", 1)
     plane.part(EXTENDER).kill()

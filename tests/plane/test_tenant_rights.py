@@ -100,7 +100,7 @@ def close_by_changing_a_command(world: World) -> None:
 
 
 def start_by_a_status(world: World) -> None:
-    """He makes a PodGroup of his own, and writes a phase that only Muster decides."""
+    """Create the user's own PodGroup, and write a phase that only Muster decides."""
     world.he.client.create(POD_GROUPS, group("started"), world.he.namespace)
     world.he.client.merge_patch(POD_GROUPS, "started", {"status": {"phase": "Running"}}, world.he.namespace)
 

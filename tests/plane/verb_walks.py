@@ -108,9 +108,9 @@ def contradictions(muster: Muster, kind: str, name: str, space: str, condition: 
         fixed = (kind, verb) == ("trainjob.trainer.kubeflow.org", "resize")  # by its runtime, which is not elastic
         arguments = (verb, f"{kind}/{name}", *values.get(verb, []), "--dry-run", f"--namespace={space}")
         try:
-            told = muster(*arguments, code=int(refused or fixed))
+            output = muster(*arguments, code=int(refused or fixed))
         except AssertionError as error:
             yield f"{verb} {kind}: {error}"
         else:
-            if f"{kind}/{name}" not in told:
-                yield f"{verb} {kind}: {told}"
+            if f"{kind}/{name}" not in output:
+                yield f"{verb} {kind}: {output}"

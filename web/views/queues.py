@@ -193,13 +193,13 @@ def _budgets(
     own = limits.get(queue, NONE)
     for resource, period, most in own.budgets:
         name = f"{resource} {'GiB ' if is_bytewise(resource) else ''}hours"
-        words = f"budget of {hours(resource, most / unit(resource)):,.6g} {name} a {period}"
-        words += ", beyond which gangs wait" if own.enforced else ""
+        text = f"budget of {hours(resource, most / unit(resource)):,.6g} {name} a {period}"
+        text += ", beyond which gangs wait" if own.enforced else ""
         if spent is None:
-            yield BudgetLine(f"{words}; without a history the usage is unknown", full=False)
+            yield BudgetLine(f"{text}; without a history the usage is unknown", full=False)
         else:
             share = spent.get(period, {}).get(queue, {}).get(resource, 0) / most if most else 1.0
-            yield BudgetLine(f"{words}: {share:.0%} used", full=share >= WARNED)
+            yield BudgetLine(f"{text}: {share:.0%} used", full=share >= WARNED)
 
 
 def resources(report: QueueReport) -> list[str]:

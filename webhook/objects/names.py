@@ -2,7 +2,7 @@
 
 This module checks the syntax of names, the named queue or framework, and keys under `muster.dev/` without effect.
 
-The syntax rules are those of the API server, which would check these names too late. Examples are names that become
+The API server has the same syntax rules, but would check these names too late. Examples are names that become
 part of other names (a Job's name is part of its pods' names), and names in Muster's configuration.
 """
 

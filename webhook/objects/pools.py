@@ -82,8 +82,8 @@ def _beyond(path: str, asked: dict[str, int], largest: dict[str, int]) -> Iterat
             hint = f"did you mean {near}?" if near else f"nodes have {', '.join(sorted(largest))}"
             yield f"{path}: no node has the resource {brief(name)}, so these pods cannot start; {hint}"
         elif most and amount > most:
-            words = amount_text(name, amount), amount_text(name, most)
+            amounts = amount_text(name, amount), amount_text(name, most)
             yield (
-                f"{path}: a pod requests {words[0]} {name}, but the largest node has only {words[1]}; "
+                f"{path}: a pod requests {amounts[0]} {name}, but the largest node has only {amounts[1]}; "
                 "the pod cannot start"
             )

@@ -163,19 +163,19 @@ def _nameless(refusal: APIError, pod: Mapping[str, Any]) -> APIError:
 
 def _quoted(refusal: APIError, trial: Trial, namespace: str, may_know: MayKnow) -> Findings:
     """Return the part of a refusal that the user may read."""
-    words = refusal.message
-    if _NO_DRY_RUN in words:
+    message = refusal.message
+    if _NO_DRY_RUN in message:
         log.warning("a template could not be tested", namespace=namespace, template=trial.path, why=str(refusal))
         return Findings()
-    if missing := _NO_CLASS.search(words):  # a matter of the cluster, not of the namespace
+    if missing := _NO_CLASS.search(message):  # a matter of the cluster, not of the namespace
         return Findings([_no_class(trial.own("spec.priorityClassName") or trial.added, missing[1])])
     if not isinstance(refusal, Forbidden):
         return Findings([*_errors(refusal, trial)])
-    if _NOT_ALLOWED in words:
+    if _NOT_ALLOWED in message:
         raise refusal  # Muster lacks the right, not the user
     why = "" if may_know() else _ADVICE[is_known()].format(namespace)
     if over_quota(refusal):
-        waits = f", because of a quota of the namespace; {why}" if why else f": {words}"
+        waits = f", because of a quota of the namespace; {why}" if why else f": {message}"
         return Findings(warnings=[f"{trial.path}: the API server would not create these pods now{waits}"])
     hidden = FieldError(trial.path, f"the namespace does not admit such pods; {why}", reason="Forbidden")
     return Findings([hidden] if why else [*_errors(refusal, trial)])

@@ -5,7 +5,7 @@ relevant if a node that the pods may use has gained capacity or possible victims
 budget is relevant to all searches.
 
 The search for each queue begins with its first waiting gang. If more gangs wait than one cycle can search for, the user
-whose last failed search is oldest comes first. The gangs of one user, and the queues, take turns in the same way. The
+whose last failed search is oldest comes first. The gangs of one user, and the queues, alternate in the same way. The
 memory is limited to `MOST_REMEMBERED` entries; the oldest entry is dropped.
 """
 

@@ -92,12 +92,12 @@ class Evicting:
         for why in waiting if before or any(tried.values()) else ():
             if why.reason == NO_ROOM and why.gang.key not in self._ending.taken:
                 queue, _, shape = self._key(session, why.gang)
-                words = tried.get((queue, shape))
-                if words is None:  # the reason of a failure is kept until the next search
-                    words = before.get(queue, {}).get(shape, NOTHING)
-                if words:
-                    self._known_failures.setdefault(queue, {})[shape] = words
-                    more[id(why)] = replace(why, why=why.why.also(words))
+                failure = tried.get((queue, shape))
+                if failure is None:  # the reason of a failure is kept until the next search
+                    failure = before.get(queue, {}).get(shape, NOTHING)
+                if failure:
+                    self._known_failures.setdefault(queue, {})[shape] = failure
+                    more[id(why)] = replace(why, why=why.why.also(failure))
         session.decisions = [more.get(id(each), each) for each in session.decisions]  # in scheduling order
 
     def _try_some(

@@ -101,7 +101,7 @@ class Allocations:
         return result
 
     def _inside(self, row: int) -> Amounts:
-        """Return the sum of what is committed to the queue's children and what its own pods use."""
+        """Return the sum of the amounts committed to the queue's children and the usage of its own pods."""
         children = list(self.tree.children[row])
         inside: Amounts = self.used[row] - self.used[children].sum(axis=0) + self.committed[children].sum(axis=0)
         return inside

@@ -1,8 +1,8 @@
 """Division of one resource among the queues of one parent, by KAI-Scheduler's formulas (resource_division.go).
 
 Every queue first gets its quota (`deserved`), limited by its demand. The rest is divided by weight and in whole units
-among the queues of the highest priority that want more, then among those of the next priority. The setting `rounding`
-selects one of two ways:
+among the queues of the highest priority that want more, then among the queues of the next priority. The setting
+`rounding` selects one of two ways:
 
 * `kai` computes the same numbers as KAI-Scheduler, including its quirks. Quotas that exceed the total are given in
   full. Units that remain after rounding are distributed once all priorities have been processed, so queues of a lower
@@ -111,9 +111,9 @@ def _kai_round(
     pull = fsum(pulls.values())
     if not pull:
         return left, False
-    again, room = False, left
+    again, amount = False, left
     for index in unsatisfied:
-        part = room * pulls[index] / pull
+        part = amount * pulls[index] / pull
         want = claims[index].requestable - fair[index]
         if want <= part:
             fractions.pop(index, None)
@@ -153,7 +153,7 @@ def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> l
 def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
     """Return the quotas, reduced if they exceed the total.
 
-    Guarantees are met first. What is left is divided in proportion to the parts of the quotas above the guarantees.
+    Guarantees are met first. The rest is divided in proportion to the parts of the quotas above the guarantees.
     """
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:
@@ -166,8 +166,8 @@ def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> 
     return [kept[index] + more[index] for index in range(len(claims))]
 
 
-def _fill(room: float, wants: dict[int, float], pulls: dict[int, float]) -> dict[int, float]:
-    """Distribute the amount `room` in whole units, in proportion to the weights, up to the demand of each claim.
+def _fill(amount: float, wants: dict[int, float], pulls: dict[int, float]) -> dict[int, float]:
+    """Distribute the `amount` in whole units, in proportion to the weights, up to the demand of each claim.
 
     The largest fractions get the units that remain after rounding; among equal fractions, the oldest claim comes first.
     """
@@ -175,23 +175,23 @@ def _fill(room: float, wants: dict[int, float], pulls: dict[int, float]) -> dict
     hungry = [index for index in wants if wants[index] > 0 and pulls[index] > 0]
     while hungry:
         pull = fsum(pulls[index] for index in hungry)
-        parts = {index: room * (pulls[index] / pull) for index in hungry}
+        parts = {index: amount * (pulls[index] / pull) for index in hungry}
         enough = [index for index in hungry if wants[index] <= parts[index]]
         if not enough:
-            _round(room, parts, wants, given)
+            _round(amount, parts, wants, given)
             break
         for index in enough:
             given[index] = wants[index]
-        room = max(0.0, room - fsum(given[index] for index in enough))
+        amount = max(0.0, amount - fsum(given[index] for index in enough))
         satisfied = set(enough)
         hungry = [index for index in hungry if index not in satisfied]
     return given
 
 
-def _round(room: float, parts: dict[int, float], wants: dict[int, float], given: dict[int, float]) -> None:
+def _round(amount: float, parts: dict[int, float], wants: dict[int, float], given: dict[int, float]) -> None:
     for index, part in parts.items():
         given[index] = float(floor(part))
-    left = room - fsum(given[index] for index in parts)
+    left = amount - fsum(given[index] for index in parts)
     by_fraction = sorted(parts, key=lambda index: given[index] - parts[index])
     while left > 0:
         before = left

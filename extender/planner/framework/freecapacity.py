@@ -98,7 +98,7 @@ class FreeCapacity:
         return codes
 
     def usable(self) -> Amounts:
-        """Return the free capacity without what is reserved for other gangs, int64 of shape (resources, nodes).
+        """Return the free capacity without other gangs' reserved capacity, int64 of shape (resources, nodes).
 
         Read-only.
         """
@@ -177,7 +177,7 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return, for each evicted unit (queue, pods), the resources that its queue loses besides those of the pods.
+        """Return, for each evicted unit (queue, pods), the resources that its queue loses besides the pods' resources.
 
         The last user of a claim in a queue frees the claim's devices for the queue.
         """

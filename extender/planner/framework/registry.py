@@ -55,7 +55,7 @@ ActionBuilder = Callable[[], Action]
 
 
 class Registry:
-    """Builders of plugins and actions by name, including those of installed packages."""
+    """Builders of plugins and actions by name, including builders of installed packages."""
 
     def __init__(
         self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder], *, installed: bool = True

@@ -74,7 +74,7 @@ class Session(FreeCapacity):
         inputs.asks.forget_others(self._by_key)
         avoiding = filter(None, map(self._by_key.get, self.avoided))
         self.failed_on = avoided_nodes(avoiding, inputs.now, inputs.snapshot.remembered, failures=1)
-        """Maps a gang's key to those of its avoided nodes on which a member has failed."""
+        """Maps a gang's key to its avoided nodes on which a member has failed."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
         """Cache of refusal codes by pod class and by the number of plugins called."""
 

@@ -118,14 +118,14 @@ def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int
     return np.full_like(codes, session.causes.code(reason)) if reason else codes
 
 
-def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
-    """Return the causes; `codes` and `room` are in the order of the nodes' names."""
+def _causes(session: Session, codes: Codes, capacities: Amounts) -> tuple[Cause, ...]:
+    """Return the causes; `codes` and `capacities` are in the order of the nodes' names."""
     found: dict[str, Cause] = {}
     for code in np.unique(codes[codes != 0]):
         places = np.flatnonzero(codes == code)
         examples = tuple(session.snapshot.name(int(session.snapshot.order[place])) for place in places[:EXAMPLES])
         why = session.causes.of[code]
-        found[str(why)] = Cause(str(why), why, len(places), int(np.count_nonzero(room[places] > 0)), examples)
+        found[str(why)] = Cause(str(why), why, len(places), int(np.count_nonzero(capacities[places] > 0)), examples)
     return tuple(sorted(found.values(), key=lambda cause: (-cause.nodes, cause.words)))
 
 

@@ -122,7 +122,7 @@ def refused(cls: PodClass, session: Session, columns: Columns) -> Codes:
 
 
 def _refuse(codes: Codes, where: Mask, code: int) -> None:
-    """Write a refusal code for those of these nodes that have no code yet."""
+    """Write a refusal code for each of these nodes without a code."""
     codes[where & (codes == 0)] = code
 
 

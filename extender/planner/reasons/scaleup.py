@@ -61,9 +61,9 @@ def refused(name: str, condition: ReportedCondition) -> Reason:
     return _refused(name=name, why=_why(condition))
 
 
-def timed_out(name: str, timeout_s: float, said: Mapping[str, ReportedCondition]) -> Reason:
-    """The request was not provisioned in time; `said` maps the types of its conditions to the conditions."""
-    last = next((said[kind] for kind in ("Provisioned", "Accepted") if kind in said), None)
+def timed_out(name: str, timeout_s: float, conditions: Mapping[str, ReportedCondition]) -> Reason:
+    """The request was not provisioned in time; `conditions` maps types to the request's conditions."""
+    last = next((conditions[kind] for kind in ("Provisioned", "Accepted") if kind in conditions), None)
     state = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
     return _timed_out(name=name, timeout_s=timeout_s, told=state)
 

@@ -58,7 +58,7 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
 
     pods: int
     resource: str
-    """The scarcest resource; empty if capacity is not what is missing."""
+    """The scarcest resource; empty if the cause is not a lack of capacity."""
     amount: int
     """Request of one pod, in milli-CPU or base units."""
     whole_nodes: bool

@@ -261,7 +261,7 @@ def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
 
 
 def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
-    """Return the pod with the GPU fraction that it is charged for; a bound pod keeps that of its binding."""
+    """Return the pod with the GPU fraction that it is charged for; a bound pod keeps the fraction at its binding."""
     meta = pod.metadata
     if known is not None and _still_there(known, pod):
         asking = asking_for(known.cls.gpu, meta.annotations)

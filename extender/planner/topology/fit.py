@@ -1,6 +1,6 @@
 """Number of pods that each domain holds, the domain that fits best, and the order in which its nodes are filled.
 
-The module computes with arrays only. The rules are those of Kueue's topology-aware scheduling (BestFit). An integer
+The module computes with arrays only. The rules follow Kueue's topology-aware scheduling (BestFit). An integer
 division gives the pods per node, and sums over them the pods per domain; only whole slices count. Among the domains of
 a level, the smallest sufficient one is chosen. Inside it, as few domains as possible are used at each level, and the
 last one is the smallest that holds the rest. Among equally full domains, higher node scores decide, then the smaller
@@ -261,41 +261,41 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
     return used, given
 
 
-def thresholds(rooms: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
+def thresholds(capacities: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
     """Return each domain's threshold for its children, and the number of used children; 0 if they hold too few pods.
 
-    `rooms` and `parents` have, for each child, its number of pods and its domain (-1 for none).
+    `capacities` and `parents` have, for each child, its number of pods and its domain (-1 for none).
     """
-    order = np.lexsort([-rooms, parents])
+    order = np.lexsort([-capacities, parents])
     order = order[parents[order] >= 0]
-    of, room = parents[order], rooms[order]
+    of, ordered = parents[order], capacities[order]
     first = np.searchsorted(of, np.arange(domains))
-    total = np.cumsum(room)
+    total = np.cumsum(ordered)
     before = np.concatenate([[0], total])[first]
     enough = np.searchsorted(total, before + max(pods, 1))  # the child from which all pods fit
     end = np.searchsorted(of, np.arange(domains), side="right")
     fits = enough < end
     few: Amounts = np.where(fits, enough - first + 1, 0).astype(np.int64)
-    last = room[np.minimum(enough, max(len(room) - 1, 0))] if len(room) else np.zeros(domains, dtype=np.int64)
+    last = ordered[np.minimum(enough, max(len(ordered) - 1, 0))] if len(ordered) else np.zeros(domains, dtype=np.int64)
     threshold: Amounts = np.where(fits, np.minimum(pods // np.maximum(few, 1), last), 0).astype(np.int64)
     return threshold, few
 
 
-def equal_shares(rooms: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Amounts]:
+def equal_shares(capacities: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Amounts]:
     """Return the positions of used domains with their numbers of pods; among equal domains, `first` decides."""
-    order = np.lexsort([first, -rooms])
-    order = order[rooms[order] > 0]
-    room = rooms[order]
-    pods = min(pods, int(room.sum()))
+    order = np.lexsort([first, -capacities])
+    order = order[capacities[order] > 0]
+    ordered = capacities[order]
+    pods = min(pods, int(ordered.sum()))
     if not pods:
-        return order[:0], room[:0]
-    few = int(np.searchsorted(np.cumsum(room), pods)) + 1
-    threshold = min(pods // few, int(room[few - 1]))
-    total = np.concatenate([[0], np.cumsum(room[room >= threshold])])
+        return order[:0], ordered[:0]
+    few = int(np.searchsorted(np.cumsum(ordered), pods)) + 1
+    threshold = min(pods // few, int(ordered[few - 1]))
+    total = np.concatenate([[0], np.cumsum(ordered[ordered >= threshold])])
     windows = total[few:] - total[:-few]  # neighbours in descending order of capacity
     tight = windows[np.flatnonzero(windows >= pods)[-1]]
     start = int(np.argmax(windows == tight))
-    room = room[start : start + few]
+    ordered = ordered[start : start + few]
     extra = pods - few * threshold
-    before = np.cumsum(room - threshold) - (room - threshold)
-    return order[start : start + few], threshold + np.clip(extra - before, 0, room - threshold)
+    before = np.cumsum(ordered - threshold) - (ordered - threshold)
+    return order[start : start + few], threshold + np.clip(extra - before, 0, ordered - threshold)

@@ -112,7 +112,7 @@ class SlotsLeft:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
 
     def take_ranks(self, pod_set: str, ranks: frozenset[int] | None) -> list[int]:
-        """Take and return those of these ranks (None: all) of a pod set that are left."""
+        """Take and return these ranks (None: all) of a pod set, except ranks already taken."""
         left = self._left.get(pod_set, {})
         if ranks is None:
             taken = list(left)

@@ -64,7 +64,7 @@ class TopologyRequest:
 
     @property
     def required(self) -> list[Nearness]:
-        """Those of the requests that must be met for the gang to start."""
+        """Requests that must be met for the gang to start."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
         levels = (kind.topology.near for kind in self.kinds)
         wishes = (self.near, self.also, *levels, *sliced, *(near for _, near, _ in self.sub_groups))
@@ -199,7 +199,7 @@ class Units:
     united: frozenset[str]
     """Names of the pod sets whose pods are placed in units of several pods."""
     _sliced: Mapping[str, Sequence[RequestKind]]
-    """Maps a pod set to those of its kinds that request slices of several pods; other pod sets are left out."""
+    """Maps a pod set to its kinds that request slices of several pods; other pod sets are left out."""
 
     def units_of_ranks(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
         """Return these ranks grouped by unit, in their order."""

@@ -97,7 +97,7 @@ class VictimCapacity:
         return bisect_left(range(min(high, most)), 1, lo=high // 2, key=self.enough)
 
     def needed(self, number: int) -> list[int]:
-        """Return those of the first `number` units that are necessary; the most expensive ones are left out first.
+        """Return the necessary ones among the first `number` units; the most expensive ones are left out first.
 
         If the last unit of a gang is evicted, its pods above the minimum are evicted too.
         """

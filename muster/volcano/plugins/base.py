@@ -179,7 +179,7 @@ class JobPlugin:
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
     """Yield an error, for `check`, if the Job's name is not valid for a Service.
 
-    Names of Services have stricter rules (RFC 1035) than those of pods in all but the newest Kubernetes.
+    Names of Services have stricter rules (RFC 1035) than names of pods in all but the newest Kubernetes.
     """
     name = job.metadata.name or job.metadata.generate_name
     if name[:1].isdigit():

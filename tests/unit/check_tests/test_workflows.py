@@ -20,7 +20,7 @@ def workflow(request: pytest.FixtureRequest) -> dict[Any, Any]:
 
 
 def commands(workflow: dict[Any, Any]) -> list[str]:
-    """Return every line that the workflow runs, also those of its matrix."""
+    """Return every line that the workflow runs, also the lines of its matrix."""
     jobs = workflow["jobs"].values()
     texts = [step["run"] for job in jobs for step in job["steps"] if "run" in step]
     texts += [each for job in jobs for each in job.get("strategy", {}).get("matrix", {}).get("command", ())]
@@ -32,12 +32,12 @@ def test_targets_exist(workflow: dict[Any, Any]) -> None:
     rules = RULE.findall((ROOT / "Makefile").read_text(encoding="utf-8"))
     targets = {name for names in rules for name in names.split()}
     called = [re.findall(r"\bmake ((?:-\w+ )*[a-z].*)", line) for line in commands(workflow)]
-    words = {
+    called_targets = {
         word for found in called for text in found for word in text.split() if re.fullmatch(r"[a-z][a-z0-9-]*", word)
     }
-    assert words <= targets
+    assert called_targets <= targets
     programs = [line.split()[0] for line in commands(workflow) if line.startswith(".")]
-    assert words or programs
+    assert called_targets or programs
     assert [each for each in programs if not (ROOT / each).is_file()] == []
 
 

@@ -369,7 +369,7 @@ def test_somebody_elses_service_is_told(world: World) -> None:
 def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, phase: str | None) -> None:
     """Without pods a gang is complete with its Job, and gone while its owner wants none; else it waits for pods.
 
-    What is gone for that reason had it as its last condition, for the history.
+    A gang that is gone for that reason had it as its last condition, for the history.
     """
     owner = world.owner(resource)
     pod = world.pod(owner, "muster")

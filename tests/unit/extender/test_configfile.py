@@ -97,16 +97,16 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
     """Also one that goes while the extender runs; when it is back it is used."""
     file = tmp_path / "conf"
     file.write_text(GOOD)
-    told = Told(file)
+    reader = Told(file)
     file.unlink()
     if content is not None:
         file.write_bytes(content)
-    told.config.read_again()
-    told.config.read_again()
-    assert [str(file) in why and "the file cannot be read" in why for why in told.refused] == [True]
+    reader.config.read_again()
+    reader.config.read_again()
+    assert [str(file) in why and "the file cannot be read" in why for why in reader.refused] == [True]
     file.write_text(GOOD)
-    told.config.read_again()
-    assert len(told.used) == 1
+    reader.config.read_again()
+    assert len(reader.used) == 1
 
 
 def test_the_report_is_one_line_of_the_log(tmp_path: Path) -> None:

@@ -34,11 +34,11 @@ def test_pods_are_told_with_their_uid() -> None:
 
 
 @pytest.mark.parametrize(
-    "says", ["placed", "placement abandoned", "placement cut short", "evicted", "the capacity for the gang is free"]
+    "message", ["placed", "placement abandoned", "placement cut short", "evicted", "the capacity for the gang is free"]
 )
-def test_placements_are_told_with_gang_and_epoch(says: str) -> None:
+def test_placements_are_told_with_gang_and_epoch(message: str) -> None:
     """So that the story of one placement can be picked out."""
-    found = [fields for _, what, fields in lines() if what == says]
+    found = [fields for _, what, fields in lines() if what == message]
     assert found
     for fields in found:
         assert {"gang", "epoch"} <= fields or "started" in fields, "an eviction without an asker has no epoch"

@@ -216,10 +216,10 @@ def test_of_a_gang_that_lives_old_runs_go() -> None:
     for number in range(50):
         begin = 20 * DAY_MS + number * HOUR_MS
         run = GangRun(uid=f"run-{number}", gang="g", submitted=begin, ended=None if number == 49 else begin + 1000)
-        told = [GangEventRow(gang="g", run=run.uid, epoch=0, what=What.SUBMITTED, at=begin)]
-        told += [GangEventRow(gang="g", run="job", epoch=0, what=What.RESTARTED, at=begin, subject=str(number))]
+        rows = [GangEventRow(gang="g", run=run.uid, epoch=0, what=What.SUBMITTED, at=begin)]
+        rows += [GangEventRow(gang="g", run="job", epoch=0, what=What.RESTARTED, at=begin, subject=str(number))]
         gang = RecordedGang(id="g", namespace="n", name="j", kind="Job", queue="q", submitted=20 * DAY_MS)
-        store.write(RowChanges(gangs={"g": gang}, runs={"": run}, gang_events=told), {"seen-until": str(NOW)})
+        store.write(RowChanges(gangs={"g": gang}, runs={"": run}, gang_events=rows), {"seen-until": str(NOW)})
     by_room(store, 0)
     assert [each.what for each in read.events_of_gang(store, EVERYTHING, "n", "j")] == [What.SUBMITTED, What.RESTARTED]
 

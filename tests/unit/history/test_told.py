@@ -1,4 +1,4 @@
-"""What the history says of a job whose user changed it, that was displaced, or that failed."""
+"""Events in the history of a job whose user changed it, that was displaced, or that failed."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PLAIN = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "plain
 
 
 def story(w: Lives, scope: Scope = EVERYTHING) -> list[tuple[str, str]]:
-    """What stands in the store of the job after all looks."""
+    """Events of the job in the store after all observations."""
     store = HistoryStore.for_writing(MEMORY)
     store.write(entered(w.looks).take_changes(), {})
     return [(each.what, each.text) for each in read.events_of_gang(store, scope, "team", "train")]
@@ -70,9 +70,9 @@ def test_a_held_job_is_not_deleted() -> None:
     w.look("podgroups", EVE.group, 9.0, plain("Running", held))
     w.look("podgroups", EVE.group, 9.1, {}, gone=True)
     w.look("podgroups", "later", 20.0, later)
-    told = story(w)
-    assert [what for what, _ in told] == ["submitted", "planned", "started", "suspended", "submitted"]
-    assert told[-1][1] == "to queue research; 3 members start together"
+    events = story(w)
+    assert [what for what, _ in events] == ["submitted", "planned", "started", "suspended", "submitted"]
+    assert events[-1][1] == "to queue research; 3 members start together"
     store = HistoryStore.for_writing(MEMORY)
     for looks, state in ((w.looks[:-1], "Suspended"), (w.looks[-1:], "Waiting")):
         store.write(entered(looks).take_changes(), {})
@@ -91,11 +91,11 @@ def test_a_deleted_pod_has_not_failed(deleted: int, what: str) -> None:
     w.look("pods", EVE.pod, 5.0, pod(5.0))
     w.look("pods", EVE.pod, 9.0, ended)
     w.look("podgroups", EVE.group, 9.5, plain("Completed", ending="as its owner says"))
-    told = story(w)
-    assert [each for each, _ in told] == ["submitted", what, "ended"]
+    events = story(w)
+    assert [each for each, _ in events] == ["submitted", what, "ended"]
     why = {"member failed": "container main ended with exit code 1", "member deleted": "its pod was deleted"}[what]
-    assert told[1][1].endswith(why)
-    assert told[2][1] == f"failed: train-worker-0 on node-1: {why}; as its owner says"
+    assert events[1][1].endswith(why)
+    assert events[2][1] == f"failed: train-worker-0 on node-1: {why}; as its owner says"
 
 
 @pytest.mark.parametrize("what", [What.EVICTED_MEMBER, What.DELETED_MEMBER])
@@ -113,7 +113,7 @@ def test_members_that_end_together_are_one_event(what: What) -> None:
 
 
 def test_a_failure_replaces_an_end_without_pods() -> None:
-    """Until its owner says that it has failed, nothing tells it from one that has completed."""
+    """Until its owner reports a failure, nothing distinguishes it from a completed one."""
     w = Lives()
     w.look("podgroups", EVE.group, 0.2, plain())
     w.look("podgroups", EVE.group, 9.0, plain("Completed"))

@@ -34,9 +34,9 @@ def test_a_cluster_without_asked(asked: Any, command: list[str]) -> None:
 
 def test_a_kind_of_another_project_is_not_served(asked: Any) -> None:
     """Muster does not install it."""
-    told = asked("priority", "jobset/x", "--class=high").stderr
-    assert "does not know jobsets.jobset.x-k8s.io: the controller of JobSets is not installed" in told
-    assert "is Muster installed" not in told
+    message = asked("priority", "jobset/x", "--class=high").stderr
+    assert "does not know jobsets.jobset.x-k8s.io: the controller of JobSets is not installed" in message
+    assert "is Muster installed" not in message
 
 
 def test_a_kind_that_is_not_served(asked: Any, server: Server) -> None:

@@ -151,12 +151,12 @@ def store(tmp_path: Path) -> str:
 
 def test_the_history_is_listed(muster: Any, store: str) -> None:
     """Of one namespace or of all, with what was not recorded on standard error."""
-    told = muster("history", store)
-    head, row = rows(told.stdout)
+    result = muster("history", store)
+    head, row = rows(result.stdout)
     del head[4], row[4]  # when it was submitted
     assert head == ["NAME", "QUEUE", "USER", "STATE", "WAITED", "RAN", "RESTARTS", "EVICTIONS", "GPU-HOURS", "NODES"]
     assert row == ["Job train", "research", "=eve", "Completed", "60m", "120m", "0", "0", "16.00", "node-of-default"]
-    assert re.search(r"nothing was recorded from .* for 60s: the recorder did not run", told.stderr)
+    assert re.search(r"nothing was recorded from .* for 60s: the recorder did not run", result.stderr)
     head, *found = rows(muster("history", "-A", "--since=2d", store).stdout)
     assert [(row[0], row[1], row[6], row[7]) for row in found] == [
         ("other", "Job tune", "59m", "-"), ("default", "Job train", "60m", "120m"),
@@ -171,10 +171,10 @@ def test_a_story_is_listed(muster: Any, store: str) -> None:
     for name in ("train", "job.batch/train"):
         assert rows(muster("history", name, store).stdout)[1][1:] == ["-", "submitted", "-", "to queue research"]
     assert yaml.safe_load(muster("history", "train", "-o", "yaml", store).stdout)["story"][0]["what"] == "submitted"
-    told = muster("history", "none", store, code=1).stderr
-    assert "the history has no record of a workload 'none' in namespace default: `muster history -A` lists" in told
-    told = muster("history", "train", "-n", "other", store, code=1).stderr
-    assert "in namespace other; there is one in namespace default (-n)" in told
+    result = muster("history", "none", store, code=1).stderr
+    assert "the history has no record of a workload 'none' in namespace default: `muster history -A` lists" in result
+    result = muster("history", "train", "-n", "other", store, code=1).stderr
+    assert "in namespace other; there is one in namespace default (-n)" in result
     assert "NAME and -A do not go together" in muster("history", "train", "-A", store, code=2).stderr
 
 

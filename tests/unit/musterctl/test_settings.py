@@ -42,8 +42,8 @@ def test_each_thing_is_said_in_one_place(process: str, capsys: pytest.CaptureFix
             with pytest.raises(SystemExit) as ended:
                 PARSERS[process](given)
             assert ended.value.code == 2
-            said = capsys.readouterr().err
-            assert f"error: {flag}: this is no flag: set {field} in the file of --settings" in said
+            output = capsys.readouterr().err
+            assert f"error: {flag}: this is no flag: set {field} in the file of --settings" in output
 
 
 @pytest.mark.parametrize("process", PROCESSES)

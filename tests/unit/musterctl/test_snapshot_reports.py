@@ -112,8 +112,10 @@ def test_a_class_that_is_not_there_is_named(snapshot: Path, tmp_path: Path, kind
     assert "new (submitted) would" in muster(snapshot, "simulate", f"-f{file}", "-n", "ns").stdout
     (template["spec"] if kind == "batch/v1" else job["spec"]).update(urgent)
     file.write_text(json.dumps(job))
-    told = muster(snapshot, "simulate", f"-f{file}", "-n", "ns")
-    assert (told.exit_code, "no PriorityClass with name urgent was found" in told.stderr) == (1, True), told.output
+    result = muster(snapshot, "simulate", f"-f{file}", "-n", "ns")
+    assert (result.exit_code, "no PriorityClass with name urgent was found" in result.stderr) == (1, True), (
+        result.output
+    )
 
 
 def test_data_has_the_same_facts(snapshot: Path) -> None:
@@ -253,13 +255,13 @@ REF = {"name": "r"}
     ("apps/v1/namespaces/ns/statefulsets", "StatefulSet", {"replicas": 0}),
 ])  # fmt: skip
 def test_a_held_workload_without_a_gang(cluster: Any, server: Server, path: str, kind: str, spec: Any) -> None:
-    """A report like that of a held Volcano Job, with the command that releases it."""
+    """A report as for a held Volcano Job, with the command that releases it."""
     meta = {"name": "lone", "namespace": "ns", "uid": "u", "labels": {"muster.dev/queue": "q"}}
     item = {"metadata": {**meta, "annotations": {"muster.dev/held-replicas": "2"}}, "spec": spec}
     server.answers[f"GET /apis/{path}/lone"] = (200, item, [])
-    told = cluster("explain", "job", "lone", "-n", "ns")
-    assert told.exit_code == 0
-    assert told.stdout.splitlines()[:2] == [
+    result = cluster("explain", "job", "lone", "-n", "ns")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[:2] == [
         f"{kind} ns/lone",
         "it is suspended (held): `muster release lone` starts it",
     ]

@@ -72,7 +72,7 @@ def test_a_story_of_the_history(page: Any, server: Server) -> None:
 
 
 def test_workloads_of_one_name_are_told_apart(page: Any, server: Server) -> None:
-    """Each under its kind, creator, submission and state; those of the time before `--since` are left out."""
+    """Each under its kind, creator, submission and state; gangs before `--since` are left out."""
     gangs = [msgspec.structs.replace(GANG, uid=f"team/{uid}/g", state=state) for uid, state in PAIR.items()]
     events = [
         GangEvent(at=at, epoch=0, what="submitted", text=f"of {uid}", nodes=(), gang=f"team/{uid}/g")

@@ -49,10 +49,10 @@ def test_a_name_selects_one_workload(asked: Any, server: Server) -> None:
     server.answers = {f"GET {VOLCANO}/w": (200, workload(owner="w"), []), f"GET {TRAIN}/w": (200, workload(), [])}
     assert asked("hold", "w", "--dry-run").exit_code == 1  # the PATCH has no answer: the TrainJob was meant
     assert f"PATCH {TRAIN}/w?dryRun=All" in server.requests
-    told = asked("hold", "job.batch.volcano.sh/w").stderr
+    result = asked("hold", "job.batch.volcano.sh/w").stderr
     assert (
         "belongs to trainjob.trainer.kubeflow.org/w, whose controller would revert the change: muster hold trainjob"
-        in told
+        in result
     )
     server.answers = {f"GET {BATCH}/w": FORBIDDEN}
     assert "there is no workload w in namespace default; you may not read jobs" in asked("hold", "w").stderr
@@ -77,9 +77,9 @@ def test_labels_select_only_top_level_workloads(asked: Any, server: Server) -> N
         f"GET {BATCH}": listed(workload("a"), workload("b", owner="t"), workload("c")),
         f"PATCH {BATCH}/a": (200, workload("a"), []),
     }
-    told = asked("hold", "-l", "sweep=7")
-    assert told.stdout.startswith("job.batch/a is held")
-    assert "These kinds are left out, because you may not list them: pods.\n" in told.stderr
+    result = asked("hold", "-l", "sweep=7")
+    assert result.stdout.startswith("job.batch/a is held")
+    assert "These kinds are left out, because you may not list them: pods.\n" in result.stderr
     assert server.bodies[0] == {"metadata": {"uid": "uid-a"}, "spec": {"suspend": True}}
     server.requests.clear()
     asked("move", "-l", "sweep=7", "--queue=q")
@@ -96,8 +96,8 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
         f"PATCH {SETS}/w": (200, workload(), []),
         f"GET {GROUPS}": listed(group("Running")),
     }
-    told = asked("resize", "statefulset/w", "--size=3")
-    assert told.stdout == (
+    result = asked("resize", "statefulset/w", "--size=3")
+    assert result.stdout == (
         "statefulset.apps/w has the size 3: all of its pods stop and start again, as each of them knows their number; "
         "it waits behind gangs of its class\n"
     )
@@ -106,9 +106,9 @@ def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkey
     assert [each["spec"]["replicas"] for each in server.bodies] == [0, 3, 0, 3]
     server.answers[f"GET {SETS}/w"] = (200, workload(spec={"replicas": 2}, replicas=2), [])
     monkeypatch.setattr(steps, "STOP_S", 0.0)
-    told = asked("resize", "statefulset/w", "--size=3").stderr
-    assert "its pods are still terminating after 0 s: repeat this command" in told
-    assert "muster release statefulset.apps/w returns it to its queue" in told
+    result = asked("resize", "statefulset/w", "--size=3").stderr
+    assert "its pods are still terminating after 0 s: repeat this command" in result
+    assert "muster release statefulset.apps/w returns it to its queue" in result
 
 
 @pytest.mark.parametrize(("size", "warns"), [(3, False), (5, True)])
@@ -125,8 +125,8 @@ def test_only_a_larger_size_may_have_no_place(asked: Any, server: Server, size: 
         f"GET {GROUPS}": listed(waiting),
         "GET /apis/scheduling.volcano.sh/v1beta1/queues": listed(queue),
     }
-    told = asked("resize", "statefulset/w", f"--size={size}", "--dry-run").stderr
-    assert ("and only 0 cpu is free at present" in told) == warns
+    result = asked("resize", "statefulset/w", f"--size={size}", "--dry-run").stderr
+    assert ("and only 0 cpu is free at present" in result) == warns
 
 
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"

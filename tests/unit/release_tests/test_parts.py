@@ -268,10 +268,10 @@ def test_cosign_reads_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     key.write_text("-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n", encoding="ascii")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     evidence.sign(tmp_path, key)
-    words = (tmp_path / evidence.SIGNATURE).read_text(encoding="utf-8").split()
-    assert words[0] == "sign-blob"
-    assert {"--tlog-upload=false", f"--key={key}"} <= {*words}
-    assert words[-1] == str(tmp_path / evidence.SUMS)
+    arguments = (tmp_path / evidence.SIGNATURE).read_text(encoding="utf-8").split()
+    assert arguments[0] == "sign-blob"
+    assert {"--tlog-upload=false", f"--key={key}"} <= {*arguments}
+    assert arguments[-1] == str(tmp_path / evidence.SUMS)
 
 
 def verified(target: Path, key: Path) -> bool:

@@ -170,8 +170,8 @@ def test_what_is_made_of_a_template_has_the_creator_of_its_owner() -> None:
     assert passed_on({}, said) == {"a": "b"}
 
 
-@pytest.mark.parametrize("said", [None, {}, {"a": "b"}, {CHANGED_BY: "bob"}])
-def test_who_changes_a_pod_group_is_noted(said: dict[str, str] | None) -> None:
+@pytest.mark.parametrize("annotations", [None, {}, {"a": "b"}, {CHANGED_BY: "bob"}])
+def test_who_changes_a_pod_group_is_noted(annotations: dict[str, str] | None) -> None:
     """Whatever name the request brings along."""
-    after = admitted({} if said is None else {"annotations": said}, "alice", note_user, old={})
-    assert after["metadata"]["annotations"] == {**(said or {}), CHANGED_BY: "alice"}
+    after = admitted({} if annotations is None else {"annotations": annotations}, "alice", note_user, old={})
+    assert after["metadata"]["annotations"] == {**(annotations or {}), CHANGED_BY: "alice"}

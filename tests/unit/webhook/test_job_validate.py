@@ -239,8 +239,8 @@ def test_unknown_compat_is_a_warning() -> None:
     manifest = vcjob()
     manifest["metadata"]["annotations"] = {"muster.dev/compat": "resume-counts, old-bug"}
     (warning,) = reviewer(lookups(QUEUES), FRAMEWORK)(request(manifest)).warnings
-    words = "old-bug is unknown and has no effect; known values are resume-counts, ttl-spares-aborted"
-    assert warning == f"metadata.annotations[muster.dev/compat]: {words}"
+    message = "old-bug is unknown and has no effect; known values are resume-counts, ttl-spares-aborted"
+    assert warning == f"metadata.annotations[muster.dev/compat]: {message}"
 
 
 @pytest.mark.parametrize(

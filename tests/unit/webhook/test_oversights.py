@@ -173,8 +173,8 @@ def test_a_request_that_no_node_has_is_said_at_submit() -> None:
     assert warnings(job(QUEUE, QUEUE, limits={"nvidia.com/gpu": "8", "cpu": "32"})) == []
     assert warnings(job(QUEUE, QUEUE, limits={"nvidia.com/gpus": "8"})) == [f"spec.template.spec: {UNKNOWN}"]
     [much] = warnings(job(QUEUE, QUEUE, limits={"nvidia.com/gpu": "16"}))
-    said = "a pod requests 16 nvidia.com/gpu, but the largest node has only 8; the pod cannot start"
-    assert much == f"spec.template.spec: {said}"
+    message = "a pod requests 16 nvidia.com/gpu, but the largest node has only 8; the pod cannot start"
+    assert much == f"spec.template.spec: {message}"
     assert warnings(job({}, {}, limits={"nvidia.com/gpus": "8"})) == []
     assert warnings(job(QUEUE, QUEUE, limits={"deviceclass.resource.kubernetes.io/gpu": "1"})) == []
 

@@ -68,11 +68,11 @@ def test_a_job_of_another_pool_is_refused() -> None:
     """The message has both pools, for the Job and for a template."""
     given = vcjob(task(replicas=1, template={"spec": {"schedulerName": "muster-c", "containers": []}}), queue="b1")
     given["spec"]["schedulerName"] = "muster-c"
-    told = {error.path: error.message for error in validate_job(lookups(QUEUES), FRAMEWORK)(request(given)).errors}
+    messages = {error.path: error.message for error in validate_job(lookups(QUEUES), FRAMEWORK)(request(given)).errors}
     for path in ("spec.schedulerName", "spec.tasks[0].template.spec.schedulerName"):
-        assert "node pool 'c'" in told[path]
-        assert "queue 'b1' belongs to node pool 'b'" in told[path]
-        assert "'muster-b'" in told[path]
+        assert "node pool 'c'" in messages[path]
+        assert "queue 'b1' belongs to node pool 'b'" in messages[path]
+        assert "'muster-b'" in messages[path]
 
 
 def a_pod(queue_name: str, **spec: Any) -> JSON:

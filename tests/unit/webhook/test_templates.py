@@ -69,7 +69,7 @@ def test_errors_get_the_path_of_their_task() -> None:
 WAITS = ["--wait-master-enabled", "--master=t0", "--worker=t1"]
 
 
-@pytest.mark.parametrize(("field", "told"), [
+@pytest.mark.parametrize(("field", "expected"), [
     ("spec.containers[0].env[5].value", "spec.tasks[1].template.spec.containers[0].env[1].value: no"),
     ("spec.containers[0].env[0].value", "spec.plugins: spec.containers[0].env[0].value of its pods: no"),
     ("spec.containers[0].image", "spec.tasks[1].template.spec.containers[0].image: no"),
@@ -80,7 +80,7 @@ WAITS = ["--wait-master-enabled", "--master=t0", "--worker=t1"]
     ("spec.priorityClassName", "spec.priorityClassName: no"),
     ("metadata.labels", "spec.tasks[1].template.metadata.labels: no"),
 ])  # fmt: skip
-def test_pods_are_tried_as_plugins_shape_them(field: str, told: str) -> None:
+def test_pods_are_tried_as_plugins_shape_them(field: str, expected: str) -> None:
     """The user's own entries keep their places; what a plugin adds is told at the plugins."""
     env = [{"name": "A", "value": "$(RANK)"}, {"name": "B", "value": "b"}]
     spec = {
@@ -93,7 +93,7 @@ def test_pods_are_tried_as_plugins_shape_them(field: str, told: str) -> None:
     job = a_job({"spec": {"containers": [{"name": "main"}]}}, {"spec": spec}, priorityClassName="high",
                 plugins={"pytorch": WAITS, "svc": ["--inject-hosts-env=false"]})  # fmt: skip
     found = check_templates(decoded(job), "n", dry_runs)
-    assert [str(error) for error in found.errors] == [told]
+    assert [str(error) for error in found.errors] == [expected]
 
 
 def test_jobs_that_are_alike_are_tried_once() -> None:

@@ -144,7 +144,7 @@ OF_RUNTIME = "of its pods: no"
 
 
 @pytest.mark.parametrize("target", ["Job", "JobSet"])
-@pytest.mark.parametrize(("pod_set", "field", "told"), [
+@pytest.mark.parametrize(("pod_set", "field", "error"), [
     ("node", f"{NODE}.resources.limits", "spec.trainer.resourcesPerNode.limits: no"),
     ("node", f"{NODE}.image", "spec.trainer.image: no"),
     ("node", f"{NODE}.env[0].value", f"spec.runtimeRef: {NODE}.env[0].value {OF_RUNTIME}"),
@@ -154,12 +154,12 @@ OF_RUNTIME = "of its pods: no"
     ("dataset-initializer", f"{NODE}.image", f"spec.runtimeRef: {NODE}.image {OF_RUNTIME}"),
 ])  # fmt: skip
 def test_what_pods_would_be_refused_for_is_told_at_the_train_job(
-    pod_set: str, field: str, told: str, target: Literal["Job", "JobSet"]
+    pod_set: str, field: str, error: str, target: Literal["Job", "JobSet"]
 ) -> None:
     """At its own field, else at the reference to its runtime; never at an object that its user did not write."""
     runtimes = RuntimeWorld(runtime(step("dataset-initializer", "dataset-initializer", "dataset-initializer"), step()))
     world = lookups(runtimes=runtimes, dry_runs=Refusing(pod_set, field))
-    assert said(reviewer(world, FRAMEWORK, target)(request(train_job(**GIVEN)))) == [told]
+    assert said(reviewer(world, FRAMEWORK, target)(request(train_job(**GIVEN)))) == [error]
 
 
 def made_with(notes: JSON, **spec: Any) -> JSON:

@@ -114,16 +114,16 @@ def test_a_node_is_suspect_by_the_list_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     arguments = ["explain", "gang", "a", "-n", "ns", "--snapshot", str(file)]
     file.write_bytes(save(dump))
-    told = CliRunner().invoke(main, arguments)
-    assert "1 suspect (condition XidError=True)" in told.output
-    assert "would help     node-0 recovers and the condition XidError=True goes" in told.output
-    assert "Note" not in told.output
+    result = CliRunner().invoke(main, arguments)
+    assert "1 suspect (condition XidError=True)" in result.output
+    assert "would help     node-0 recovers and the condition XidError=True goes" in result.output
+    assert "Note" not in result.output
     dump.suspects = {}
     file.write_bytes(save(dump))
-    told = CliRunner().invoke(main, arguments)
-    assert "suspect (condition" not in told.output
+    result = CliRunner().invoke(main, arguments)
+    assert "suspect (condition" not in result.output
     assert (
-        told.stderr
+        result.stderr
         == f"Note: the default list of this version decides which nodes are suspect, as {file} has no other\n"
     )
 

@@ -291,16 +291,16 @@ def test_what_becomes_of_members_on_a_suspect_node() -> None:
     )
 
 
-@pytest.mark.parametrize(("least", "words"), [
+@pytest.mark.parametrize(("least", "text"), [
     (4, "worker: 4 pods, 4 of them start together; each 4 cpu, 8 nvidia.com/gpu"),
     (2, "worker: 4 pods, 2 of them start together; each 4 cpu, 8 nvidia.com/gpu"),
     (1, "worker: 4 pods, 1 is enough to start; each 4 cpu, 8 nvidia.com/gpu"),
 ])  # fmt: skip
-def test_an_elastic_gang_needs_its_minimum(least: int, words: str) -> None:
+def test_an_elastic_gang_needs_its_minimum(least: int, text: str) -> None:
     """Minimums of tasks count only where that of the Job covers their sum, as Volcano reads both."""
     world = ExplainWorld().nodes(1)
     world.gang("a", {"worker": (4, GPU8)}, min_member=least)
-    assert ("needs", words) in {(line.label, line.text) for line in lines_of(world.gang_report("a"), world.now)}
+    assert ("needs", text) in {(line.label, line.text) for line in lines_of(world.gang_report("a"), world.now)}
 
 
 def test_pods_that_wait_without_our_gate_are_counted() -> None:

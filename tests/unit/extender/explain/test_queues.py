@@ -58,12 +58,12 @@ def test_the_top_is_a_line_per_queue() -> None:
     assert bar(0.5) == "##########..........  50%"
 
 
-@pytest.mark.parametrize(("cpu", "told"), [(500, "nvidia.com/gpu"), (502, "nvidia.com/gpu"), (900, "cpu")])
-def test_the_scarcest_resource_is_shown(cpu: int, told: str) -> None:
+@pytest.mark.parametrize(("cpu", "resource"), [(500, "nvidia.com/gpu"), (502, "nvidia.com/gpu"), (900, "cpu")])
+def test_the_scarcest_resource_is_shown(cpu: int, resource: str) -> None:
     """By the used part of what the queue is due; GPUs if two have the same percentage."""
     fair = {"cpu": 1000, "nvidia.com/gpu": 8000}
     used = report("a", allocated={"cpu": cpu, "nvidia.com/gpu": 4000}, fair_share=fair, deserved={"cpu": 1000})
-    assert list(top_lines([used], ""))[1].split()[1] == told
+    assert list(top_lines([used], ""))[1].split()[1] == resource
 
 
 def test_limits_and_budgets_are_told() -> None:

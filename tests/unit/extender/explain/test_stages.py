@@ -95,8 +95,8 @@ def evicted_for_good(world: ExplainWorld) -> None:
     world.nodes(1)
     group = world.state.groups[world.gang("a", {"worker": (8, GPU1)}, phase="Completed")]
     evicted = awaits_owner(8, reclaimed(queue="speech"), "Job")
-    said = PodGroupCondition(type="Unschedulable", status="False", reason="Evicted", message=evicted)
-    world.change(group, status={"conditions": [said], "ending": "Job was active too long"})
+    condition = PodGroupCondition(type="Unschedulable", status="False", reason="Evicted", message=evicted)
+    world.change(group, status={"conditions": [condition], "ending": "Job was active too long"})
 
 
 @CASES("failed", words=("its 8 pods were evicted: reclaimed by queue speech for Job ns/b; Job",))

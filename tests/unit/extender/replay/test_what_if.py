@@ -152,8 +152,8 @@ def test_queues_of_a_file_take_the_place_of_the_recorded(capped: Path, tmp_path:
         "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: team}\n"
         "spec: {capability: {nvidia.com/gpu: 16}}\n"
     )
-    told = CliRunner().invoke(main, ["replay", str(capped), "--queues", str(file)])
-    assert "ns/b (queue team): 1m40s -> 0s" in told.output, told.output
+    result = CliRunner().invoke(main, ["replay", str(capped), "--queues", str(file)])
+    assert "ns/b (queue team): 1m40s -> 0s" in result.output, result.output
     file.write_text("kind: Job\n")
-    told = CliRunner().invoke(main, ["replay", str(capped), "--queues", str(file)])
-    assert "it may contain only Queues, but contains Job" in told.output
+    result = CliRunner().invoke(main, ["replay", str(capped), "--queues", str(file)])
+    assert "it may contain only Queues, but contains Job" in result.output

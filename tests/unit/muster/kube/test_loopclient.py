@@ -102,7 +102,7 @@ STATUS = msgspec.json.encode({"kind": "Status", "reason": "Conflict", "message":
     (bind, answer(b"busy", 429, "retry-after: 7\r\n"), TooManyRequests, "binding: 429: busy"),
     (get, answer(b"", 404), NotFound, "GET /api/v1/namespaces/ns/pods/p: 404"),
     (get, answer(b"[]"), Undecodable, "GET /api/v1/namespaces/ns/pods/p: 200: not a Pod as we know it: Expected"),
-], ids=["by its reason", "for a while", "without a word", "no pod"])  # fmt: skip
+], ids=["by its reason", "for a while", "without content", "no pod"])  # fmt: skip
 async def test_what_the_api_server_refuses(
     call: Callable[[LoopClient], Awaitable[None]], content: bytes, kind: type[APIError], shown: str
 ) -> None:

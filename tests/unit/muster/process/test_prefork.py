@@ -12,7 +12,7 @@ from served_app import Served, alive, wait_until
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """A served app of a test that ends it; killed after the test if it still lives."""
+    """A served app of a test that ends it; killed after the test if it still runs."""
     served = Served(tmp_path)
     yield served
     served.end()

@@ -220,17 +220,17 @@ def test_labelled_pods_share_the_key_of_their_workload(owner: Callable[[JSON], w
     assert names == ["train-mpi-ssh-auth"]
 
 
-@pytest.mark.parametrize(("pods", "words"), [
+@pytest.mark.parametrize(("pods", "text"), [
     ({"volumes": [{"name": "mpi-ssh-auth"}]}, "no volume 'mpi-ssh-auth'"),
     ({"volumes": [{"name": "v"}], "path": "/root/.ssh/"}, "nothing mounted at /root/.ssh"),
     ({"volumes": [{"name": "mpi-hostfile"}]}, "no volume 'mpi-hostfile'"),
     ({"volumes": [{"name": "v"}], "path": "/etc/mpi"}, "nothing mounted at /etc/mpi"),
     ({"volumes": [{"name": "v"}], "path": "/data"}, ""),
 ])  # fmt: skip
-def test_volumes_of_the_runtime_are_not_replaced(pods: JSON, words: str) -> None:
+def test_volumes_of_the_runtime_are_not_replaced(pods: JSON, text: str) -> None:
     """Muster's own would take their place without a word."""
     mounts = [{"name": "v", "mountPath": pods["path"]}] if "path" in pods else []
     launcher = {"containers": [{"name": "node", "image": "i", "volumeMounts": mounts}], "volumes": pods["volumes"]}
     found = w.errors_of(w.compiled(w.train_job(), w.mpi_runtime(launcher)))
-    assert len(found) == bool(words)
-    assert all(words in each and each.startswith("spec.runtimeRef: ") for each in found)
+    assert len(found) == bool(text)
+    assert all(text in each and each.startswith("spec.runtimeRef: ") for each in found)

@@ -120,31 +120,31 @@ def test_a_world_is_resized_while_it_is_held() -> None:
     assert [(each["replicas"], each.get("minAvailable")) for each in changed["spec"]["tasks"]] == [(1, None), (8, 8)]
 
 
-@pytest.mark.parametrize(("condition", "size", "words"), [
+@pytest.mark.parametrize(("condition", "size", "text"), [
     ("running", 8, "the size 8; its minimum rises to 8, and it is Degraded until so many run"),
     ("waiting", 8, "the size 8; its minimum rises to 8"),
     ("running", 2, "the size 2; its minimum falls to 2"),
     ("running", 4, "the size 4"),
 ])  # fmt: skip
-def test_a_resize_names_the_minimum_of_a_volcano_job(condition: Condition, size: int, words: str) -> None:
+def test_a_resize_names_the_minimum_of_a_volcano_job(condition: Condition, size: int, text: str) -> None:
     """Of pods that do not know their number, and so stay."""
     job = {"metadata": {"name": "w"}, "spec": {"minAvailable": 4, "tasks": [{"name": "a", "replicas": 4}]}}
-    told = outcome(KINDS["jobs.batch.volcano.sh"], job, condition, VerbRequest("resize", size=size))
-    assert (told.message, len(told.steps)) == (f"has {words}", 1)
+    result = outcome(KINDS["jobs.batch.volcano.sh"], job, condition, VerbRequest("resize", size=size))
+    assert (result.message, len(result.steps)) == (f"has {text}", 1)
 
 
 @pytest.mark.parametrize("place", ["workload", "template"])
-@pytest.mark.parametrize(("size", "words"), [
+@pytest.mark.parametrize(("size", "text"), [
     (8, "; 4 of them still start together, by the annotation muster.dev/min-member"), (4, ""),
 ])  # fmt: skip
 @pytest.mark.parametrize("condition", ["waiting", "running", "suspended"])
-def test_a_resize_names_a_minimum_that_stays(condition: Condition, size: int, words: str, place: str) -> None:
+def test_a_resize_names_a_minimum_that_stays(condition: Condition, size: int, text: str, place: str) -> None:
     """An annotation with a smaller number counts on."""
     made = workload("jobs.batch", condition)
     metadata = made["metadata"] if place == "workload" else made["spec"]["template"]["metadata"]
     metadata["annotations"] = {names.MIN_MEMBER: "4"}
-    told = outcome(KINDS["jobs.batch"], made, condition, VerbRequest("resize", size=size)).message
-    assert told == done("jobs.batch", condition, VerbRequest("resize", size=size)).message + words
+    result = outcome(KINDS["jobs.batch"], made, condition, VerbRequest("resize", size=size)).message
+    assert result == done("jobs.batch", condition, VerbRequest("resize", size=size)).message + text
 
 
 @pytest.mark.parametrize("kind", ["statefulsets.apps", "jobs.batch.volcano.sh"])

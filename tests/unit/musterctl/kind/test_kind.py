@@ -75,7 +75,7 @@ def test_versions_are_whole(version: str) -> None:
 def test_values_for_an_image(reference: str, registry: str, repository: str, tag: str) -> None:
     """The chart puts together what was taken apart."""
     values = dict(each.removeprefix("--set-string=").split("=") for each in image_values(reference)[:-1])
-    assert values.pop("image.digest") == ""  # that of a release takes precedence over a tag
+    assert values.pop("image.digest") == ""  # a release's digest takes precedence over a tag
     assert values == {"image.registry": registry, "image.repository": repository, "image.tag": tag}
 
 

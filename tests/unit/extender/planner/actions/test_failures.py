@@ -1,4 +1,4 @@
-"""Failed searches are repeated only after a change that concerns them; the decisions are those of repeated searches."""
+"""Failed searches are repeated only after a change that concerns them; the decisions equal repeated searches'."""
 
 from typing import Any
 
@@ -103,7 +103,7 @@ def test_another_amount_on_an_accepting_node_causes_a_search(world: Counting) ->
     assert world.searches() == ["full-0", "full-1", "full-2"]
     assert world.searches() == []
     world.pod(key, "w", 0, GPU1, node="node-3", phase="Running", pin="node-3", epoch=1)
-    assert world.searches() == [], "the pod uses what was placed"
+    assert world.searches() == [], "the pod uses the placed slot"
     world.pod(key, "w", 0, GPU1, node="node-3", phase="Succeeded", pin="node-3", epoch=1)
     world.close(world.plan())
     assert "ns/full-0" in world.state.placements
@@ -210,7 +210,7 @@ def test_victims_are_found_for_a_gang_within_a_round() -> None:
     world.gang("high", {"w": (1, GPU8)}, spec=on("host-0"), priority_class="high")
     for _ in range(2 * ODD):
         if found := world.session(Enqueue(), world.allocate(), preempt).decided(decisions.MakeRoom):
-            assert [room.gang.key for room in found] == ["ns/high"]
+            assert [decision.gang.key for decision in found] == ["ns/high"]
             return
     pytest.fail("no victims were found")
 
@@ -252,11 +252,11 @@ STEPS = ("create", "create", "create", "run", "end", "label", "node", "cordon", 
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 8), st.integers(0, 8)), min_size=8, max_size=40))
 def test_remembered_failures_change_no_decision(steps: list[tuple[str, int, int]]) -> None:
     """The same gangs get the same nodes as with searches in each cycle, and the others wait with the same message."""
-    world, kept, forgetful = Counting(), Allocate(), Allocate()
+    world, remembered, forgetful = Counting(), Allocate(), Allocate()
     forgetful._failures = Forgetful()
     world.queue("first", reservations="reserve")
     world.plugins.append(Reservations({}))
-    world.allocate = lambda: kept  # type: ignore[assignment,return-value]
+    world.allocate = lambda: remembered  # type: ignore[assignment,return-value]
     created = 0
     for what, number, choice in steps:
         key = f"ns/g{number}"

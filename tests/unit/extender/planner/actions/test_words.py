@@ -40,7 +40,7 @@ def test_room_is_named_only_where_a_node_lacks_it() -> None:
     assert nearest(mismatch, full) == nearest(full) == "room for 1 more pod of 1 cpu is needed"
 
 
-@pytest.mark.parametrize("words", [
+@pytest.mark.parametrize("text", [
     placements.bound(1),
     placements.not_arrived(1),
     placements.not_bound(1, "a", ""),
@@ -56,9 +56,9 @@ def test_room_is_named_only_where_a_node_lacks_it() -> None:
     devices.claim_full("a", 1),
     devices.claim_too_full("a", 1, 1),
 ])  # fmt: skip
-def test_one_thing_is_counted_in_the_singular(words: object) -> None:
+def test_one_thing_is_counted_in_the_singular(text: object) -> None:
     """Never `1 pods`, `1 more node join` or `1 pod have gone`."""
-    assert not re.search(r"\b1 (more )?\w+s\b(?<!has)|\b1 (\w+ ){1,3}(are|were|have|join)\b", str(words))
+    assert not re.search(r"\b1 (more )?\w+s\b(?<!has)|\b1 (\w+ ){1,3}(are|were|have|join)\b", str(text))
 
 
 def test_who_is_of_another_namespace_reads_the_queue_only() -> None:

@@ -65,7 +65,7 @@ def checked(*files: Path) -> str:
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Each line of the plugin with what mypy says of it. The example of the docs has no error."""
+    """Each line of the plugin with mypy's messages on it. The example of the docs has no error."""
     lines = [*WRONG, *RIGHT]
     file = tmp_path_factory.mktemp("plugin") / "theirs.py"
     file.write_text(HEAD + "".join(f"    {line}\n" for line in lines))
