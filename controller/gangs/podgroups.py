@@ -21,6 +21,7 @@ from muster.api.muster.states import TOO_MANY_FAILED
 from muster.api.volcano.scheduling import POD_GROUPS, SUSPENDED, WORLD_ENDED, PodGroup
 from muster.kube.errors import APIError, NotFound, Refused
 from muster.process.tracing import SPANS, workload_of
+from muster.resources.delays import doubled_s
 from muster.volcano.tasks import job_of, job_of_pod
 from muster.workloads.kind import GangRules
 from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
@@ -29,7 +30,7 @@ from muster.workloads.table import PLAIN_PREFIX, gang_of, gang_rules, group_name
 AGAIN_S = 0.5
 """Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
 END_S = 5.0
-"""Time between two checks of a Job whose pods have all finished, until the Job itself has ended."""
+"""Maximum time between two checks of a Job whose pods have all finished, until the Job itself has ended."""
 
 MISSING_S = 10.0
 """Age of a pod from which its missing PodGroup is reported, because the PodGroup may be created slightly later."""
@@ -56,6 +57,8 @@ class PodGroups(KeyController):
         user may raise them again."""
         self._deleted: dict[str, str] = {}
         """Maps a PodGroup to its first pod that was deleted and neither evicted nor replaced."""
+        self._end_checks: dict[str, int] = {}
+        """Maps a PodGroup whose pods have all finished to the number of checks that found its owner unfinished."""
         self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
@@ -91,6 +94,7 @@ class PodGroups(KeyController):
             self._fits.pop(key, None)
             self._lowered.pop(key, None)
             self._deleted.pop(key, None)
+            self._end_checks.pop(key, None)
             if self._pods.by_index(GROUP_INDEX, key):
                 self.worker.queue.add(key)
         elif old is None and new and _is_of_plain_pods(new.metadata):
@@ -102,6 +106,7 @@ class PodGroups(KeyController):
         """Run one pass over one group."""
         pods = self._pods.by_index(GROUP_INDEX, key)
         if pods:
+            self._end_checks.pop(key, None)
             self._ensure(key, pods)
             self._end_world(key, pods)
         else:
@@ -224,7 +229,9 @@ class PodGroups(KeyController):
         elif rules.wants_none and rules.wants_none(owner):
             self._suspend(group)
         elif rules.is_over:
-            self.worker.queue.add_after(key, END_S)
+            checks = self._end_checks.get(key, 0)
+            self._end_checks[key] = checks + 1
+            self.worker.queue.add_after(key, doubled_s(AGAIN_S, checks, END_S))
 
     def _with_deleted(self, key: str, ending: str) -> str:
         """Return the failure of a Job by its backoffLimit with the deleted pod, unless a failed pod shows the cause."""

@@ -45,7 +45,8 @@ class CommandLines:
     """The properties of a plane on which the command lines of its parts depend."""
 
     folder: Path
-    options: PlaneOptions
+    current_options: Callable[[], PlaneOptions]
+    """The plane's options; the options of a running plane may change."""
     ports: dict[str, int]
     pki: Pki
     binaries: Callable[[], dict[str, Path]]
@@ -55,6 +56,11 @@ class CommandLines:
     """Additional fields for the settings files of Muster's processes; they override the defaults."""
     played: bool
     """True if kwok simulates the nodes; otherwise real kubelets renew their Leases."""
+
+    @property
+    def options(self) -> PlaneOptions:
+        """Return the plane's current options."""
+        return self.current_options()
 
     def command(self, part: str) -> list[str]:
         """Return the command line of a part; write the configuration file that it needs."""

@@ -56,7 +56,7 @@ class Plane:
         self._pki = Pki(self.root)
         self.commandlines = CommandLines(
             folder=self.root,
-            options=self.state.options,
+            current_options=lambda: self.state.options,
             ports=self.state.ports,
             pki=self._pki,
             binaries=cache(lambda: binaries.find_programs(self._programs(), self.state.options.kubernetes)),

@@ -104,7 +104,9 @@ def test_it_goes_on_without_us(
 def test_what_is_wrong(train: Callable[..., subprocess.Popen[str]], file: Path) -> None:
     """A runtime that is not there, and a refusal of admission, in a sentence each."""
     _, err = said(train(file, "--runtime=nobody"), 1)
-    assert err[0].startswith("Error: there is no runtime 'nobody'; there are: jax-distributed, mpi-distributed, ")
+    assert err[0].startswith(
+        "Error: there is no runtime 'nobody'; available runtimes are: jax-distributed, mpi-distributed, "
+    )
     _, err = said(train(file, "--env=PET_NNODES=2"), 1)
     assert "PET_NNODES" in err[0]
     out, _ = said(train(file, "--dry-run", "--nodes=2"))

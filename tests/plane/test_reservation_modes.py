@@ -16,7 +16,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
-PATIENCE_S = 6
+PATIENCE_S = 15
 CONFIG = f"""
 actions: enqueue, allocate
 tiers:

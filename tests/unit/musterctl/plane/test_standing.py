@@ -116,7 +116,7 @@ def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played:
     pki = Pki(tmp_path)
     pki.ensure(extender_tls=False)
     lines = CommandLines(
-        folder=tmp_path, options=options, ports=made.ports, pki=pki, settings={}, played=played,
+        folder=tmp_path, current_options=lambda: options, ports=made.ports, pki=pki, settings={}, played=played,
         binaries=lambda: {name: Path(f"/bin/{name}") for name in state.ALL if not state.is_own(name)},
         kubeconfig=lambda part: tmp_path / f"{part}.kubeconfig",
     )  # fmt: skip
