@@ -16,7 +16,7 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import EVENTS, INDEXED_JOBS, NAMESPACES, PODS, PRIORITY_CLASSES
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import QUEUES
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.plane.plane import Plane
@@ -97,6 +97,8 @@ def test_why_a_workload_failed(
     assert "exit code 139 (SIGSEGV)" in client.get(JOBS, "volc", namespace).status.state.message
     [ended] = [each for each in client.get(TRAIN_JOBS, "fit", namespace).status.conditions if each.type == "Failed"]
     assert "exit code 3" in ended.message
+    # Only the plain Job keeps its PodGroup, which reports the end slightly later than the Job.
+    wait_for(lambda: [each.status.phase for each in client.list(POD_GROUPS, namespace)] == ["Completed"], PATIENCE_S)
     with kubelet(tmp_path) as one, serve_all_nodes(client, one):
         log = "last line of the log of pod "
         for name, words in code.items():
