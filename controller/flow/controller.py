@@ -7,7 +7,7 @@ import structlog
 from msgspec.structs import replace
 
 from controller.caches import TEMPLATE_INDEX, OwnWrites, SharedCaches, packed, template_keys
-from controller.flow.rules import due, is_forgotten, job_manifest, status_of
+from controller.flow.rules import due, is_forgotten, status_of
 from controller.kit import KindController, Kit
 from controller.live import controller_key, delete, find_or_make, owned_by, owner_text
 from controller.worker import Retry
@@ -28,6 +28,7 @@ from muster.api.volcano.flow import (
 from muster.kube.errors import NotFound, Refused
 from muster.kube.reflector import Reflector
 from muster.volcano.flows import check_steps
+from muster.workloads.flow_jobs import job_manifest
 
 log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0

@@ -1,25 +1,16 @@
-"""Decisions about a JobFlow: the due Jobs, their creation from JobTemplates, and the status. No I/O, no clock.
+"""Decisions about a JobFlow: the due Jobs, and the status. No I/O, no clock.
 
 A Job that has ended still counts after its deletion, because the status of the JobFlow records it; otherwise a Job with
 a short time to live would run repeatedly. A Job that was deleted before its end is created again.
 
-A step's patch is merged like a strategic merge patch: tasks by name, volumes by mount path, and keyed lists in pod
-templates by their key. Omitted fields stay unchanged.
-
 The status stays small: histories are truncated, and counts of tasks are omitted when there are too many.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
-from msgspec import to_builtins
-
-from muster.api.muster.creator import passed_on
-from muster.api.volcano.batch import FINISHED, JOBS, Job, JobSpec, Phase
+from muster.api.volcano.batch import FINISHED, Job, Phase
 from muster.api.volcano.flow import (
-    JOB_FLOWS,
-    MADE_FOR,
-    MADE_OF,
     Flow,
     FlowCondition,
     FlowHistory,
@@ -28,14 +19,11 @@ from muster.api.volcano.flow import (
     FlowState,
     JobFlow,
     JobFlowStatus,
-    JobPatch,
-    JobTemplate,
     TaskStatus,
     job_name,
 )
 from muster.volcano.flows import targets
 from muster.volcano.tasks import minimum
-from muster.workloads.adapter import Owner
 
 Jobs = Mapping[str, Job]
 """The Jobs of a JobFlow by step: existing ones, and deleted ones that had ended before."""
@@ -59,18 +47,6 @@ LATEST: Final = 8
 """Maximum number of phases in a Job's history."""
 MOST_TASKS: Final = 2_048
 """Maximum number of tasks counted in one status; with the longest names it takes half a MiB."""
-JSON = dict[str, Any]
-_MAX_LABEL: Final = 63
-_KEYS: Final = {
-    **dict.fromkeys(("containers", "initContainers", "volumes", "env", "imagePullSecrets"), "name"),
-    **dict.fromkeys(("schedulingGates", "resourceClaims"), "name"),
-    "ports": "containerPort",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-    "hostAliases": "ip",
-    "topologySpreadConstraints": "topologyKey",
-}
-"""Lists of a pod template that are merged by a key, as in Kubernetes' types; other lists are replaced."""
 
 
 def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
@@ -197,65 +173,3 @@ def _conditions(jobs: Jobs) -> dict[str, FlowCondition]:
             task_status_count=counts if counted <= MOST_TASKS else {},
         )
     return found
-
-
-def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
-    """Return the Job, owned by the JobFlow. Values that are too long for a label are only stored as annotations."""
-    meta = job_flow.metadata
-    marks = {MADE_OF: f"{meta.namespace}.{flow.name}", MADE_FOR: f"{meta.namespace}.{meta.name}"}
-    metadata = {
-        "name": job_name(job_flow, flow.name),
-        "namespace": meta.namespace,
-        "labels": {key: value for key, value in marks.items() if len(value) <= _MAX_LABEL},
-        "annotations": passed_on(meta.annotations, marks),
-        "ownerReferences": [Owner.from_meta(JOB_FLOWS, meta).reference()],
-    }
-    spec = patched(template.spec, flow.patch.job_spec if flow.patch else None)
-    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}
-
-
-def patched(base: JobSpec, patch: JobPatch | None) -> JSON:
-    """Return the spec of a step's Job: the JobTemplate's spec with the step's patch applied."""
-    spec: JSON = to_builtins(base)
-    changes: JSON = to_builtins(patch) if patch else {}
-    if "tasks" in changes:
-        changes["tasks"] = _by_key(spec["tasks"], changes["tasks"], "name", _task)
-    if "volumes" in changes:
-        changes["volumes"] = _by_key(spec.get("volumes", []), changes["volumes"], "mountPath", lambda _, new: dict(new))
-    if "plugins" in changes:
-        known = spec.get("plugins", {})
-        more = {name: [*known.get(name, []), *args] for name, args in changes["plugins"].items()}
-        changes["plugins"] = {**known, **more}
-    return {**spec, **changes}
-
-
-def _task(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    template = merged(base.get("template", {}), patch.get("template", {}))
-    return {**base, **patch, "template": template}
-
-
-def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    """Return one section of a pod template (such as `metadata`) with a patch of the same structure applied."""
-    result = dict(base)
-    for key, value in patch.items():
-        there = result.get(key)
-        if isinstance(value, Mapping) and isinstance(there, Mapping):
-            result[key] = merged(there, value)
-        elif key in _KEYS and isinstance(value, list) and isinstance(there, list):
-            result[key] = _by_key(there, value, _KEYS[key], merged)
-        else:
-            result[key] = value
-    return result
-
-
-def _by_key(base: Sequence[JSON], patch: Sequence[JSON], key: str, merge: Any) -> list[JSON]:
-    """Return `base` with elements of equal keys merged in place, and new elements appended."""
-    result = list(base)
-    places = {each.get(key): index for index, each in enumerate(result)}
-    for each in patch:
-        place = places.setdefault(each.get(key), len(result))
-        if place < len(result):
-            result[place] = merge(result[place], each)
-        else:
-            result.append(each)
-    return result

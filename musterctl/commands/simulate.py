@@ -22,9 +22,11 @@ from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAIN
 from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES, Pod
 from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import JOBS
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.api.volcano.scheduling import QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
+from muster.workloads.kind import pod_templates
 from musterctl import completion
 from musterctl.allowed import dump_for
 from musterctl.options import admission_config_option, documents
@@ -128,11 +130,13 @@ def _read_submission(
             dump.objects_of(QUEUES),
             groups=parse(config),
             user=user_of(read.client()) if files else "",
-            runtimes=_runtimes([each for _, objects in found for each in objects], read.client, namespace),
+            sources=_sources([each for _, objects in found for each in objects], read.client, namespace),
         )
         for file, objects in found:
             submission.add(objects, file)
         submission.finish()
+        for title in submission.released:
+            click.echo(f"{title} is suspended; it is simulated as if it were released", err=True)
     except ManifestError as error:
         raise click.ClickException(str(error)) from error
     return submission
@@ -148,18 +152,26 @@ def _check_classes(submission: Submission, dump: ClusterDump) -> None:
         )
 
 
-def _runtimes(objects: Sequence[JSON], connect: Callable[[], Client | None], namespace: str) -> Iterator[JSON]:
-    """Yield the TrainJobs' runtimes that the cluster has; other runtimes are Muster's own, or in the files."""
-    train_jobs = [each for each in objects if each.get("kind") == TRAIN_JOBS.kind]
-    client = connect() if train_jobs else None
+def _sources(objects: Sequence[JSON], connect: Callable[[], Client | None], namespace: str) -> Iterator[JSON]:
+    """Yield the TrainJobs' runtimes and the JobFlows' JobTemplates that the cluster has."""
+    wanted = [each for each in objects if each.get("kind") in {TRAIN_JOBS.kind, JOB_FLOWS.kind}]
+    client = connect() if wanted else None
     if client is None:
         return
     with closing(client):
-        for each in train_jobs:
-            reference = mapping(value_at(each, ("spec", "runtimeRef")))
-            own = reference.get("kind") == TRAINING_RUNTIMES.kind
-            resource: Resource[Any] = TRAINING_RUNTIMES if own else CLUSTER_TRAINING_RUNTIMES
-            space = mapping(each.get("metadata")).get("namespace") or namespace
-            with suppress(NotFound, Forbidden):
-                runtime = client.get(resource, str(reference.get("name")), space if own else None)
-                yield {**msgspec.to_builtins(runtime), "apiVersion": resource.api_version, "kind": resource.kind}
+        for each in wanted:
+            space = str(mapping(each.get("metadata")).get("namespace") or namespace)
+            for resource, name in _named_in(each):
+                with suppress(NotFound, Forbidden):
+                    source = client.get(resource, name, None if resource is CLUSTER_TRAINING_RUNTIMES else space)
+                    yield {**msgspec.to_builtins(source), "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def _named_in(document: JSON) -> Iterator[tuple[Resource[Any], str]]:
+    """Yield the kind and name of each runtime or JobTemplate that a TrainJob or JobFlow names."""
+    reference = mapping(value_at(document, ("spec", "runtimeRef")))
+    if reference:
+        own = reference.get("kind") == TRAINING_RUNTIMES.kind
+        yield TRAINING_RUNTIMES if own else CLUSTER_TRAINING_RUNTIMES, str(reference.get("name"))
+    for _, step in pod_templates(document, [("spec", "flows", "*")]):
+        yield JOB_TEMPLATES, str(step.get("name"))

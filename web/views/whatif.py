@@ -82,6 +82,8 @@ class TrialResult(Struct, frozen=True):
     """Requests of new gangs and limits of their queues, for callers who may not see the cluster."""
     shares: list[str]
     ignored: list[str]
+    released: list[str]
+    """Suspended workloads that are simulated as if they were released."""
 
 
 def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> WhatIfTrial:
@@ -162,7 +164,7 @@ def tried(
         return None
     if not whole:
         known = {report.queue: report for report in queue_reports_of(dump.objects_of(QUEUES))}
-        return TrialResult([], 0, demands(WhatIf(after), submission.gangs, known), [], submission.ignored)
+        return TrialResult([], 0, demands(WhatIf(after), submission.gangs, known), [], submission.ignored, submission.released)
     try:
         worlds = [WhatIf(in_pool(after, pool)) for pool in pools_of(after)]
         shares = list(changed_shares(_reports(dump), _reports(after))) if asked.queues else []
@@ -173,7 +175,12 @@ def tried(
     mine = [each for each in outcomes if scope.has(each.gang.partition("/")[0])]
     mine.sort(key=lambda each: not each.submitted)
     return TrialResult(
-        [_outcome(each) for each in mine[:OUTCOMES]], max(0, len(mine) - OUTCOMES), [], shares, submission.ignored
+        [_outcome(each) for each in mine[:OUTCOMES]],
+        max(0, len(mine) - OUTCOMES),
+        [],
+        shares,
+        submission.ignored,
+        submission.released,
     )
 
 

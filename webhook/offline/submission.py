@@ -12,16 +12,21 @@ import msgspec
 
 from muster.api import names
 from muster.api.base import Resource
+from muster.api.grammar import listed
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import PODS, Namespace, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, format_time
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.limits import PODS as PODS_LIMIT
 from muster.api.muster.gang import native_gang
+from muster.api.unchecked import mapping, value_at
 from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, JobFlow, JobTemplate
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus, Queue
 from muster.runtime import registry
+from muster.volcano.flows import targets
 from muster.volcano.podgroup import pod_group as group_of_job
+from muster.workloads.flow_jobs import job_manifest
 from muster.workloads.kind import Samples, WorkloadKind, pod_templates
 from muster.workloads.podgroup import group_to_make, inherited
 from muster.workloads.podgroup import pod_group as group_of_pod
@@ -39,9 +44,10 @@ UID = "simulated"
 class Submission:
     """Submitted manifests: `items` are the resulting objects, `ignored` the objects that are not placed.
 
+    Suspended workloads are simulated as if they were released; `released` names them.
     `now` is seconds since the epoch. `namespaces` may opt in to Muster, and `queues` name their node pools. `groups`
-    are the webhook's resource groups, and `user` submits the manifests. TrainJobs can use the runtimes in addition to
-    Muster's own. `most_pods` limits the total number of pods outside Volcano Jobs, because each of these pods is
+    are the webhook's resource groups, and `user` submits the manifests. `sources` are runtimes of TrainJobs in addition
+    to Muster's own, and JobTemplates of JobFlows. `most_pods` limits the total number of pods outside Volcano Jobs, because each of these pods is
     reviewed individually.
     """
 
@@ -55,11 +61,15 @@ class Submission:
         *,
         groups: Sequence[ResourceGroup] = (),
         user: str = "",
-        runtimes: Iterable[JSON] = (),
+        sources: Iterable[JSON] = (),
         most_pods: int = PODS_LIMIT.value,
     ) -> None:
         self.items: list[Item] = []
         self.ignored: list[str] = []
+        self.released: list[str] = []
+        self._flows: list[tuple[str, JobFlow]] = []
+        """JobFlows and the names of their files."""
+        self._templates: list[tuple[str, JobTemplate]] = []
         self._workloads: dict[str, Object] = {}
         """Owners of pods by UID, which the planner does not know."""
         self._namespace = namespace
@@ -67,7 +77,7 @@ class Submission:
         self._priorities = priorities
         self._numbers: Iterator[int] = count(1)
         self._most = self._left = most_pods
-        known = [*runtimes]
+        known = [*sources]
         known += [{"kind": "Namespace", "metadata": msgspec.to_builtins(each.metadata)} for each in namespaces]
         known += [
             {"kind": "Queue", "metadata": msgspec.to_builtins(each.metadata), "spec": {"parent": each.spec.parent}}
@@ -88,7 +98,9 @@ class Submission:
         return [*own, *(f"{meta.namespace}/{native_gang(meta.name)}" for meta in native)]
 
     def finish(self) -> None:
-        """Add the missing PodGroups of pods, as the controller would create them."""
+        """Add the Jobs of JobFlows and JobTemplates, and the missing PodGroups of pods, as the controllers would."""
+        for file, job in self._flow_jobs():
+            self._read_one(file, job)
         there = {item.metadata.key for resource, item in self.items if resource is POD_GROUPS}
         for _, pod in list(self.items):
             if not isinstance(pod, Pod):
@@ -104,8 +116,14 @@ class Submission:
         kind = (content.get("apiVersion", ""), content.get("kind", ""))
         meta = self._metadata(content)
         try:
+            self._release(content)
             if kind == (JOBS.api_version, JOBS.kind):
                 self._job(content)
+            elif kind == (JOB_FLOWS.api_version, JOB_FLOWS.kind):
+                self._flows.append((file, msgspec.convert(self._admitted(content), JobFlow)))
+            elif kind == (JOB_TEMPLATES.api_version, JOB_TEMPLATES.kind):
+                self._admission.documents.add(content)
+                self._templates.append((file, msgspec.convert(self._admitted(content), JobTemplate)))
             elif kind == (POD_GROUPS.api_version, POD_GROUPS.kind):
                 self._group(content)
             elif kind == (PODS.api_version, PODS.kind):
@@ -130,6 +148,35 @@ class Submission:
         meta |= {"uid": f"{UID}-{number}", "creationTimestamp": format_time(self._now), "resourceVersion": ""}
         content.pop("status", None)
         return meta
+
+    def _release(self, content: JSON) -> None:
+        """Release a suspended workload."""
+        kind = kind_in(content)
+        stop = kind.verbs.stop if kind and kind.verbs else ()
+        if kind and stop and is_held(kind, content):
+            self.released.append(f"{kind.resource.kind} {content['metadata']['name']}")
+            mapping(value_at(content, stop[:-1]))[stop[-1]] = False
+
+    def _flow_jobs(self) -> Iterator[tuple[str, JSON]]:
+        """Yield, with its file, each Job with which a JobFlow begins, and the Job of each JobTemplate of no JobFlow."""
+        used = set[tuple[str, str]]()
+        for file, flow in self._flows:
+            meta, title = flow.metadata, f"{JOB_FLOWS.kind} {flow.metadata.name}"
+            for step in flow.spec.flows:
+                used.add((meta.namespace, step.name))
+                if targets(step):
+                    self.ignored.append(f"{title}, step {step.name} (it starts after {listed(targets(step))})")
+                    continue
+                found = self._admission.documents.find_document(JOB_TEMPLATES.kind, step.name, meta.namespace)
+                if found is None:
+                    raise ManifestError(f"{file}: {title}: add JobTemplate {step.name} to the manifests")
+                yield file, job_manifest(flow, step, msgspec.convert(found, JobTemplate))
+        for file, template in self._templates:
+            meta = template.metadata
+            if (meta.namespace, meta.name) not in used:
+                known = {"name": meta.name, "namespace": meta.namespace}
+                spec = msgspec.to_builtins(template.spec)
+                yield file, {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": known, "spec": spec}
 
     def _job(self, content: JSON) -> None:
         job = msgspec.convert(self._admitted(content), Job)
@@ -157,7 +204,7 @@ class Submission:
             self.ignored.append(f"{what} (neither it nor its namespace has the label {names.QUEUE})")
             return
         if is_held(kind, content):
-            self.ignored.append(f"{kind.resource.kind} {workload.metadata.name} (it is suspended, or scaled to 0)")
+            self.ignored.append(f"{kind.resource.kind} {workload.metadata.name} (it is scaled to 0)")
             return
         self._own(workload, content)
         pods = list(islice(samples(content, every=True), self._left + 1))

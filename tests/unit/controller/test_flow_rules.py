@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from controller.flow.rules import LATEST, MOST_TASKS, due, is_forgotten, job_manifest, merged, patched, phase, status_of
+from controller.flow.rules import LATEST, MOST_TASKS, due, is_forgotten, phase, status_of
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase, TaskState
 from muster.api.volcano.flow import MADE_FOR, MADE_OF, JobFlow, JobPatch, JobTemplate, job_name
+from muster.workloads.flow_jobs import job_manifest, merged, patched
 
 JSON = dict[str, Any]
 NOW = "2026-01-01T00:00:00Z"

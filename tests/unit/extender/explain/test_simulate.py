@@ -256,11 +256,61 @@ def test_a_native_group_and_its_pods_are_a_gang(simulate: Simulate) -> None:
     assert (gang["placed"], gang["submitted"], gang["slots"]) == (True, True, 2)
 
 
+SUSPENDED_JOB = {**CRON_JOB, **replicated("batch/v1", "Job", **CRON_JOB["spec"]["jobTemplate"]["spec"], suspend=True)}
+
+
+@pytest.mark.parametrize("manifest", [
+    SUSPENDED_JOB,
+    {**JOB_SET, "spec": {**JOB_SET["spec"], "suspend": True}},
+    {**TRAIN_JOB, "spec": {**TRAIN_JOB["spec"], "suspend": True}},
+], ids=lambda each: each["kind"])  # fmt: skip
+def test_a_suspended_workload_is_simulated_as_released(simulate: Simulate, manifest: dict[str, Any]) -> None:
+    """With a remark."""
+    title = f"{manifest['kind']} new"
+    output = simulate(manifest, raw=True).output
+    assert f"{title} is suspended; it is simulated as if it were released" in output
+    assert f"{manifest['kind']} ns/new (submitted) would start" in output
+    assert "left out" not in output
+
+
+def step(name: str, *targets: str, **patch: Any) -> dict[str, Any]:
+    """A step of a JobFlow."""
+    return {"name": name, "dependsOn": {"targets": [*targets]}, "patch": {"jobSpec": patch}}
+
+
+def template(name: str, replicas: int) -> dict[str, Any]:
+    """A JobTemplate of a Job with this number of pods."""
+    spec = job(name, replicas)["spec"]
+    return manifests.manifest("flow.volcano.sh/v1alpha1", "JobTemplate", name, "", **spec)
+
+
+def job_flow(*steps: dict[str, Any]) -> dict[str, Any]:
+    """A JobFlow named `flow`."""
+    return manifests.manifest("flow.volcano.sh/v1alpha1", "JobFlow", "flow", "", flows=[*steps])
+
+
+def test_the_first_jobs_of_a_job_flow_are_simulated(simulate: Simulate) -> None:
+    """With their patches; a JobTemplate of no JobFlow is simulated as a Job of its name."""
+    flow = job_flow(step("fetch", queue="default"), step("train", "fetch"))
+    documents = (flow, template("fetch", 1), template("train", 4), template("alone", 1))
+    gangs = simulate(*documents)
+    assert {name: gang["placed"] for name, gang in gangs.items()} == {"Job ns/flow-fetch": True, "Job ns/alone": True}
+    output = simulate(*documents, raw=True).output
+    assert "left out       JobFlow flow, step train (it starts after fetch): there is nothing to place" in output
+
+
+def test_a_job_flow_without_its_template_names_it(simulate: Simulate) -> None:
+    """The manifests do not contain it, and there is no cluster to read it from."""
+    result = simulate(job_flow(step("fetch")), raw=True)
+    assert result.exit_code
+    assert "JobFlow flow: add JobTemplate fetch to the manifests" in result.output
+
+
 def test_what_wants_no_pods_is_left_out(simulate: Simulate) -> None:
-    """A suspended Job, and a workload with 0 replicas."""
+    """A workload with 0 replicas."""
     none = {**STATEFUL_SET, "spec": {**STATEFUL_SET["spec"], "replicas": 0}}
     output = simulate(none, raw=True).output
-    assert "left out       StatefulSet new (it is suspended, or scaled to 0): there is nothing to place" in output
+    assert "left out       StatefulSet new (it is scaled to 0): there is nothing to place" in output
 
 
 def test_victims_are_named_with_the_work_that_they_lose(world: ExplainWorld, simulate: Simulate) -> None:
