@@ -84,7 +84,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     wanted: int = 0
     """Total number of pods."""
     priority: int | None = None
-    """Priority of the gang's pods; None if unknown."""
+    """Priority of the gang, which is at most the highest priority of its pods; None if unknown."""
     priority_class: str = ""
     created: str = ""
     user: str = ""
@@ -118,7 +118,7 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def priority_text(self) -> str:
-        """The PriorityClass, or else the numeric priority of the pods; `-` if neither is known."""
+        """The PriorityClass, or else the numeric priority; `-` if neither is known."""
         return self.priority_class or ("-" if self.priority is None else str(self.priority))
 
 
@@ -220,6 +220,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
     leaving = [pod for pod in pods or () if pod.metadata.deletion_timestamp and not pod.finished]
     if leaving and not living and state not in ENDED:
         message = f"all of its {many(len(leaving), 'pod')} {be(len(leaving))} being deleted"
+    priority, called = _priority(spec.priority_class_name, alive)
     return GangRow(
         namespace=group.metadata.namespace,
         kind=owner.kind,
@@ -232,8 +233,8 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
         running=running,
         minimum=spec.min_member,
         wanted=max(tasks or sum(pod.status.phase != "Failed" for pod in alive), spec.min_member),
-        priority=max((pod.spec.priority or 0 for pod in alive), default=None),
-        priority_class=spec.priority_class_name,
+        priority=priority,
+        priority_class=called,
         created=(job.metadata if job else group.metadata).creation_timestamp or "",
         user=creator_of(group.metadata.annotations),
         reason=brief(message)
@@ -244,6 +245,20 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
         expected_start=_expected(group, placement) if state == "Reserved" else "",
         nodes=[] if state in ENDED else nodes_of(pods, living, placement, state),
     )
+
+
+def _priority(called: str, pods: Sequence[Pod]) -> tuple[int | None, str]:
+    """Return the gang's priority and its class; without a class if its pods limit the priority.
+
+    A PodGroup without a class has priority 0, even if its pods have classes.
+    """
+    if not pods:
+        return None, called
+    most = max(pod.spec.priority or 0 for pod in pods)
+    if not called:
+        return min(0, most), ""
+    own = [pod.spec.priority or 0 for pod in pods if pod.spec.priority_class_name == called]
+    return (own[0], called) if own else (most, "")
 
 
 def _part(group: PodGroup, owner: OwnerReference) -> str:

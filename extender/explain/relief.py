@@ -4,10 +4,11 @@ Each change is tested in a cycle of the planner before it is suggested. Such a c
 hold the missing capacity.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from math import ceil
 
 import numpy as np
@@ -19,8 +20,10 @@ from extender.explain.reader import Viewer
 from extender.explain.report import GangReport, Relief
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
+from extender.planner.actions.reserve.ends import releases
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.queuepositions import waiting
 from extender.planner.reasons.cause import CORDONED, NODE_SELECTOR, TAINT, taint_text
 from extender.planner.reasons.shortages import Shortage
 from extender.planner.state.amounts import Amounts
@@ -29,7 +32,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.victims.notices import expected_to_go
 from muster.api.kubernetes.apps import DEPLOYMENTS, REPLICA_SETS
 from muster.api.kubernetes.core import PODS, Node, Pod
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta, format_time
 from muster.api.muster.pools import pool_of
 from muster.api.muster.reason import Reason
 from muster.api.volcano.scheduling import NO_ROOM
@@ -56,6 +59,8 @@ class Holder:
     """Number of the holder's pods and placed slots."""
     room: int = 0
     """Number of pods of the waiting class that fit once the holder has ended."""
+    end: float | None = None
+    """Expected end of the last pod, in seconds since the epoch; None if it is unknown."""
 
     @property
     def words(self) -> str:
@@ -63,7 +68,8 @@ class Holder:
         if not self.seen:
             return self.title
         since = min(filter(None, (pod.status.start_time for pod in self.pods)), default="")
-        return reasons.relief.holder(self.title, self.size, len(self.use), since, self.stuck)
+        end = "" if self.end is None else format_time(self.end)
+        return reasons.relief.holder(self.title, self.size, len(self.use), since, end, self.stuck)
 
 
 def holders(
@@ -93,8 +99,13 @@ def holders(
     fits = session.codes(cls, gang) == 0
     if inside is not None:
         fits &= inside
+    ends: dict[str, list[float]] = defaultdict(list)
+    released = releases(session, [])
+    for time, owner in zip(released.times.tolist(), released.owners, strict=True):
+        ends[owner].append(time)
     for holder in found.values():
         holder.room = _gain(session, cls, holder, fits)
+        holder.end = ends[holder.name][-1] if len(ends[holder.name]) >= holder.size else None
     return [holder for holder in found.values() if holder.room > 0]
 
 
@@ -197,8 +208,19 @@ class Reliever:
         elif lacks and lacks.unsuitable:
             yield Relief("nothing", reasons.relief.unsuitable(lacks.lost), tried=False)
         elif report.queue.ahead and report.reason == NO_ROOM:
-            ahead = reasons.relief.before(report.queue.ahead[::-1])
-            yield Relief("wait", ahead, report.queue.ahead, tried=False)
+            yield from self._after_others(report.queue.ahead, lacks)
+
+    def _after_others(self, ahead: tuple[str, ...], lacks: Shortage | None) -> Iterator[Relief]:
+        """Name the gangs ahead, and the holders whose end helps if the gangs ahead want no capacity any more."""
+        text, cls = reasons.relief.before(ahead[::-1]), self._class_of(lacks)
+        keys = [gang.key for gang in takewhile(lambda each: each.key != self._gang.key, waiting(self._session))]
+        found = list[Relief]()
+        if lacks and lacks.miss and cls:
+            with self._what_if.tried_without(keys, []):
+                found = [*self._ends(cls, lacks.miss.pods)]
+        yield from (replace(each, sentence=f"{each.sentence}, and {text}") for each in found)
+        if not found:
+            yield Relief("wait", text, ahead, tried=False)
 
     def _class_of(self, lacks: Shortage | None) -> PodClass | None:
         return next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)

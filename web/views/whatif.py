@@ -164,7 +164,9 @@ def tried(
         return None
     if not whole:
         known = {report.queue: report for report in queue_reports_of(dump.objects_of(QUEUES))}
-        return TrialResult([], 0, demands(WhatIf(after), submission.gangs, known), [], submission.ignored, submission.released)
+        return TrialResult(
+            [], 0, demands(WhatIf(after), submission.gangs, known), [], submission.ignored, submission.released
+        )
     try:
         worlds = [WhatIf(in_pool(after, pool)) for pool in pools_of(after)]
         shares = list(changed_shares(_reports(dump), _reports(after))) if asked.queues else []

@@ -47,8 +47,8 @@ class Submission:
     Suspended workloads are simulated as if they were released; `released` names them.
     `now` is seconds since the epoch. `namespaces` may opt in to Muster, and `queues` name their node pools. `groups`
     are the webhook's resource groups, and `user` submits the manifests. `sources` are runtimes of TrainJobs in addition
-    to Muster's own, and JobTemplates of JobFlows. `most_pods` limits the total number of pods outside Volcano Jobs, because each of these pods is
-    reviewed individually.
+    to Muster's own, and JobTemplates of JobFlows. `most_pods` limits the total number of pods outside Volcano Jobs,
+    because each of these pods is reviewed individually.
     """
 
     def __init__(

@@ -88,11 +88,13 @@ def added(count: int, like: str, labels: Mapping[str, str]) -> str:
     return f"{many(count, 'more node')} like {like}{having} {verb(count, 'join')}"
 
 
-def holder(name: str, pods: int, nodes: int, since: str, stuck: Sequence[str] = ()) -> str:
+def holder(name: str, pods: int, nodes: int, since: str, end: str = "", stuck: Sequence[str] = ()) -> str:
     """A holder of capacity: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`.
 
-    The argument `stuck` has those pods of the holder that are being deleted but do not terminate.
+    `end` is its expected end. The argument `stuck` has those pods of the holder that are being deleted but do not
+    terminate.
     """
     does = "does" if len(stuck) == 1 else "do"
     late = f"; {listed(stuck, NAMED)} {does} not end, though being deleted" if stuck else ""
-    return f"{name} ({many(pods, 'pod')} on {many(nodes, 'node')}{f', since {since}' if since else ''}{late})"
+    times = (f", since {since}" if since else "") + (f", expected to end at {end}" if end else "")
+    return f"{name} ({many(pods, 'pod')} on {many(nodes, 'node')}{times}{late})"

@@ -138,7 +138,8 @@ def test_turns_are_those_of_priority_and_age() -> None:
         groups.append(group(name, NO_ROOM, runtime="10m"))
         groups[-1].metadata.creation_timestamp = f"2026-05-28T20:26:{second}Z"
         pods.append(pod(name))
-        pods[-1].spec.priority = priority
+        pods[-1].spec.priority, pods[-1].spec.priority_class_name = priority, f"p{priority}"
+        groups[-1].spec.priority_class_name = f"p{priority}"
     found = forecast(RowSources(groups=groups, pods=pods))
     assert {name: row.earliest_start for name, row in found.items()} == {
         name: format_time(NOW + 500 + 600 * turn) for turn, name in enumerate(("old", "new", "low"))

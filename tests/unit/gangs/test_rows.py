@@ -75,7 +75,7 @@ def test_a_gang_that_waits_for_room() -> None:
     lacks = short_of_room()
     row = only(groups=[group(reason=NO_ROOM, lacks=lacks)], pods=[pod("a"), pod("b"), pod("c")])
     assert (row.title, row.reference, row.queue) == ("Job longrun", "job.batch/longrun", "research")
-    assert (row.state, row.running, row.minimum, row.wanted, row.priority) == ("Waiting", 0, 2, 3, 7)
+    assert (row.state, row.running, row.minimum, row.wanted) == ("Waiting", 0, 2, 3)
     assert (row.reason, row.message) == ("no room for 2 pods of 2 nvidia.com/gpu", lacks.message)
 
 
@@ -105,6 +105,25 @@ def test_other_reasons(waits: PodGroup, reason: str) -> None:
     """A level says more than the room of all nodes; words of an older version, or another scheduler, are no data."""
     assert only(groups=[waits], pods=[pod("a"), pod("b")]).reason == reason
     assert needs_room(waits) == (waits.status.conditions[0].reason == NO_ROOM)
+
+
+@pytest.mark.parametrize(("group_class", "pod_classes", "expected"), [
+    ("", {"high": 7}, (0, "0")),
+    ("", {"low": -5}, (-5, "-5")),
+    ("high", {"high": 7}, (7, "high")),
+    ("low", {"low": 1, "high": 7}, (1, "low")),
+    ("high", {"": 0}, (0, "0")),
+    ("high", {}, (None, "high")),
+])  # fmt: skip
+def test_the_priority_that_counts(
+    group_class: str, pod_classes: dict[str, int], expected: tuple[int | None, str]
+) -> None:
+    """The priority of the PodGroup, which its pods limit; a class of the pods alone does not count."""
+    pods = [pod(f"p{value}") for value in pod_classes.values()]
+    for each, (name, value) in zip(pods, pod_classes.items(), strict=True):
+        each.spec.priority, each.spec.priority_class_name = value, name
+    row = only(groups=[group(spec={"priority_class_name": group_class})], pods=pods)
+    assert (row.priority, row.priority_text) == expected
 
 
 def test_a_gang_that_runs() -> None:

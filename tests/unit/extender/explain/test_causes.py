@@ -352,16 +352,25 @@ def test_a_pod_that_does_not_end_is_named() -> None:
     assert "Pod ns/first-worker-0 does not end, though being deleted" in ends.sentence
 
 
-def test_what_an_older_gang_would_take_is_no_help() -> None:
-    """The end of the only running gang makes room for the older of two that wait."""
+@pytest.mark.parametrize(("runtime", "until"), [
+    ("", ""),
+    ("1h", ", since {since}, expected to end at {end}"),
+])  # fmt: skip
+def test_the_holder_is_named_where_an_older_gang_comes_first(runtime: str, until: str) -> None:
+    """The end of the running gang, named with its expected end, makes room for the older of two that wait."""
     world = ExplainWorld().nodes(2)
-    world.runs("first", 2, GPU8)
+    world.runs("first", 2, GPU8, runtime=runtime, since=world.now if runtime else None)
+    until = until.format(since=format_time(world.now), end=format_time(world.now + 3600))
     world.gang("older", {"worker": (2, GPU8)})
     world.now += 1
     world.gang("a", {"worker": (2, GPU8)})
     assert [each.kind for each in world.gang_report("older").relief] == ["ends", "add-nodes"]
-    [wait] = world.gang_report("a").relief
-    assert (wait.kind, wait.names) == ("wait", ("Job ns/older",))
+    [ends] = world.gang_report("a").relief
+    assert (ends.kind, ends.names) == ("ends", ("ns/first",))
+    assert ends.sentence == (
+        f"Job ns/first (2 pods on 2 nodes{until}) ends, and the gangs before it start first, or are withdrawn: "
+        "Job ns/older"
+    )
 
 
 def test_trying_what_helps_leaves_the_state_as_it_was() -> None:
