@@ -50,17 +50,22 @@ class Planning(Process):
             world.members(key, pods, GPU8, gated=True)
         super().__init__(world)
         self.leads = True
+        self.checks = 0
         self.budgets: list[Any] = []
         self.planner = Planner(
             self.committer._cluster,
             self.committer,
             configuration or SchedulerConfig(),
-            active=lambda: self.leads,
+            active=self._active,
             arrived=dict,
             wall_s=lambda: world.now,
             monotonic_s=time.monotonic,
             report_budgets=self.budgets.append,
         )
+
+    def _active(self) -> bool:
+        self.checks += 1
+        return self.leads
 
     def placed(self) -> list[str]:
         """The gangs of which the API server has a placement, when all writes are answered."""
@@ -128,7 +133,7 @@ def test_cycles_while_it_leads(planning: Planning) -> None:
     planning.leads = False
     planning.planner.start()
     planning.planner.wake()
-    time.sleep(0.2)
+    assert comes(lambda: planning.checks > 1), "the first one is over"
     assert planning.planner.session is None
     planning.leads = True
     planning.planner.wake()

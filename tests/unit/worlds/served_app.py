@@ -1,13 +1,15 @@
 """A small app served over TLS in a process of its own, as the webhook is, and clients of it."""
 
 import json
+import os
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPSConnection
 from pathlib import Path
 
@@ -97,9 +99,14 @@ class Served:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self._clients = ExitStack()
-        wait_until(self.answers, "the first answer")
+        try:
+            wait_until(self.answers, "the first answer")
+        except BaseException:
+            self.end()
+            raise
 
     def rotate(self, common_name: str) -> None:
         """Writes a new pair: the key first, so for a moment it does not fit."""
@@ -153,8 +160,8 @@ class Served:
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
     def end(self) -> None:
-        """Kills it if it still lives."""
+        """Kills the master and its workers if they still live."""
         self.hang_up()
-        if self.process.poll() is None:
-            self.process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
