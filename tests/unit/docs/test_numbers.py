@@ -66,29 +66,24 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "concepts.md": (
         f"placed {COUNTS[int(EXTENDER.growth_delay_s)]} second after the gang starts (`growthDelay`",
         f"the node is avoided for this gang for {DURATIONS[progress.AVOID_S]},",
+        f"placement's deadline: {n(timing.DEADLINE_S)} s plus {n(timing.DEADLINE_PER_SLOT_S)} s per slot",
         (
-            f"placement's deadline: {n(timing.DEADLINE_S)} s, and "
-            f"{n(timing.DEADLINE_PER_SLOT_S)} s per slot"
+            f"for at most {n(placementcontent.BACK_OFF_S)} s. This limit doubles after each further failure, "
+            f"up to {n(timing.MAX_PLACEMENT_DELAY_S / 60)} minutes"
         ),
         (
-            f"Then the gang gets no placement for {n(placementcontent.BACK_OFF_S)} s, the next time for "
-            f"{n(placementcontent.back_off_s(2))} s, and so on up to {n(timing.MAX_PLACEMENT_DELAY_S / 60)} minutes"
+            f"Once {obstacles.LIMIT} slots are in flight (placed, but not bound), further gangs wait with the reason "
+            f"InFlightLimit. A single gang counts as at most {obstacles.GANG_SHARE} slots, a queue as at most "
+            f"{obstacles.QUEUE_SHARE}, and a namespace within a queue as at most {obstacles.NAMESPACE_SHARE}. Another "
+            f"{obstacles.RESERVE} slots are only for gangs of up to {obstacles.SMALL} slots"
         ),
-        (
-            f"Once {obstacles.LIMIT} slots are in flight, further gangs wait (InFlightLimit). One gang "
-            f"counts for at most "
-            f"{obstacles.GANG_SHARE} slots, one queue for {obstacles.QUEUE_SHARE}, and one namespace within "
-            f"a queue for "
-            f"{obstacles.NAMESPACE_SHARE}. Gangs with up to {obstacles.SMALL} slots have {obstacles.RESERVE} "
-            f"extra slots"
-        ),
-        f"for {n(EXTENDER.recovery_timeout_s)} s and {n(progress.BINDING_S)} s per member of the minimum",
-        f"is not completed within {DURATIONS[EXTENDER.staleness_grace_s]} |",
+        f"for {n(EXTENDER.recovery_timeout_s)} s plus {n(progress.BINDING_S)} s per member of the minimum",
+        f"does not get enough members again within {DURATIONS[EXTENDER.staleness_grace_s]} |",
     ),
     "why.md": (
         f"for longer than a lease ({n(CONTROLLER.lease_duration_s)} s)",
         f"The command names up to {COUNTS[MAX_SINGLES]} running gangs",
-        f"left out of this gang's placements for {DURATIONS[progress.AVOID_S]} |",
+        f"the planner avoids the node for this gang for {DURATIONS[progress.AVOID_S]} |",
     ),
     "predicates.md": (f"avoids that node for {DURATIONS[progress.AVOID_S]}.",),
     "preemption.md": (
