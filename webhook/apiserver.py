@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 
 import msgspec
 from cachetools import TTLCache, cachedmethod
-from msgspec import field
+from msgspec import field, structs
 
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes import admission, core, meta, reviews
-from muster.api.kubernetes.devices import DeviceClaim
+from muster.api.kubernetes.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest
 from muster.kube.claims import read_claim
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NamespaceEnds, NotFound
@@ -132,7 +132,18 @@ class DeviceClaims(_Remembering):
     @cachedmethod(attrgetter("_known"), _entry_key, attrgetter("_lock"))
     def _find(self, namespace: str, entry: core.PodResourceClaim) -> DeviceClaim | None:
         count_question()
-        return read_claim(self._client, namespace, entry, timeout_s=review.time_left())
+        found = read_claim(self._client, namespace, entry, timeout_s=review.time_left())
+        return found and DeviceClaim([_counted(each) for each in found.requests])
+
+
+def _counted(request: DeviceRequest) -> DeviceRequest:
+    """Return a request with only its class and number, because a claim may contain a megabyte of selectors."""
+    alternatives = [_class_and_number(each) for each in request.first_available]
+    return DeviceRequest(request.name, request.exactly and _class_and_number(request.exactly), alternatives)
+
+
+def _class_and_number(exact: ExactDeviceRequest) -> ExactDeviceRequest:
+    return structs.replace(exact, selectors=[], tolerations=[], capacity=None)
 
 
 class Rights(_Remembering):

@@ -133,8 +133,8 @@ stored as text use a hundredth of the limit."""
 NAMESPACE_BYTES: Final = Limit("bytes of a kind in a namespace", 64 * 2**20, "bytes")
 """This suffices for ten thousand usual Jobs, and is an eighth of a process's memory."""
 METADATA_BYTES: Final = Limit("bytes of labels of an object", 65_536, "bytes")
-"""This suffices for a thousand labels; real objects have a few dozen. The same limit applies to owner references, and
-to finalizers."""
+"""This suffices for a thousand labels; real objects have a few dozen. The same limit applies to owner references, to
+finalizers, and to annotations of pods."""
 DEMAND_BYTES: Final = Limit("bytes of one demand of a pod", 32_768, "bytes")
 """This suffices for hundreds of volumes or tolerations; real pods have a few dozen."""
 GANG_BYTES: Final = Limit("bytes of a PodGroup's spec", 65_536, "bytes")

@@ -2,10 +2,11 @@
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
 selectors in one pod. These are tens of thousands of small strings, which take tens of milliseconds on an event loop.
-Real objects have some dozens of such entries. Annotations have at most 256 KiB in total and are kept. Containers and
-resources cannot be trimmed, because a pod's requests depend on them; the policy `muster-pods` limits their number.
-Commands, arguments and variables are not limited, but no code reads them from existing pods. A PodGroup that is too
-long is not decoded at all, because trimming would change its meaning.
+Real objects have some dozens of such entries. Annotations have at most 256 KiB in total. Those of pods are reduced to
+the ones that Muster reads, because caches have no memory limit for pods. Containers and resources cannot be trimmed,
+because a pod's requests depend on them; the policy `muster-pods` limits their number. Commands, arguments and variables
+are not limited, but no code reads them from existing pods. A PodGroup that is too long is not decoded at all, because
+trimming would change its meaning.
 """
 
 from collections.abc import Iterator
@@ -19,12 +20,15 @@ from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES, Limit
 
 LONG: Final = 65_536
 """Size in bytes above which an object is trimmed."""
+_ANNOTATION_CHARS: Final = 1_024
+"""Length to which the annotations of a pod with too many or too long annotations are cut; Muster's are far shorter."""
 TOO_LARGE: Final = f"{names.DOMAIN}/too-large"
 """Name that replaces parts of a pod which are too long: a label that no node has, and a gate that is never removed."""
 
 
 class _Metadata(msgspec.Struct, rename="camel", gc=False):
     labels: msgspec.Raw = msgspec.Raw()
+    annotations: msgspec.Raw = msgspec.Raw()
     owner_references: msgspec.Raw = msgspec.Raw()
     finalizers: msgspec.Raw = msgspec.Raw()
 
@@ -64,16 +68,23 @@ class _LongPodGroup(_LongObject, gc=False):
     status: msgspec.Raw = msgspec.Raw()
 
 
-_KEYS = {f"label_{number}": key for number, key in enumerate(sorted(names.CHARGED))}
-_Charged = msgspec.defstruct(
-    "_Charged", [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in _KEYS], rename=_KEYS
-)
+def _texts_of(keys: frozenset[str]) -> type[msgspec.Struct]:
+    """Return a type that reads only these keys of an object's labels or annotations."""
+    fields = {f"key_{number}": key for number, key in enumerate(sorted(keys))}
+    return msgspec.defstruct(
+        "_Texts", [(name, str | msgspec.UnsetType, msgspec.UNSET) for name in fields], rename=fields
+    )
+
+
 _object = msgspec.json.Decoder(_LongObject)
 _of_kind: dict[str, msgspec.json.Decoder[Any]] = {
     "pods": msgspec.json.Decoder(_LongPod),
     "podgroups": msgspec.json.Decoder(_LongPodGroup),
 }
-_charged = msgspec.json.Decoder(_Charged)
+_charged = msgspec.json.Decoder(_texts_of(names.CHARGED))
+_known = msgspec.json.Decoder(
+    _texts_of(names.CHARGED | {key for name, key in vars(names).items() if name.isupper() and isinstance(key, str)})
+)
 _NOWHERE: Any = {"key": TOO_LARGE, "operator": "Exists"}
 _INSTEAD: dict[str, Any] = {
     "node_selector": {TOO_LARGE: ""},
@@ -92,8 +103,8 @@ def trimmed(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
     """Return an object in which owners, finalizers and labels that are too long are removed or reduced.
 
     Labels that determine the queue to which a pod is charged (`names.CHARGED`) are kept. For `pods`, scheduling fields
-    that are too long are replaced. Short or unreadable objects are returned unchanged. Raises msgspec.ValidationError
-    for a PodGroup that is too long.
+    that are too long are replaced, and only Muster's annotations are kept. Short or unreadable objects are returned
+    unchanged. Raises msgspec.ValidationError for a PodGroup that is too long.
     """
     if len(memoryview(data)) <= LONG:
         return data
@@ -126,7 +137,13 @@ def _too_long(group: _LongPodGroup) -> list[FieldError]:
 def _cuts(found: _LongObject) -> Iterator[tuple[bytes, bytes]]:
     """Yield each part that is too long, and its replacement."""
     for name, many in _long(found.metadata, METADATA_BYTES):
-        yield many, msgspec.json.encode(_charged.decode(many)) if name == "labels" else b"[]"
+        if name == "labels":
+            yield many, msgspec.json.encode(_charged.decode(many))
+        elif name != "annotations":
+            yield many, b"[]"
+        elif isinstance(found, _LongPod):
+            texts = msgspec.to_builtins(_known.decode(many))
+            yield many, msgspec.json.encode({key: text[:_ANNOTATION_CHARS] for key, text in texts.items()})
     if isinstance(found, _LongPod):
         for name, many in _long(found.spec, DEMAND_BYTES):
             yield many, msgspec.json.encode(_INSTEAD.get(name, []))

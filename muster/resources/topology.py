@@ -77,6 +77,8 @@ class _Layer(msgspec.Struct, forbid_unknown_fields=True):
     size: int
 
 
+_MOST_CACHED_CHARS = 4_096
+"""Length up to which annotations are cached; else a tenant could fill the cache with hundreds of megabytes."""
 _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS, *names.KAI_NEAR_KEYS))
 
 
@@ -88,7 +90,8 @@ def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str], parts: It
     if _KEYS.isdisjoint(annotations):
         return None
     given = tuple(sorted((key, annotations[key]) for key in _KEYS & annotations.keys()))
-    return _of_pods(given, next((labels[key] for key in parts if key in labels), ""))
+    read = _of_pods if sum(len(text) for _, text in given) <= _MOST_CACHED_CHARS else _of_pods.__wrapped__
+    return read(given, next((labels[key] for key in parts if key in labels), ""))
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,16 @@ import webhook
 from muster.api.kubeflow.trainer import RuntimeRef
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.admission import UserInfo
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, IndexedJob
+from muster.api.kubernetes.core import (
+    INDEXED_JOBS,
+    NAMESPACES,
+    Container,
+    IndexedJob,
+    PodResourceClaim,
+    PodSpec,
+    ResourceRequirements,
+)  # fmt: skip
+from muster.api.kubernetes.devices import DeviceClaim, UsedClaim
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewStatus
 from muster.api.volcano.batch import JOBS
@@ -21,8 +30,9 @@ from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig
 from muster.kube.errors import Unreachable
+from muster.resources.accelerators import accelerators
 from webhook import caches, review
-from webhook.apiserver import Rights
+from webhook.apiserver import DeviceClaims, Rights
 from webhook.caches import Cached, ClusterLookups, NamespaceLookup, OwnerLookup, QueueLookup, RuntimeLookup
 
 
@@ -84,6 +94,21 @@ def test_a_right_is_that_of_its_user(user: UserInfo, namespace: str, *, allowed:
         for where in ("a", "b"):
             rights.allows(before, ResourceAttributes(namespace=where, **verb))
     assert rights.allows(user, ResourceAttributes(namespace=namespace, **verb)) is allowed
+
+
+def test_claims_are_cached_without_their_selectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim may have a megabyte of them, and a thousand claims are cached."""
+    selectors = [{"cel": {"expression": "x" * 10_000}}] * 32
+    exact = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2, "selectors": selectors}
+    given = {"requests": [{"name": "a", "exactly": exact}, {"name": "b", "firstAvailable": [exact, exact]}]}
+    claim = msgspec.convert(given, DeviceClaim)
+    monkeypatch.setattr("webhook.apiserver.read_claim", lambda *_args, **_more: claim)
+    found = DeviceClaims(Server()).claims_in("n")(PodResourceClaim(name="x"))  # type: ignore[arg-type]  # not called
+    assert found
+    assert len(msgspec.json.encode(found)) < 1_000
+    spec = PodSpec(resource_claims=[PodResourceClaim(name="x")])
+    container = Container(name="c", resources=ResourceRequirements(claims=[UsedClaim("x")]))
+    assert [accelerators(container, {}, spec, {}, lambda _, one=one: one) for one in (found, claim)] == [(4, False)] * 2
 
 
 def test_an_owner_is_that_of_the_pods_own_namespace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,17 @@ def test_very_many_owners_or_finalizers_are_none(part: str) -> None:
     assert pod.metadata.labels == CHARGED
 
 
+@pytest.mark.parametrize("long", [{"x": "x" * 4 * LONG}, {f"x{number}": "" for number in range(MANY)}])
+def test_of_very_long_annotations_of_a_pod_those_of_muster_are_kept(long: dict[str, str]) -> None:
+    """Caches have no memory limit for pods; what determines the charge stays, and is too long for nothing else."""
+    annotations = {names.GPU_FRACTION: "0.5", names.NODE: "node-0", names.TOPOLOGY_REQUIRED: "x" * LONG}
+    data = text(annotations=annotations | long)
+    pod = msgspec.json.decode(trimmed(data, "pods"), type=Pod)
+    assert pod.metadata.annotations == annotations | {names.TOPOLOGY_REQUIRED: "x" * 1024}
+    assert pod.spec.node_name == "node-0"
+    assert trimmed(data, "jobs") is data, "caches of other kinds have a limit"
+
+
 @given(st.integers(0, 3000), st.integers(0, 200_000), st.booleans())
 def test_all_else_is_as_it_was(labels: int, annotation: int, braces: bool) -> None:  # noqa: FBT001 - as hypothesis has it
     """Whatever is long in it."""

@@ -31,6 +31,14 @@ def test_kais_annotations_mean_the_same() -> None:
     assert error.path == f"a[{names.KAI_NEAR_KEYS[0]}]"
 
 
+def test_long_annotations_are_not_cached() -> None:
+    """A tenant would fill the memory of a process with different ones."""
+    short, long = ({names.TOPOLOGY_REQUIRED: "x" * length} for length in (300, 5_000))
+    assert of_pods(short, {}) is of_pods(dict(short), {})
+    assert of_pods(long, {}) is not of_pods(dict(long), {})
+    assert of_pods(long, {}) == of_pods(dict(long), {})
+
+
 def test_slices_and_layers() -> None:
     """One layer by two annotations, several in a list, the outermost first."""
     assert of_pods({names.TOPOLOGY_SLICE_KEYS[0]: "rack", names.TOPOLOGY_SLICE_KEYS[1]: "8"}, {}) == PodTopology(
