@@ -60,6 +60,8 @@ def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
     result = dict(schema)
     if "properties" in result:
         result["properties"] = {name: change(part) for name, part in result["properties"].items()}
+        if not result["properties"]:  # the API server stores no empty fields
+            del result["properties"]
     for key in ("items", "additionalProperties"):
         if isinstance(result.get(key), dict):
             result[key] = change(result[key])

@@ -14,7 +14,18 @@ from musterctl.chart.files import render
 JSON = dict[str, Any]
 NAMESPACE: Final = "muster-system"
 CRD: Final = "CustomResourceDefinition"
-CA: Final = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+CA: Final = """\
+-----BEGIN CERTIFICATE-----
+MIIBczCCARmgAwIBAgIUGRZMrFMc3+bFFHkr4QWI8fwVDZAwCgYIKoZIzj0EAwIw
+DzENMAsGA1UEAwwEdGVzdDAeFw0yNjEyMDEwMjM5MTVaFw0zNjExMjgwMjM5MTVa
+MA8xDTALBgNVBAMMBHRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAT4WciZ
+r/hq6pKz81h9FOpJEHb6IkWnK+B/XqQWlyCHIw1Hjlbuo9k1vpIuRlNjBnRzxHBS
+ee+iYTH/7t6rMO09o1MwUTAdBgNVHQ4EFgQUniuSInlmIDm1iTf4TT3QZwZAlbcw
+HwYDVR0jBBgwFoAUniuSInlmIDm1iTf4TT3QZwZAlbcwDwYDVR0TAQH/BAUwAwEB
+/zAKBggqhkjOPQQDAgNIADBFAiEA7NhbdCxjemJiMVKokwgWSxgRckcqYL1TM5cS
+JEogQc8CIFmgKZxpyuaspUqAN05vsqJ9ueGAfiXYhhNrWCYEvuoI
+-----END CERTIFICATE-----
+"""
 GROUPS: Final = [
     {"resourceGroup": "research", "object": {"key": "namespace", "value": ["lab", "a-lab"]}, "labels": {"pool": "r"}},
     {"resourceGroup": "paid", "object": {"key": "annotation", "value": ["tier: gold", 'paid: "true"']},

@@ -334,7 +334,7 @@ def test_vendors_versions_of_kubernetes_have_an_image() -> None:
     [
         ({}, True, True),
         ({"nativePodGroups": False}, False, False),
-        ({"controller": {"enabled": False}, "certificates": {"mode": "provided", "caBundle": "PEM"}}, False, None),
+        ({"controller": {"enabled": False}, "certificates": {"mode": "provided", "caBundle": CA}}, False, None),
         ({"scheduler": {"mode": "cluster"}}, True, False),  # without effect in the webhook, which marks pods then
     ],
     ids=["by default", "switched off", "without the controller", "in a shared kube-scheduler"],

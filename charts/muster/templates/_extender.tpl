@@ -7,13 +7,11 @@ apiVersion: v1
 kind: ConfigMap
 metadata:
   {{- include "muster.metadata" (list . $part (printf "muster-planning%s" (include "muster.suffix" .))) | nindent 2 }}
+{{- with include "muster.planning" . }}
 data:
-  {{- with include "muster.planning" . }}
   config.yaml: |
     {{- . | nindent 4 }}
-  {{- else }}
-  {}
-  {{- end }}
+{{- end }}
 {{- end }}
 
 {{/* KubeSchedulerConfiguration of Muster's own kube-scheduler, of the pool if there is one. */}}

@@ -113,6 +113,27 @@ securityContext:
     type: RuntimeDefault
 {{- end }}
 
+{{/* Fail if containers of one pod listen at the same port: (list "webhook.port" 9443 "webhook.statusPort" 8080) */}}
+{{- define "muster.differentPorts" -}}
+{{- $taken := dict -}}
+{{- $given := . -}}
+{{- range $at := untilStep 0 (len .) 2 -}}
+{{- $name := index $given $at -}}
+{{- $port := index $given (add1 $at) | int | toString -}}
+{{- if hasKey $taken $port }}{{ fail (printf "%s and %s are both %s, and listen in one pod; set one of them to another port" (get $taken $port) $name $port) }}{{ end -}}
+{{- $_ := set $taken $port $name -}}
+{{- end -}}
+{{- end }}
+
+{{/* Fail unless a text is empty or has certificates (PEM); helm parses each beside a key, which it does not compare. */}}
+{{- define "muster.checkedCertificates" -}}
+{{- range splitList "-----END CERTIFICATE-----" . -}}
+{{- with trim . -}}
+{{- $_ := buildCustomCert (printf "%s\n-----END CERTIFICATE-----\n" . | b64enc) (genPrivateKey "ed25519" | b64enc) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "muster.containerSecurity" -}}
 securityContext:
   allowPrivilegeEscalation: false

@@ -2,7 +2,8 @@
 {{- define "muster.shipped" -}}
 {{- $files := dict -}}
 {{- range .Values.queues -}}
-{{- $queue := dict "apiVersion" "scheduling.volcano.sh/v1beta1" "kind" "Queue" "metadata" (merge (dict "name" .name) (ternary (dict "labels" .labels) dict (not (empty .labels)))) "spec" (.spec | default dict) -}}
+{{- $queue := dict "apiVersion" "scheduling.volcano.sh/v1beta1" "kind" "Queue" "metadata" (merge (dict "name" .name) (pick . "labels" "annotations")) "spec" (.spec | default dict) -}}
+{{- if hasKey $files (printf "queue-%s.yaml" .name) }}{{ fail (printf "queues: the name %s occurs twice" .name) }}{{ end -}}
 {{- $_ := set $files (printf "queue-%s.yaml" .name) (toYaml $queue) -}}
 {{- end -}}
 {{- if .Values.runtimes.enabled -}}
